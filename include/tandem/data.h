@@ -1,0 +1,73 @@
+/* data.h - samples to train on and to predict from.
+ *
+ * A td_data is made without a context; a failure is kept inside and reported by the call that uses the data.
+ * td_fit, td_evaluate and td_predict adopt the data they are given and release it when they return; to use one twice,
+ * pass td_data_retain(data). */
+#ifndef TANDEM_DATA_H
+#define TANDEM_DATA_H
+
+#include <tandem/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_data td_data;
+
+/* Which part of a data set is meant where a path holds both (an IDX directory, an .npz with x_train and x_test). */
+typedef enum td_role { TD_TRAIN = 0, TD_TEST } td_role;
+
+typedef struct td_open_args {
+    td_location at;
+    const char *path;
+    td_guard guard;
+    td_role role;
+    float scale; /* values are multiplied by this; 0: 1/255 for images (IDX), 1 for arrays */
+} td_open_args;
+
+/* Opens `path`: an IDX directory (gzipped or not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test), or
+ * `x.npy,y.npy`. `y` may be missing (to predict). Poison, never NULL, on failure. The caller releases it with
+ * td_data_release unless a call adopts it. */
+TD_API td_data *td_open_(const td_open_args *args);
+#ifndef __cplusplus
+#define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
+#else
+} inline td_data *td_open(const td_open_args &args) { return td_open_(&args); } extern "C" {
+#endif
+
+/* MNIST, "train" or "test": `$TANDEM_DATA/mnist`, else the user's cache ($XDG_CACHE_HOME or ~/.cache, /tandem/mnist).
+ * x: [28, 28] floats, value / 255; y: the digit. Never downloads. */
+TD_API td_data *td_mnist(const char *part);
+
+typedef struct td_arrays_args {
+    td_location at;
+    int64_t samples;
+    const void *x; /* [samples, x_shape...], row-major; borrowed until the data is released */
+    td_shape x_shape;
+    td_guard guard;
+    td_dtype x_dtype; /* TD_FLOAT32 */
+    const void *y;    /* [samples, y_shape...]; NULL: none */
+    td_shape y_shape; /* rank 0: one number a sample */
+    td_dtype y_dtype; /* TD_FLOAT32 */
+    float scale;      /* x is multiplied by this; 0: 1 */
+} td_arrays_args;
+
+/* Arrays in memory, read in place. */
+TD_API td_data *td_arrays_(const td_arrays_args *args);
+#ifndef __cplusplus
+#define td_arrays(...) td_arrays_(&(td_arrays_args){.at = TD_HERE, .samples = __VA_ARGS__})
+#else
+} inline td_data *td_arrays(const td_arrays_args &args) { return td_arrays_(&args); } extern "C" {
+#endif
+
+/* Samples in the data; -1 for poison. */
+TD_API int64_t td_data_samples(const td_data *data);
+/* Why the data is poison; NULL when it is fine. Borrowed until the data is released. */
+TD_API const char *td_data_error(const td_data *data);
+TD_API td_data *td_data_retain(td_data *data);
+TD_API void td_data_release(td_data *data); /* NULL is accepted */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,258 @@
+/* model.h - a model: made of layers or read from a .keras file, compiled, trained, saved. */
+#ifndef TANDEM_MODEL_H
+#define TANDEM_MODEL_H
+
+#include <stdio.h>
+#include <tandem/data.h>
+#include <tandem/layers.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Owned by its context; td_model_free frees it earlier. */
+typedef struct td_model td_model;
+
+typedef struct td_model_args {
+    td_location at;
+    td_tensor *x; /* an input */
+    td_tensor *y; /* an output */
+    td_guard guard;
+    td_tensor *const *inputs;  /* instead of x: several, TD_TENSORS(a, b) */
+    td_tensor *const *outputs; /* instead of y */
+    const char *name;
+    uint64_t seed; /* fixes the initial weights, and the default of td_fit; 0: drawn from the clock */
+} td_model_args;
+
+/* Makes a model of everything between inputs and outputs, with fresh weights. NULL on failure. */
+TD_API td_model *td_model_create_(const td_model_args *args);
+#ifndef __cplusplus
+#define td_model_create(...) td_model_create_(&(td_model_args){.at = TD_HERE, .x = __VA_ARGS__})
+#else
+} inline td_model *td_model_create(const td_model_args &args) { return td_model_create_(&args); } extern "C" {
+#endif
+TD_API void td_model_free(td_model *model);
+
+/* A ready-made model, uncompiled weights fresh: "mlp" (784-256-256-10 on [28, 28]), "lenet5" ([28, 28, 1], tanh),
+ * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]); compiled with Adam and sparse cross-entropy from logits. */
+TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t seed);
+
+/* Reads a .keras file of Keras 3: layers, weights, and where present the compile configuration and the optimizer's
+ * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */
+TD_API td_model *td_load(td_context *context, const char *path);
+
+/* Writes a .keras file: beside `path`, fsynced, then renamed; on failure a file already at `path` is untouched. */
+TD_API td_status td_save(td_model *model, const char *path);
+
+/* ---- compile ---- */
+
+typedef enum td_optimizer_kind { TD_OPTIMIZER_NONE = 0, TD_OPTIMIZER_SGD, TD_OPTIMIZER_ADAM } td_optimizer_kind;
+
+/* Made by td_sgd(...) or td_adam(...). Defaults are Keras's. */
+typedef struct td_optimizer {
+    td_optimizer_kind kind;
+    float learning_rate;               /* SGD 0.01, Adam 0.001 */
+    float momentum;                    /* SGD: 0 */
+    td_choice nesterov;                /* SGD: no */
+    td_optional beta_1, beta_2, epsilon; /* Adam: 0.9, 0.999, 1e-7 */
+    td_choice amsgrad;                 /* Adam: no */
+    float weight_decay;                /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
+    float clipvalue;                   /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
+} td_optimizer;
+
+#ifndef __cplusplus
+#define td_sgd(...)  ((td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
+#define td_adam(...) ((td_optimizer){.kind = TD_OPTIMIZER_ADAM, __VA_ARGS__})
+#endif
+
+typedef enum td_loss {
+    TD_LOSS_NONE = 0,
+    TD_SPARSE_CATEGORICAL_CROSSENTROPY, /* y: class numbers; prediction: probabilities */
+    TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+    TD_CATEGORICAL_CROSSENTROPY, /* y: one-hot or probabilities */
+    TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+    TD_BINARY_CROSSENTROPY,
+    TD_BINARY_CROSSENTROPY_FROM_LOGITS,
+    TD_MEAN_SQUARED_ERROR,
+    TD_LOSS_COUNT
+} td_loss;
+
+/* TD_ACCURACY becomes sparse, categorical or binary by the loss's shapes, as Keras's "accuracy". */
+typedef enum td_metric {
+    TD_METRIC_END = 0,
+    TD_ACCURACY,
+    TD_SPARSE_CATEGORICAL_ACCURACY,
+    TD_CATEGORICAL_ACCURACY,
+    TD_BINARY_ACCURACY,
+    TD_METRIC_COUNT
+} td_metric;
+
+#define TD_METRICS(...) ((const td_metric[]){__VA_ARGS__, TD_METRIC_END})
+
+/* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
+typedef struct td_strategy {
+    const char *devices; /* "cpu" (all allowed cores), "cpu:0,cpu:1" (cores dealt out); copied */
+    int shards;          /* S > 0: the batch is cut into S fixed parts, so that any number of replicas that divides S
+                            gives the same bits; 0: one part per replica */
+} td_strategy;
+
+#ifndef __cplusplus
+#define td_mirrored(...) ((td_strategy){.devices = __VA_ARGS__})
+#endif
+
+typedef struct td_compile_args {
+    td_location at;
+    td_model *model;
+    td_guard guard;
+    td_optimizer optimizer;   /* kind NONE: keep the model's, with its state; without one, predict and evaluate only */
+    td_loss loss;             /* NONE: keep the model's */
+    const td_metric *metrics; /* NULL: keep the model's */
+    td_strategy strategy;
+} td_compile_args;
+
+/* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. */
+TD_API td_status td_compile_(const td_compile_args *args);
+#ifndef __cplusplus
+#define td_compile(...) td_compile_(&(td_compile_args){.at = TD_HERE, .model = __VA_ARGS__})
+#else
+} inline td_status td_compile(const td_compile_args &args) { return td_compile_(&args); } extern "C" {
+#endif
+
+/* ---- fit, evaluate, predict ---- */
+
+#define TD_MAX_LOGS 16
+
+/* Named numbers, in Keras's order: loss first. */
+typedef struct td_logs {
+    int count;
+    struct {
+        char name[48];
+        double value;
+    } entry[TD_MAX_LOGS];
+} td_logs;
+
+/* What an epoch gave. */
+typedef struct td_epoch {
+    int epoch; /* from 0 */
+    int64_t steps, samples;
+    double seconds;         /* training only */
+    double seconds_waiting; /* for input */
+    double learning_rate;
+    td_logs logs; /* loss, the metrics, val_loss, val_... */
+} td_epoch;
+
+typedef struct td_fit_args {
+    td_location at;
+    td_model *model;
+    td_data *data; /* adopted */
+    td_guard guard;
+    td_data *validation;      /* adopted; NULL: none */
+    double validation_split;  /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;               /* 1 */
+    int initial_epoch;        /* 0 */
+    int64_t batch_size;       /* the global batch; 32 */
+    int64_t steps_per_epoch;  /* 0: the data's */
+    td_choice shuffle;        /* yes: one permutation an epoch, fixed by seed and epoch */
+    uint64_t seed;            /* shuffle and dropout; 0: the model's */
+    FILE *progress;           /* Keras's progress line is drawn here; NULL: none */
+    void (*on_epoch)(void *user, const td_epoch *epoch); /* called after each epoch */
+    void *user;
+    td_epoch *last; /* receives the last epoch's numbers; may be NULL */
+} td_fit_args;
+
+/* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is
+ * reported as TD_NOT_FINITE naming epoch and step; the weights are then as that step left them. */
+TD_API td_status td_fit_(const td_fit_args *args);
+#ifndef __cplusplus
+#define td_fit(...) td_fit_(&(td_fit_args){.at = TD_HERE, .model = __VA_ARGS__})
+#else
+} inline td_status td_fit(const td_fit_args &args) { return td_fit_(&args); } extern "C" {
+#endif
+
+typedef struct td_evaluate_args {
+    td_location at;
+    td_model *model;
+    td_data *data; /* adopted */
+    td_logs *logs; /* receives loss and metrics, exact means over the samples; may be NULL */
+    td_guard guard;
+    int64_t batch_size; /* 32 */
+    FILE *progress;
+} td_evaluate_args;
+TD_API td_status td_evaluate_(const td_evaluate_args *args);
+#ifndef __cplusplus
+#define td_evaluate(...) td_evaluate_(&(td_evaluate_args){.at = TD_HERE, .model = __VA_ARGS__})
+#else
+} inline td_status td_evaluate(const td_evaluate_args &args) { return td_evaluate_(&args); } extern "C" {
+#endif
+
+typedef struct td_predict_args {
+    td_location at;
+    td_model *model;
+    td_data *data; /* adopted; y is not needed */
+    float *output; /* [samples, output shape...], written */
+    size_t capacity; /* floats that fit in `output` */
+    td_guard guard;
+    int64_t batch_size; /* 32 */
+    FILE *progress;
+} td_predict_args;
+/* Writes the first output's prediction for every sample. */
+TD_API td_status td_predict_(const td_predict_args *args);
+#ifndef __cplusplus
+#define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})
+#else
+} inline td_status td_predict(const td_predict_args &args) { return td_predict_(&args); } extern "C" {
+#endif
+
+/* ---- the loop inside, for a loop of one's own ---- */
+
+/* One step on one batch: `x` holds rows x the input's elements, `y` rows x the target's (class numbers as floats),
+ * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics. */
+TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
+TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
+TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);
+
+/* The two halves of td_train_on_batch. Between them td_gradient gives the gradient of the mean loss for a weight, as
+ * numbered by td_weight, in place: it may be read and changed. */
+TD_API td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
+TD_API float *td_gradient(td_model *model, int index);
+TD_API td_status td_apply_gradients(td_model *model);
+
+/* ---- weights and facts ---- */
+
+typedef struct td_weight_info {
+    const char *layer; /* "dense_1" */
+    const char *name;  /* "kernel" */
+    td_shape shape;
+    int trainable;
+} td_weight_info;
+
+/* Weights in Keras's order: layer by layer, moving statistics included. */
+TD_API int td_weight_count(const td_model *model);
+TD_API td_status td_weight(const td_model *model, int index, td_weight_info *info);
+/* Copies a weight out of, or into, the model; `count` floats must be the weight's size. */
+TD_API td_status td_get_weight(td_model *model, int index, float *values, size_t count);
+TD_API td_status td_set_weight(td_model *model, int index, const float *values, size_t count);
+
+/* The number of weights' elements; of those, how many are trained. */
+TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
+/* One sample's shape at input or output `index`; rank 0 with TD_NOT_FOUND when there is none. */
+TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
+TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
+
+TD_API float td_learning_rate(const td_model *model);
+TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
+
+/* Keras's table of layers. */
+TD_API td_status td_summary(td_model *model, FILE *out);
+
+/* What the plan of one training step is: per op the kernel chosen, who declined and why, bytes and FLOPs, what was
+ * fused, how many replicas and lanes and why. `batch_size` is the global batch. */
+TD_API td_status td_explain(td_model *model, int64_t batch_size, FILE *out);
+
+/* What this machine offers: CPU features, cores allowed, libraries found, and what each gives. */
+TD_API td_status td_doctor(td_context *context, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* status.h - what a call returns, and the marks shared by every public header. */
+#ifndef TANDEM_STATUS_H
+#define TANDEM_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TD_API __attribute__((visibility("default")))
+#else
+#define TD_API
+#endif
+
+/* The outcome of a call. The sentence that goes with a failure is td_error(ctx). */
+typedef enum td_status {
+    TD_OK = 0,
+    TD_INVALID_ARGUMENT, /* an argument, a shape or an option that cannot be; nothing was changed */
+    TD_UNSUPPORTED,      /* a valid wish that Tandem cannot fulfil; nothing was changed */
+    TD_NO_MEMORY,
+    TD_IO,         /* the operating system refused a read or a write */
+    TD_BAD_FILE,   /* a file that is truncated, corrupt or hostile */
+    TD_NOT_FOUND,  /* no such file, layer, weight or device */
+    TD_NOT_FINITE, /* NaN or infinity where a number is needed */
+    TD_STOPPED,    /* td_request_stop was called */
+    TD_INTERNAL    /* a defect of Tandem: please report it */
+} td_status;
+
+/* "invalid argument", "bad file", ...; never NULL. */
+TD_API const char *td_status_name(td_status status);
+
+/* Where in the user's source a call stands; filled in by the macros. */
+typedef struct td_location {
+    const char *file;
+    int line;
+} td_location;
+
+#define TD_HERE {__FILE__, __LINE__}
+
+/* A number whose zero is meaningful and is not the default: `.momentum = TD_SET(0.0f)`. */
+typedef struct td_optional {
+    int is_set;
+    float value;
+} td_optional;
+
+#ifdef __cplusplus
+#define TD_SET(number) (td_optional{1, (number)})
+#else
+#define TD_SET(number) ((td_optional){1, (number)})
+#endif
+
+/* A boolean whose default is Keras's, not "no". */
+typedef enum td_choice { TD_DEFAULT = 0, TD_YES, TD_NO } td_choice;
+
+/* Stands between the required arguments of an args struct and its options: a stray positional argument lands in it and
+ * is refused by name. Leave it alone. */
+typedef int td_guard;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* tandem.h - all of Tandem's public interface. Start at model.h. */
+#ifndef TANDEM_H
+#define TANDEM_H
+
+#include <tandem/context.h>
+#include <tandem/data.h>
+#include <tandem/layers.h>
+#include <tandem/model.h>
+#include <tandem/status.h>
+#include <tandem/tensor.h>
+
+#endif

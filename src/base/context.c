@@ -1,0 +1,112 @@
+/* context.c - the context's life, its names and its log. */
+#include "base/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+td_context *td_context_create(const td_context_options *options)
+{
+    td_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return NULL;
+    context->arena = tdi_arena_create();
+    if (!context->arena) {
+        free(context);
+        return NULL;
+    }
+    if (options)
+        context->options = *options;
+    return context;
+}
+
+void td_context_free(td_context *context)
+{
+    if (!context)
+        return;
+    while (context->owned.count) {
+        tdi_owned newest = context->owned.at[--context->owned.count];
+        newest.free(newest.object);
+    }
+    tdi_vec_free(&context->owned);
+    tdi_vec_free(&context->names);
+    tdi_arena_free(context->arena);
+    free(context);
+}
+
+int td_failed(const td_context *context)
+{
+    return context->error.status != TD_OK;
+}
+
+td_status td_error_status(const td_context *context)
+{
+    return context->error.status;
+}
+
+const char *td_error(const td_context *context)
+{
+    return context->error.message;
+}
+
+void td_clear_error(td_context *context)
+{
+    context->error = (tdi_error){0};
+}
+
+void td_request_stop(td_context *context)
+{
+    atomic_store(&context->stop, 1);
+}
+
+const char *td_version(void)
+{
+    return TANDEM_VERSION;
+}
+
+bool tdi_context_own(td_context *context, void *object, void (*free_object)(void *))
+{
+    return tdi_push(&context->owned, ((tdi_owned){object, free_object}));
+}
+
+void tdi_context_disown(td_context *context, void *object)
+{
+    for (int i = context->owned.count; i-- > 0;)
+        if (context->owned.at[i].object == object) {
+            memmove(context->owned.at + i, context->owned.at + i + 1,
+                    (size_t)(--context->owned.count - i) * sizeof *context->owned.at);
+            return;
+        }
+}
+
+static tdi_name_count *name_count(td_context *context, const char *base)
+{
+    for (int i = 0; i < context->names.count; i++)
+        if (strcmp(context->names.at[i].base, base) == 0)
+            return &context->names.at[i];
+    const char *copy = tdi_strdup(context->arena, base);
+    if (!copy || !tdi_push(&context->names, ((tdi_name_count){copy, 0})))
+        return NULL;
+    return &context->names.at[context->names.count - 1];
+}
+
+const char *tdi_context_name(td_context *context, const char *base)
+{
+    tdi_name_count *count = name_count(context, base);
+    if (!count)
+        return NULL;
+    int used = count->used++;
+    return used ? tdi_format(context->arena, "%s_%d", base, used) : count->base;
+}
+
+void tdi_log(td_context *context, td_log_level level, const char *format, ...)
+{
+    if (!context->options.log)
+        return;
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    context->options.log(context->options.log_user, level, line);
+}

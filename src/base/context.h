@@ -1,0 +1,38 @@
+/* context.h - the inside of a td_context. */
+#ifndef TDI_BASE_CONTEXT_H
+#define TDI_BASE_CONTEXT_H
+
+#include <stdatomic.h>
+#include <tandem/context.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+/* Something the context frees, newest first: models. */
+typedef struct tdi_owned {
+    void *object;
+    void (*free)(void *object);
+} tdi_owned;
+
+typedef struct tdi_name_count {
+    const char *base; /* "dense" */
+    int used;
+} tdi_name_count;
+
+struct td_context {
+    tdi_arena *arena; /* tensors, layers, names */
+    tdi_error error;  /* the first failure */
+    td_context_options options;
+    atomic_int stop;
+    tdi_vec(tdi_owned) owned;
+    tdi_vec(tdi_name_count) names;
+};
+
+/* Keras's automatic names: "dense", "dense_1", ... NULL when memory is out. */
+const char *tdi_context_name(td_context *context, const char *base);
+bool tdi_context_own(td_context *context, void *object, void (*free)(void *)); /* false when memory is out */
+void tdi_context_disown(td_context *context, void *object);
+__attribute__((format(printf, 3, 4))) void tdi_log(td_context *context, td_log_level level, const char *format, ...);
+
+#endif

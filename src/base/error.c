@@ -1,0 +1,49 @@
+/* error.c - keeping the first failure. */
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+td_status tdi_fail_v(tdi_error *error, td_status status, const char *format, va_list args)
+{
+    if (error && error->status == TD_OK) {
+        error->status = status;
+        vsnprintf(error->message, sizeof error->message, format, args);
+    }
+    return status;
+}
+
+td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tdi_fail_v(error, status, format, args);
+    va_end(args);
+    return status;
+}
+
+td_status tdi_no_memory(tdi_error *error)
+{
+    return tdi_fail(error, TD_NO_MEMORY, "out of memory");
+}
+
+void tdi_error_prefix(tdi_error *error, const char *format, ...)
+{
+    if (!error || error->status == TD_OK)
+        return;
+    char rest[sizeof error->message];
+    memcpy(rest, error->message, sizeof rest);
+    va_list args;
+    va_start(args, format);
+    int used = vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+    if (used >= 0 && (size_t)used < sizeof error->message)
+        snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", rest);
+}
+
+const char *td_status_name(td_status status)
+{
+    static const char *const names[] = {"ok",       "invalid argument", "unsupported", "out of memory", "input/output error",
+                                        "bad file", "not found",        "not finite",  "stopped",       "internal error"};
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown status";
+}

@@ -1,0 +1,46 @@
+/* thread.h - teams of threads that run one function together, and the barriers between their steps.
+ *
+ * Waiting spins briefly, then sleeps; there is no spinning when threads outnumber the allowed cores. */
+#ifndef TDI_BASE_THREAD_H
+#define TDI_BASE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Cores this process may use: min(affinity, the cgroup's quota), at least 1. */
+int tdi_cores_allowed(void);
+
+/* A counter that threads wait on. Zero-initialise; no release needed. */
+typedef struct tdi_event {
+    _Alignas(64) _Atomic uint32_t value;
+    _Atomic uint32_t sleepers;
+} tdi_event;
+
+void tdi_event_add(tdi_event *event, uint32_t amount); /* release order */
+/* Returns once `value` has reached `target` (as a wrapping counter); acquire order. */
+void tdi_event_wait(tdi_event *event, uint32_t target, bool spin);
+
+/* All of `count` threads meet. Zero-initialise all but `count` and `spin`. */
+typedef struct tdi_barrier {
+    tdi_event arrived, released;
+    uint32_t count;
+    bool spin;
+} tdi_barrier;
+
+void tdi_barrier_wait(tdi_barrier *barrier);
+
+/* `size` threads, the caller's being number 0; the others wait, sleeping, between runs. */
+typedef struct tdi_team tdi_team;
+
+td_status tdi_team_create(int size, tdi_team **team, tdi_error *error);
+void tdi_team_free(tdi_team *team);
+int tdi_team_size(const tdi_team *team);
+bool tdi_team_spins(const tdi_team *team); /* threads do not outnumber cores */
+/* Runs function(argument, index) on every thread; returns when all have returned. Denormals are flushed to zero in
+ * every thread while it runs; the caller's floating-point mode is restored on return. */
+void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), void *argument);
+
+#endif

@@ -1,0 +1,59 @@
+/* source.h - where samples come from. A file format is one tdi_source_format; a stage to come wraps a source. */
+#ifndef TDI_DATA_SOURCE_H
+#define TDI_DATA_SOURCE_H
+
+#include <tandem/data.h>
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define TDI_MAX_COLUMNS 8
+
+typedef struct tdi_source tdi_source;
+
+/* One array of the data: an input or a target. */
+typedef struct tdi_column {
+    char name[64]; /* "x", "y", or the array's name in the file */
+    td_shape shape; /* per sample; rank 0: a number */
+    td_dtype dtype;
+    float scale; /* values are multiplied by this when read as floats */
+} tdi_column;
+
+struct tdi_source {
+    char name[256]; /* the path, for messages */
+    int64_t samples;
+    int n_x, n_y; /* columns: inputs first, then targets */
+    tdi_column columns[TDI_MAX_COLUMNS];
+
+    /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled) or int32 (`as`). May be called by several
+     * threads at once. `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
+    td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
+                        tdi_error *error);
+    void (*release)(tdi_source *source);
+};
+
+typedef struct tdi_source_format {
+    const char *name; /* "IDX directory" */
+    bool (*claims)(const char *path);
+    td_status (*open)(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error);
+} tdi_source_format;
+
+extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
+
+/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
+td_status tdi_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error);
+
+struct td_data {
+    int references;
+    tdi_source *source; /* NULL: poison */
+    tdi_error error;
+};
+
+/* Samples [first, first + count) of a source, which is borrowed. */
+td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);
+
+/* The order of an epoch: samples 0 .. count-1, permuted by (seed, epoch) when `shuffle`. */
+void tdi_epoch_order(int64_t *order, int64_t count, bool shuffle, uint64_t seed, int64_t epoch);
+
+#endif

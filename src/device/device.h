@@ -1,0 +1,36 @@
+/* device.h - what the engine knows of a device: its kernels, its memory, its lanes. */
+#ifndef TDI_DEVICE_DEVICE_H
+#define TDI_DEVICE_DEVICE_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "graph/kernel.h"
+
+typedef struct tdi_device tdi_device;
+
+typedef struct tdi_device_interface {
+    const char *type; /* "cpu" */
+    /* How many devices of the type there are to name: "cpu:0" .. "cpu:count-1"; -1: as many as asked (cores are dealt
+     * out among them). */
+    int (*count)(void);
+    /* Opens device `index` of `siblings` of this type that are used together. The caller closes it. */
+    td_status (*open)(int index, int siblings, tdi_device **device, tdi_error *error);
+    /* One line per fact for `tandem doctor`. */
+    void (*describe)(FILE *out);
+} tdi_device_interface;
+
+struct tdi_device {
+    const tdi_device_interface *interface;
+    char name[16];     /* "cpu:0" */
+    int lanes;         /* host threads that its kernels may share work among, >= 1 */
+    int memory_space;  /* devices of one space can read each other's buffers: weights are shared, not copied */
+    const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
+    void *(*allocate)(tdi_device *device, size_t size); /* zeroed, 64-byte aligned; NULL when memory is out */
+    void (*release)(tdi_device *device, void *buffer);
+    void (*upload)(tdi_device *device, void *to, const void *from, size_t size);
+    void (*download)(tdi_device *device, void *to, const void *from, size_t size);
+    void (*close)(tdi_device *device);
+};
+
+#endif

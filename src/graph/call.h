@@ -1,0 +1,52 @@
+/* call.h - what a kernel sees: concrete shapes, resolved addresses, its share of the work. */
+#ifndef TDI_GRAPH_CALL_H
+#define TDI_GRAPH_CALL_H
+
+#include <stdint.h>
+#include <tandem/tensor.h>
+
+typedef struct tdi_call tdi_call;
+
+/* Numbers that change from step to step, read by kernels: never a branch of the host. Shared by all parts. */
+typedef struct tdi_control {
+    float learning_rate;
+    float inverse_count; /* 1 / rows in the global batch */
+    int64_t iteration;   /* optimizer steps before this one */
+    int64_t step;        /* names the random draws of this step */
+    uint64_t seed;
+} tdi_control;
+
+/* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */
+typedef struct tdi_part {
+    int index, parts;               /* this part, of how many */
+    int group_first, group_count;   /* the parts that share batch statistics with it, itself included */
+    int64_t first_row;              /* of the slice, in the global batch: keys random draws */
+    float *const *gradients;        /* every part's gradient arena, [parts] */
+} tdi_part;
+
+typedef struct tdi_value {
+    void *data;
+    td_shape shape; /* the batch resolved */
+    td_dtype dtype;
+} tdi_value;
+
+#define TDI_MAX_DIRECT_IN 8
+
+struct tdi_call {
+    void (*run)(const tdi_call *call);
+    const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
+    tdi_value out;
+    const void *attrs;
+    void *state;   /* made by the kernel's prepare */
+    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
+    int n_in;
+    int split;          /* a tdi_split */
+    int64_t begin, end; /* the range of the split axis (or of elements) to make; the whole extent for TDI_WHOLE */
+    int lane, lanes;
+    int node_id; /* names the node's random stream */
+    int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
+    const tdi_control *control;
+    const tdi_part *part;
+};
+
+#endif

@@ -1,0 +1,89 @@
+/* graph.h - a graph of ops: forward, backward, gradient reduction and update alike.
+ *
+ * A node is one op applied to nodes made before it; it has one value. Nodes are made by tdi_node_create, checked by the
+ * op's shape rule, and live in the graph's arena. A failure poisons the graph: the maker gets NULL, every maker accepts
+ * NULL inputs and returns NULL, and graph->error holds the first sentence. */
+#ifndef TDI_GRAPH_GRAPH_H
+#define TDI_GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "graph/shape.h"
+
+typedef struct tdi_op tdi_op;
+typedef struct tdi_node tdi_node;
+typedef struct tdi_variable tdi_variable;
+typedef struct tdi_graph tdi_graph;
+
+/* Where a node's value lives. */
+typedef enum tdi_home {
+    TDI_HOME_ACTIVATIONS = 0, /* placed by the memory pass, per part */
+    TDI_HOME_INPUT,           /* a batch buffer, per part; `slot` is the input's number */
+    TDI_HOME_VARIABLE,        /* `variable`'s own storage: a weight, updated in place */
+    TDI_HOME_SLOT,            /* optimizer slot number `slot` of `variable` */
+    TDI_HOME_GRADIENT,        /* `variable`'s slice of the part's gradient arena */
+    TDI_HOME_EXCHANGE,        /* shared by all parts: [parts, n] */
+    TDI_HOME_METRIC,          /* accumulator number `slot`, per part: doubles [total, count] */
+    TDI_HOME_OUTPUT           /* kept for the caller: `slot` is the output's number */
+} tdi_home;
+
+struct tdi_node {
+    int id; /* position in graph->nodes at creation; names random streams and breaks ties */
+    const tdi_op *op;
+    tdi_graph *graph;
+    tdi_node **in; /* entries may be NULL where the op says an input is optional */
+    int n_in;
+    const void *attrs; /* of op->attrs_size bytes, in the graph's arena */
+    td_shape shape;
+    td_dtype dtype;
+    tdi_home home;
+    int slot;
+    tdi_variable *variable;
+    const char *scope; /* the layer's name, or "loss", "adam", ...: for messages and explain */
+    bool once;         /* runs once per replica (reduction, update), not once per part */
+    bool effect;       /* kept although nothing reads it: an update, a metric */
+};
+
+struct tdi_graph {
+    tdi_arena *arena;
+    tdi_vec(tdi_node *) nodes; /* in an order that respects edges */
+    tdi_vec(tdi_node *) outputs; /* roots besides the nodes marked `effect` */
+    const char *scope;         /* given to new nodes; set by whoever emits */
+    int parts;                 /* how many parts the global batch is cut into: the first extent of an all_gather */
+    tdi_error error;
+};
+
+tdi_graph *tdi_graph_create(void); /* NULL when memory is out */
+void tdi_graph_free(tdi_graph *graph);
+
+/* Appends op(in...), its attributes copied (NULL: zeros). NULL after a failure. */
+tdi_node *tdi_node_create(tdi_graph *graph, const tdi_op *op, const void *attrs, int n_in, tdi_node *const *in);
+
+/* Per-op constructors are declared in "ops/ops.h"; these three have no inputs. */
+tdi_node *tdi_input(tdi_graph *graph, int slot, const td_shape *shape, td_dtype dtype);
+tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same node each time */
+tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
+
+/* Gradients of a scalar-per-part `loss` for the given nodes: emits the backward nodes; result[i] is NULL where the loss
+ * does not depend on of[i]. TD_UNSUPPORTED naming the op when one on the way has no gradient. */
+td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *const *of, tdi_node **result);
+
+/* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
+ * TD_INTERNAL naming the node otherwise. Run between passes in the tests. */
+td_status tdi_graph_verify(const tdi_graph *graph, tdi_error *error);
+
+/* A weight, or a statistic: what a model trains, saves and shares between replicas. */
+struct tdi_variable {
+    const char *layer, *name; /* "dense_1", "kernel" */
+    td_shape shape;
+    bool trainable;
+    float l1, l2;      /* regularizer */
+    int index;         /* in the model's list, Keras's order */
+    int64_t elements;
+    int64_t offset;    /* floats, in the weight arena; trained weights in the order in which gradients become ready */
+    tdi_node *node;    /* in the graph being built */
+    int node_graph;    /* internal to tdi_parameter */
+};
+
+#endif

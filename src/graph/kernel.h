@@ -1,0 +1,27 @@
+/* kernel.h - one way of computing an op on a device. */
+#ifndef TDI_GRAPH_KERNEL_H
+#define TDI_GRAPH_KERNEL_H
+
+#include "graph/op.h"
+
+/* A device has an ordered list of kernels; for each op the first that does not decline is taken, the op's reference
+ * last. Everything a kernel needs is settled in `prepare`; `run` allocates nothing and decides nothing. */
+typedef struct tdi_kernel {
+    const char *name; /* "onednn conv2d", as explain shows it */
+    const tdi_op *op;
+    unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
+
+    /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has shapes,
+     * dtypes and attributes, but no addresses. NULL function: takes all. */
+    const char *(*declines)(const tdi_call *call);
+
+    /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
+     * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL. */
+    td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
+    void (*release)(void *state);
+
+    /* Makes call->out's [begin, end) of the split axis. */
+    void (*run)(const tdi_call *call);
+} tdi_kernel;
+
+#endif

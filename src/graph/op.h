@@ -1,0 +1,48 @@
+/* op.h - what an op is: its meaning (shape rule, gradient rule, plain-C reference) and what passes need to know of it.
+ *
+ * One file per op or family in src/ops. Kernels that make an op fast are elsewhere (src/cpu/<op>_*.c). */
+#ifndef TDI_GRAPH_OP_H
+#define TDI_GRAPH_OP_H
+
+#include "graph/call.h"
+#include "graph/graph.h"
+
+/* How a value is divided among the lanes of a replica: not at all (lane 0 makes it whole), along axis 0, along the last
+ * axis, or as a flat run of elements. */
+typedef enum tdi_split { TDI_WHOLE = 0, TDI_ROWS, TDI_COLUMNS, TDI_FLAT } tdi_split;
+
+#define TDI_CAN_ROWS    (1u << TDI_ROWS)
+#define TDI_CAN_COLUMNS (1u << TDI_COLUMNS)
+#define TDI_CAN_FLAT    (1u << TDI_FLAT)
+
+struct tdi_op {
+    const char *name; /* "conv2d" */
+    int min_in, max_in; /* max_in -1: any number */
+    size_t attrs_size;
+
+    /* Fills node->shape and node->dtype from node->in and node->attrs, or fails with a sentence that names the shapes. */
+    td_status (*infer)(tdi_node *node, tdi_error *error);
+
+    /* Emits nodes for the gradient of each input: dx[i] stays NULL where there is none. NULL: the op has no gradient,
+     * and `no_gradient` says why. */
+    void (*gradient)(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx);
+    const char *no_gradient;
+
+    /* The meaning in plain C: correct for every shape, dtype and attribute the shape rule admits. Makes all of call->out,
+     * whatever call->split says (the place pass never splits it). */
+    void (*reference)(const tdi_call *call);
+
+    /* Floating-point operations (a multiply-add is 2) of one call; NULL: one per output element. */
+    double (*flops)(const tdi_call *call);
+
+    /* Which part of input i a lane reads to make its part of the output under `split`: the same split of that input's
+     * own axes, or TDI_WHOLE. NULL: the op cannot be split. */
+    tdi_split (*reads)(const tdi_node *node, int i, tdi_split split);
+
+    bool in_place; /* the output may take input 0's storage when their sizes agree and nothing reads input 0 later */
+    bool view;     /* the value is input 0's bytes under another shape (reshape): never computed */
+    /* A few words of attributes for the printer ("3x3 same, stride 2"); NULL: none. */
+    void (*describe)(const tdi_node *node, char *text, size_t size);
+};
+
+#endif

@@ -1,0 +1,45 @@
+/* field.h - a layer's (or an optimizer's) arguments described once: the table drives Keras's JSON both ways, the checks
+ * and the documentation. */
+#ifndef TDI_LAYERS_FIELD_H
+#define TDI_LAYERS_FIELD_H
+
+#include <stddef.h>
+#include <tandem/layers.h>
+
+typedef enum tdi_field_kind {
+    TDI_FIELD_END = 0,
+    TDI_FIELD_INT,         /* int */
+    TDI_FIELD_INT64,       /* int64_t */
+    TDI_FIELD_FLOAT,       /* float; zero stands for the default */
+    TDI_FIELD_OPTIONAL,    /* td_optional */
+    TDI_FIELD_NULLABLE,    /* float; JSON null stands for 0 */
+    TDI_FIELD_CHOICE,      /* td_choice */
+    TDI_FIELD_SIZE,        /* td_size; JSON [height, width] or one number for both */
+    TDI_FIELD_SHAPE,       /* td_shape */
+    TDI_FIELD_ACTIVATION,  /* td_activation; JSON null is linear */
+    TDI_FIELD_PADDING,     /* td_padding */
+    TDI_FIELD_INITIALIZER, /* td_initializer */
+    TDI_FIELD_REGULARIZER, /* td_regularizer; JSON null is none */
+    TDI_FIELD_SEED,        /* int64_t; JSON null is 0 */
+    TDI_FIELD_FIXED        /* Tandem knows one value only, `text` (JSON); another in a file is refused by name */
+} tdi_field_kind;
+
+typedef struct tdi_field {
+    const char *key; /* Keras's: "kernel_size" */
+    tdi_field_kind kind;
+    size_t offset;      /* in the args struct */
+    double number;      /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
+    const char *text;   /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
+    const char *since;  /* NULL, or for FIXED: also absent from files of older Keras: write it, do not demand it */
+} tdi_field;
+
+/* The value a zero stands for is put in its place, for every field; so that emitters and writers see final values. */
+void tdi_fields_resolve(const tdi_field *fields, void *args);
+
+/* Names and numbers of enumerations, Keras's spelling; -1 and NULL when unknown. */
+int tdi_activation_parse(const char *name);
+const char *tdi_activation_name(int activation);
+int tdi_initializer_parse(const char *class_name); /* "GlorotUniform" or "glorot_uniform" */
+const char *tdi_initializer_class(td_initializer_kind kind);
+
+#endif

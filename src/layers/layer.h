@@ -1,0 +1,88 @@
+/* layer.h - layers: their types, instances and calls. A model is a graph of layer calls; ops are emitted from it anew for
+ * each mode, since training, evaluation and prediction differ. */
+#ifndef TDI_LAYERS_LAYER_H
+#define TDI_LAYERS_LAYER_H
+
+#include "base/context.h"
+#include "graph/graph.h"
+#include "layers/field.h"
+
+typedef struct tdi_layer tdi_layer;
+typedef struct tdi_call_site tdi_call_site;
+
+/* What emitting needs to know besides the layer. */
+typedef struct tdi_emit {
+    tdi_graph *graph;
+    bool training;
+    bool merge_statistics; /* batch statistics are merged over more than one part even when not `synchronized`: one
+                              replica is computed as several parts */
+} tdi_emit;
+
+typedef struct tdi_layer_type {
+    const char *class_name; /* "BatchNormalization" */
+    const char *base_name;  /* "batch_normalization": automatic names, and the folder in model.weights.h5 */
+    size_t args_size;
+    const tdi_field *fields; /* without name, trainable and dtype, which every layer has */
+    int min_in, max_in;      /* max_in -1: any number */
+    bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
+
+    /* The output's shape per sample; fails with a sentence naming the shapes. Called before `build`. */
+    td_status (*infer)(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error);
+    /* Declares the weights with tdi_layer_weight, in Keras's order; NULL: none. */
+    td_status (*build)(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error);
+    /* Emits the ops for one call; NULL after a failure (then graph->error is set). */
+    tdi_node *(*emit)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in);
+} tdi_layer_type;
+
+extern const tdi_layer_type *const tdi_layer_types[]; /* NULL-terminated */
+const tdi_layer_type *tdi_layer_type_find(const char *class_name); /* NULL: unknown */
+
+typedef struct tdi_weight {
+    tdi_variable variable;
+    td_initializer initializer; /* resolved */
+} tdi_weight;
+
+struct tdi_layer {
+    const tdi_layer_type *type;
+    td_context *context;
+    const char *name;
+    void *args; /* of type->args_size, resolved */
+    bool trainable;
+    bool built;
+    td_shape build_shape; /* of the first input, per sample: Keras's build_config */
+    int n_calls;
+    tdi_vec(tdi_weight *) weights;
+};
+
+struct tdi_call_site {
+    tdi_layer *layer;
+    int index; /* which call of the layer: Keras's node index */
+    int n_in;
+    td_tensor **in;
+};
+
+struct td_tensor {
+    td_context *context;
+    tdi_call_site *site; /* NULL: poison */
+    td_shape shape;      /* per sample */
+    td_dtype dtype;
+};
+
+/* A layer with a copy of `args` (type->args_size bytes), resolved. `name` NULL: automatic. NULL when memory is out. */
+tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, const void *args, const char *name,
+                            td_choice trainable);
+/* Calls the layer; on the first call its weights are declared. A failure leaves its sentence, with `at` when it has a
+ * file, in the context's error; the result is then poison. Never NULL unless memory is out. */
+td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_location *at);
+
+/* Declares a weight; from `build`. */
+td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *shape, bool trainable,
+                           const td_initializer *initializer, const td_regularizer *regularizer, tdi_error *error);
+
+/* Draws a weight's initial values: fixed by (seed, variable->index). */
+void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values);
+
+/* Emits an activation; softmax and log-softmax too. */
+tdi_node *tdi_activation_emit(tdi_graph *graph, tdi_node *x, td_activation activation);
+
+#endif

@@ -1,0 +1,59 @@
+/* training.h - losses, metrics and optimizers: functions that emit ops, and their Keras names and fields. */
+#ifndef TDI_LAYERS_TRAINING_H
+#define TDI_LAYERS_TRAINING_H
+
+#include <tandem/model.h>
+
+#include "graph/graph.h"
+#include "layers/field.h"
+
+typedef enum tdi_loss_kind {
+    TDI_LOSS_NONE = 0,
+    TDI_LOSS_SPARSE_CATEGORICAL,
+    TDI_LOSS_CATEGORICAL,
+    TDI_LOSS_BINARY,
+    TDI_LOSS_MSE
+} tdi_loss_kind;
+
+typedef struct tdi_loss {
+    tdi_loss_kind kind;
+    bool from_logits;
+    float label_smoothing; /* categorical and binary */
+} tdi_loss;
+
+tdi_loss tdi_loss_from_public(td_loss loss);
+const char *tdi_loss_class(tdi_loss_kind kind);    /* "SparseCategoricalCrossentropy"; NULL for none */
+tdi_loss_kind tdi_loss_parse(const char *name);    /* class or snake-case name, aliases ("mse") too; NONE: unknown */
+bool tdi_loss_wants_classes(const tdi_loss *loss); /* the target is int32 class numbers of the prediction's shape less its last axis */
+/* The target's shape per sample for a prediction's. */
+td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction);
+/* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them. */
+tdi_node *tdi_loss_emit(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target);
+
+const char *tdi_metric_name(td_metric metric);  /* "accuracy", "sparse_categorical_accuracy": Keras's log key */
+const char *tdi_metric_class(td_metric metric); /* "SparseCategoricalAccuracy"; NULL for TD_ACCURACY */
+td_metric tdi_metric_parse(const char *name);   /* also "acc" and class names; TD_METRIC_END: unknown */
+/* Per-sample values [B, ...]; TD_ACCURACY is resolved by loss and shapes as Keras does. */
+tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *loss, tdi_node *prediction,
+                          tdi_node *target);
+
+typedef struct tdi_optimizer_type {
+    td_optimizer_kind kind;
+    const char *class_name; /* "Adam" */
+    const char *base_name;  /* "adam" */
+    const tdi_field *fields; /* of td_optimizer */
+} tdi_optimizer_type;
+
+const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
+const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
+/* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in which
+ * Keras keeps them in the file per variable; and their names ("momentum", "velocity"). */
+int tdi_optimizer_slots(const td_optimizer *optimizer);
+const char *tdi_optimizer_slot_name(const td_optimizer *optimizer, int slot);
+/* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */
+td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
+/* The update of one variable: marked once and effect. */
+tdi_node *tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, tdi_variable *variable,
+                             tdi_node *gradient);
+
+#endif

@@ -1,0 +1,70 @@
+/* model.h - the inside of a td_model: its layers, its variables and their values, how it was compiled. */
+#ifndef TDI_MODEL_MODEL_H
+#define TDI_MODEL_MODEL_H
+
+#include <tandem/model.h>
+
+#include "layers/layer.h"
+#include "layers/training.h"
+
+#define TDI_MAX_IO      8 /* inputs, or outputs, of a model */
+#define TDI_MAX_METRICS 8
+#define TDI_MAX_SLOTS   3
+
+typedef struct tdi_runtime tdi_runtime; /* src/dist: devices, replicas and plans of a compiled model */
+
+typedef struct tdi_output_training {
+    tdi_loss loss;
+    float loss_weight; /* 1 */
+    int n_metrics;
+    td_metric metrics[TDI_MAX_METRICS];
+} tdi_output_training;
+
+struct td_model {
+    td_context *context;
+    const char *name;
+    bool sequential; /* made as, and written back as, Keras's Sequential */
+    uint64_t seed;
+    int n_inputs, n_outputs;
+    td_tensor *inputs[TDI_MAX_IO], *outputs[TDI_MAX_IO];
+    tdi_vec(tdi_call_site *) sites; /* in an order that respects edges; InputLayer calls included */
+    tdi_vec(tdi_layer *) layers;    /* Keras's model.layers */
+    tdi_vec(tdi_weight *) weights;  /* Keras's model.weights: layer by layer; variable.index is the position */
+
+    /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
+     * variable.offset; `trained` floats of them. */
+    int64_t trained, total;
+    float *values;              /* [total] */
+    float *slots[TDI_MAX_SLOTS]; /* [trained] each; NULL where the optimizer has none */
+
+    bool compiled;
+    td_optimizer optimizer; /* resolved */
+    int64_t iteration;      /* optimizer steps taken */
+    tdi_output_training training[TDI_MAX_IO];
+    char *devices; /* malloc'd */
+    int shards;
+    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
+    void (*free_runtime)(tdi_runtime *runtime);
+};
+
+/* Makes a model of the calls between inputs and outputs, initial weights drawn from `seed` (0: from the clock). */
+td_status tdi_model_create(td_context *context, const char *name, bool sequential, int n_inputs,
+                           td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
+                           td_model **model, tdi_error *error);
+
+/* Takes the optimizer (resolved, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set by the
+ * caller. */
+td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
+/* Drops devices and plans: the next use makes them anew. */
+void tdi_model_drop_runtime(td_model *model);
+
+static inline float *tdi_model_value(const td_model *model, const tdi_variable *variable)
+{
+    return model->values + variable->offset;
+}
+static inline float *tdi_model_slot(const td_model *model, const tdi_variable *variable, int slot)
+{
+    return model->slots[slot] + variable->offset;
+}
+
+#endif

@@ -1,0 +1,279 @@
+/* ops.h - every op: its attributes and the function that adds it to a graph.
+ *
+ * Constructors accept NULL (poison) inputs and return NULL then. Shapes are given per part: B is the part's rows. */
+#ifndef TDI_OPS_OPS_H
+#define TDI_OPS_OPS_H
+
+#include <tandem/layers.h>
+
+#include "base/rng.h"
+#include "graph/op.h"
+
+/* The list that ties an op's files together: X(stem). `tdi_op_<stem>` is the op. */
+#define TDI_OPS(X)                                                                                                     \
+    X(input) X(parameter) X(slot)                                                                                      \
+    X(fill) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)                                 \
+    X(reduce) X(broadcast) X(reshape) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                  \
+    X(matmul)                                                                                                          \
+    X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
+    X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \
+    X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad)                                                      \
+    X(sparse_softmax_cross_entropy) X(sparse_softmax_cross_entropy_grad)                                               \
+    X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
+    X(sigmoid_cross_entropy) X(sigmoid_cross_entropy_grad)                                                             \
+    X(dropout)                                                                                                         \
+    X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
+    X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
+    X(batch_mean) X(batch_mean_grad)                                                                                   \
+    X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam)
+
+#define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
+TDI_OPS(TDI_DECLARE_OP_)
+#undef TDI_DECLARE_OP_
+
+extern const tdi_op *const tdi_ops[]; /* all of them, NULL-terminated */
+
+/* ---- making and viewing ---- */
+
+typedef struct tdi_fill_attrs {
+    float value;
+    td_shape shape;
+} tdi_fill_attrs;
+tdi_node *tdi_fill(tdi_graph *graph, float value, const td_shape *shape);
+
+tdi_node *tdi_identity(tdi_graph *graph, tdi_node *x); /* a copy: gives a value a home of its own */
+
+typedef struct tdi_cast_attrs {
+    td_dtype dtype;
+} tdi_cast_attrs;
+tdi_node *tdi_cast(tdi_graph *graph, tdi_node *x, td_dtype dtype); /* to an integer: truncates towards zero */
+
+/* ---- element-wise ---- */
+
+/* scale * x + shift */
+typedef struct tdi_affine_attrs {
+    float scale, shift;
+} tdi_affine_attrs;
+tdi_node *tdi_affine(tdi_graph *graph, tdi_node *x, float scale, float shift);
+
+/* The element-wise td_activations have their own numbers here (softmax and log-softmax are ops of their own); the rest
+ * follows. */
+typedef enum tdi_unary_kind {
+    TDI_UNARY_EXP = TD_ACTIVATION_COUNT, /* TD_EXPONENTIAL is the same function */
+    TDI_UNARY_LOG,
+    TDI_UNARY_SQRT,
+    TDI_UNARY_RSQRT,
+    TDI_UNARY_SQUARE,
+    TDI_UNARY_NEGATE,
+    TDI_UNARY_ABS,
+    TDI_UNARY_SIGN,
+    TDI_UNARY_RECIPROCAL,
+    TDI_UNARY_CLIP_PROBABILITY, /* to [1e-7, 1 - 1e-7]; gradient 0 outside */
+    TDI_UNARY_COUNT
+} tdi_unary_kind;
+typedef struct tdi_unary_attrs {
+    int kind; /* a td_activation or a tdi_unary_kind */
+} tdi_unary_attrs;
+tdi_node *tdi_unary(tdi_graph *graph, tdi_node *x, int kind);
+const char *tdi_unary_name(int kind); /* "relu", "exp" */
+/* True when the derivative is computed from y = f(x) rather than x: relu, tanh, sigmoid, exponential, ... */
+bool tdi_unary_grad_from_output(int kind);
+float tdi_unary_value(int kind, float x);                       /* the plain reference, one element */
+float tdi_unary_derivative(int kind, float value);              /* of y or of x, as said above */
+/* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. */
+tdi_node *tdi_unary_grad(tdi_graph *graph, tdi_node *value, tdi_node *dy, int kind);
+
+typedef enum tdi_binary_kind {
+    TDI_ADD,
+    TDI_SUBTRACT,
+    TDI_MULTIPLY,
+    TDI_DIVIDE,
+    TDI_MAXIMUM,
+    TDI_MINIMUM
+} tdi_binary_kind;
+typedef struct tdi_binary_attrs {
+    int kind;
+} tdi_binary_attrs;
+tdi_node *tdi_binary(tdi_graph *graph, tdi_binary_kind kind, tdi_node *a, tdi_node *b); /* broadcasts as NumPy */
+
+tdi_node *tdi_bias_add(tdi_graph *graph, tdi_node *x, tdi_node *bias); /* bias: [last extent of x] */
+
+/* ---- shape ---- */
+
+typedef enum tdi_reduce_kind { TDI_SUM, TDI_MEAN, TDI_MAX } tdi_reduce_kind;
+typedef struct tdi_reduce_attrs {
+    int kind;
+    unsigned axes; /* bit i: axis i */
+    bool keepdims;
+} tdi_reduce_attrs;
+/* Over a part's rows when axis 0 is the batch: the result has no batch then. */
+tdi_node *tdi_reduce(tdi_graph *graph, tdi_reduce_kind kind, tdi_node *x, unsigned axes, bool keepdims);
+/* Sums x down to `shape`, the inverse of broadcasting. */
+tdi_node *tdi_sum_to(tdi_graph *graph, tdi_node *x, const td_shape *shape);
+
+typedef struct tdi_shape_attrs {
+    td_shape shape;
+} tdi_shape_attrs;
+tdi_node *tdi_broadcast(tdi_graph *graph, tdi_node *x, const td_shape *shape);
+tdi_node *tdi_reshape(tdi_graph *graph, tdi_node *x, const td_shape *shape); /* TDI_BATCH stays in front if it was */
+
+typedef struct tdi_transpose_attrs {
+    int axes[TD_MAX_RANK]; /* out axis i is x's axis axes[i] */
+} tdi_transpose_attrs;
+tdi_node *tdi_transpose(tdi_graph *graph, tdi_node *x, const int *axes);
+
+typedef struct tdi_concat_attrs {
+    int axis; /* >= 0; not the batch */
+} tdi_concat_attrs;
+tdi_node *tdi_concat(tdi_graph *graph, int count, tdi_node *const *in, int axis);
+
+typedef struct tdi_slice_attrs {
+    int axis; /* >= 0; not the batch */
+    int64_t begin, size;
+} tdi_slice_attrs;
+tdi_node *tdi_slice(tdi_graph *graph, tdi_node *x, int axis, int64_t begin, int64_t size);
+
+typedef struct tdi_pad_attrs {
+    int axis;
+    int64_t before, after; /* zeros added */
+} tdi_pad_attrs;
+tdi_node *tdi_pad(tdi_graph *graph, tdi_node *x, int axis, int64_t before, int64_t after);
+
+/* table [n, ...], indices (int32, any shape) -> [indices..., ...]. An index outside [0, n) gives NaN. */
+tdi_node *tdi_gather(tdi_graph *graph, tdi_node *table, tdi_node *indices);
+/* Rows of dy summed into zeros of [n, ...] at indices, in index order; attributes: tdi_shape_attrs. */
+tdi_node *tdi_scatter_add(tdi_graph *graph, tdi_node *indices, tdi_node *dy, const td_shape *shape);
+
+/* ---- linear algebra ---- */
+
+/* a and b as matrices: all extents but the last are rows. out = activation(op(a) . op(b) + bias); its shape is a's with
+ * the last extent replaced, or [columns of a, ...] when a is transposed. */
+typedef struct tdi_matmul_attrs {
+    bool transpose_a, transpose_b;
+    int activation; /* set by the fuse pass only; an element-wise td_activation whose derivative comes from its output */
+} tdi_matmul_attrs;
+tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
+
+/* x [B, h, w, c], filter [kh, kw, c / groups, f], bias [f] or absent -> [B, oh, ow, f]. Padding TD_SAME as Keras: total
+ * max((ceil(h / s) - 1) * s + (k - 1) * d + 1 - h, 0), the smaller half in front. */
+typedef struct tdi_conv2d_attrs {
+    int stride_h, stride_w, dilation_h, dilation_w, groups;
+    td_padding padding;
+    int activation;  /* as for matmul */
+    td_shape shape;  /* of the result, for the two gradients */
+} tdi_conv2d_attrs;
+tdi_node *tdi_conv2d(tdi_graph *graph, tdi_node *x, tdi_node *filter, const tdi_conv2d_attrs *attrs);
+tdi_node *tdi_conv2d_grad_input(tdi_graph *graph, tdi_node *dy, tdi_node *filter, const tdi_conv2d_attrs *attrs);
+tdi_node *tdi_conv2d_grad_filter(tdi_graph *graph, tdi_node *x, tdi_node *dy, const tdi_conv2d_attrs *attrs);
+
+/* Extents and leading padding of a window op along one axis. */
+typedef struct tdi_window {
+    int64_t out, before; /* output extent; zeros (or skipped cells) in front */
+} tdi_window;
+tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding);
+
+typedef struct tdi_pool2d_attrs {
+    int pool_h, pool_w, stride_h, stride_w;
+    td_padding padding;
+    td_shape shape; /* of x, for average_pool2d_grad */
+} tdi_pool2d_attrs;
+tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
+/* The gradient goes to the first maximum of each window, in row-major order. */
+tdi_node *tdi_max_pool2d_grad(tdi_graph *graph, tdi_node *x, tdi_node *y, tdi_node *dy, const tdi_pool2d_attrs *attrs);
+tdi_node *tdi_average_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
+tdi_node *tdi_average_pool2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_pool2d_attrs *attrs);
+
+/* ---- softmax and losses; over the last axis ---- */
+
+tdi_node *tdi_softmax(tdi_graph *graph, tdi_node *x);
+tdi_node *tdi_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
+tdi_node *tdi_log_softmax(tdi_graph *graph, tdi_node *x);
+tdi_node *tdi_log_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
+
+/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN. */
+tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels);
+tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss);
+/* logits, targets [..., c] -> loss [...] */
+tdi_node *tdi_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
+tdi_node *tdi_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
+/* max(x, 0) - x * t + log(1 + exp(-|x|)), element-wise */
+tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
+tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
+
+/* sum(x) * control->inverse_count / (elements per row): the part's share of the mean over the global batch. Scalar. */
+tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
+tdi_node *tdi_batch_mean_grad(tdi_graph *graph, tdi_node *dy, const td_shape *shape);
+
+/* 1 where the prediction is right: the first largest class; for binary, (p > threshold) == target, averaged over the last
+ * axis. */
+tdi_node *tdi_sparse_categorical_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *labels);
+tdi_node *tdi_categorical_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets);
+typedef struct tdi_binary_accuracy_attrs {
+    float threshold;
+} tdi_binary_accuracy_attrs;
+tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets, float threshold);
+/* Adds sum(x) and its number of elements to metric accumulator `slot`. An effect. */
+tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
+
+/* ---- dropout ---- */
+
+/* Zeroes elements and scales the rest. Drawn by Philox: key control->seed mixed with `stream`, counter (control->step,
+ * row in the global batch * elements per row + element): the gradient is the same op on dy with the same stream. */
+typedef struct tdi_dropout_attrs {
+    float rate;
+    uint64_t stream;
+} tdi_dropout_attrs;
+tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs);
+/* The four draws shared by elements 4i .. 4i+3; kernels and reference agree through it. */
+tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad);
+
+/* ---- batch normalization, per channel (last axis), c channels ---- */
+
+tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count, mean, M2 = sum (x - mean)^2 */
+/* Statistics of the part's group from all parts' [parts, 3, c], merged in a fixed tree (Chan et al. 1979) -> [3, c] */
+tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered);
+typedef struct tdi_batch_norm_attrs {
+    float epsilon, momentum;
+    bool variance; /* batch_norm_moving: the variance rather than the mean */
+} tdi_batch_norm_attrs;
+/* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it merges
+ * its two sums over the group exactly when `stats` is a batch_norm_merge. */
+tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta, float epsilon);
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, float epsilon); /* [2, c]: sum dy, sum dy * xhat */
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered); /* [parts, 2, c] -> [2, c] */
+tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
+                                    tdi_node *gamma, float epsilon);
+tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
+                                   tdi_node *beta, float epsilon);
+/* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
+ * by their counts, of gathered [parts, 3, c]. Once; an effect. */
+tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance);
+
+/* ---- replicas ---- */
+
+/* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one process. */
+tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
+/* The sum over parts of a variable's gradient, in the fixed tree of tdi_tree_sum; each replica makes its own range. Once. */
+tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
+
+/* ---- optimizers and regularizers; once, in place, each replica on its own range ---- */
+
+typedef struct tdi_regularize_attrs {
+    float l1, l2;
+} tdi_regularize_attrs;
+tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2); /* l1 sum|w| + l2 sum w^2 */
+tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2);
+
+/* Keras's update of a weight, in place; slots are updated too. The learning rate and the iteration come from the control. */
+typedef struct tdi_optimizer_attrs {
+    float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
+    bool nesterov, amsgrad;
+} tdi_optimizer_attrs;
+/* slots: SGD with momentum: velocity; Adam: m, v, and with amsgrad v_hat. */
+tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
+                  const tdi_optimizer_attrs *attrs);
+tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
+                   const tdi_optimizer_attrs *attrs);
+
+#endif
