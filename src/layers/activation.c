@@ -61,7 +61,7 @@ const tdi_layer_type tdi_layer_type_activation = {
 
 td_tensor *td_activation_layer_(const td_activation_layer_args *args)
 {
-    return tdi_layer_apply(tdi_tensors_context(1, &args->x), &tdi_layer_type_activation, args,
-                           &(tdi_layer_use){"td_activation_layer", args->at, args->guard, args->name, args->trainable, 1,
-                                            &args->x});
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_activation, args,
+        &(tdi_layer_use){"td_activation_layer", args->at, args->guard, args->name, args->trainable, 1, &args->x});
 }

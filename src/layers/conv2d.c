@@ -29,13 +29,15 @@ static td_status check_numbers(const td_conv2d_args *args, tdi_error *error)
     TDI_TRY(tdi_size_check("kernel_size", args->kernel, error));
     TDI_TRY(tdi_size_check("strides", args->strides, error));
     TDI_TRY(tdi_size_check("dilation", args->dilation, error));
-    if ((args->strides.height > 1 || args->strides.width > 1) && (args->dilation.height > 1 || args->dilation.width > 1))
+    if ((args->strides.height > 1 || args->strides.width > 1) &&
+        (args->dilation.height > 1 || args->dilation.width > 1))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "strides %d x %d together with dilation %d x %d: one of the two must be 1 x 1, as in Keras",
                         args->strides.height, args->strides.width, args->dilation.height, args->dilation.width);
     if (args->groups < 1 || args->filters % args->groups)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%lld filters cannot be cut into %d groups: groups must divide them",
-                        (long long)args->filters, args->groups);
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%lld filters cannot be cut into %d groups: groups must divide them", (long long)args->filters,
+                        args->groups);
     return tdi_padding_check(args->padding, error);
 }
 
@@ -63,7 +65,8 @@ static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error
     (void)n_in;
     td_shape kernel = {4, {args->kernel.height, args->kernel.width, in[0].dim[2] / args->groups, args->filters}};
     td_shape bias = {1, {args->filters}};
-    TDI_TRY(tdi_layer_weight(layer, "kernel", &kernel, true, &args->kernel_initializer, &args->kernel_regularizer, error));
+    TDI_TRY(
+        tdi_layer_weight(layer, "kernel", &kernel, true, &args->kernel_initializer, &args->kernel_regularizer, error));
     if (args->use_bias == TD_NO)
         return TD_OK;
     return tdi_layer_weight(layer, "bias", &bias, true, &args->bias_initializer, &args->bias_regularizer, error);
@@ -106,6 +109,7 @@ td_tensor *td_conv2d_(const td_conv2d_args *args)
         own.kernel.height = own.kernel_size;
     if (own.kernel.width == 0)
         own.kernel.width = own.kernel_size;
-    return tdi_layer_apply(tdi_tensors_context(1, &args->x), &tdi_layer_type_conv2d, &own,
-                           &(tdi_layer_use){"td_conv2d", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_conv2d, &own,
+        &(tdi_layer_use){"td_conv2d", args->at, args->guard, args->name, args->trainable, 1, &args->x});
 }

@@ -37,7 +37,8 @@ static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error
     const td_dense_args *args = layer->args;
     (void)n_in;
     td_shape kernel = {2, {in[0].dim[in[0].rank - 1], args->units}}, bias = {1, {args->units}};
-    TDI_TRY(tdi_layer_weight(layer, "kernel", &kernel, true, &args->kernel_initializer, &args->kernel_regularizer, error));
+    TDI_TRY(
+        tdi_layer_weight(layer, "kernel", &kernel, true, &args->kernel_initializer, &args->kernel_regularizer, error));
     if (args->use_bias == TD_NO)
         return TD_OK;
     return tdi_layer_weight(layer, "bias", &bias, true, &args->bias_initializer, &args->bias_regularizer, error);
@@ -67,6 +68,7 @@ const tdi_layer_type tdi_layer_type_dense = {
 
 td_tensor *td_dense_(const td_dense_args *args)
 {
-    return tdi_layer_apply(tdi_tensors_context(1, &args->x), &tdi_layer_type_dense, args,
-                           &(tdi_layer_use){"td_dense", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_dense, args,
+        &(tdi_layer_use){"td_dense", args->at, args->guard, args->name, args->trainable, 1, &args->x});
 }

@@ -7,7 +7,7 @@ static const tdi_field fields[] = {
     TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* in a file with null for the batch in front */
     TDI_FIXED_FIELD("sparse", "false"),
     TDI_FIXED_FIELD_SINCE("ragged", "false", "3.9"),
-    TDI_FIXED_FIELD_SINCE("optional", "false", "3.6"),
+    TDI_FIXED_FIELD_SINCE("optional", "false", "3.13"),
     {0},
 };
 
@@ -27,8 +27,8 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     for (int i = 0; i < args->shape.rank; i++)
         if (args->shape.dim[i] < 1)
             return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "axis %d of its shape is %lld: every axis but the batch needs an extent of at least 1", i + 1,
-                            (long long)args->shape.dim[i]);
+                            "axis %d of its shape is %lld: every axis but the batch needs an extent of at least 1",
+                            i + 1, (long long)args->shape.dim[i]);
     *out = args->shape;
     return TD_OK;
 }
@@ -45,9 +45,4 @@ td_tensor *td_input_(const td_input_args *args)
 {
     return tdi_layer_apply(args->context, &tdi_layer_type_input, args,
                            &(tdi_layer_use){"td_input", args->at, args->guard, args->name, TD_DEFAULT, 0, NULL});
-}
-
-td_shape td_tensor_shape(const td_tensor *tensor)
-{
-    return tensor ? tensor->shape : (td_shape){0};
 }

@@ -203,6 +203,11 @@ td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, cons
 
 /* ---- public layer functions ---- */
 
+td_shape td_tensor_shape(const td_tensor *tensor)
+{
+    return tensor ? tensor->shape : (td_shape){0};
+}
+
 int tdi_tensor_list_count(td_tensor *const *tensors)
 {
     int count = 0;

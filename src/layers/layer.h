@@ -118,6 +118,8 @@ td_status tdi_initializer_check(const td_initializer *initializer, const td_shap
 /* Draws a weight's initial values: fixed by (seed, variable->index). */
 void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values);
 
+/* It is one of the enumeration, and a sample has an axis for it. */
+td_status tdi_activation_check(td_activation activation, const td_shape *x, tdi_error *error);
 /* Emits an activation; softmax and log-softmax too; linear is x itself. */
 tdi_node *tdi_activation_emit(tdi_graph *graph, tdi_node *x, td_activation activation);
 
