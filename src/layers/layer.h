@@ -51,6 +51,7 @@ struct tdi_layer {
     bool built;
     td_shape build_shape; /* of the first input, per sample: Keras's build_config */
     int n_calls;
+    const void *owner; /* the model it belongs to */
     tdi_vec(tdi_weight *) weights;
 };
 
