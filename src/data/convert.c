@@ -1,7 +1,7 @@
 /* convert.c - stored elements as floats, or as class numbers: plain loops that the compiler vectorises.
  *
- * Bytes are what images are made of, so theirs is the hot loop. It multiplies by the scale in two parts, the first of 16
- * bits: byte * high is then exact in a float, and the sum rounds once, as byte / 255 would. */
+ * Bytes are what images are made of, so theirs is the hot loop. It multiplies by the scale in two parts, the first of
+ * 16 bits: byte * high is then exact in a float, and the sum rounds once, as byte / 255 would. */
 #include "data/convert.h"
 
 #include <math.h>

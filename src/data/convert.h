@@ -12,8 +12,8 @@ void tdi_convert_floats(td_dtype dtype, const void *from, float *to, int64_t cou
  * finite, or beyond int32), or -1 when all are. */
 int64_t tdi_convert_classes(td_dtype dtype, const void *from, int32_t *to, int64_t count);
 
-/* What a column's scale stands for: 1/n exactly when `scale` is the float nearest to it, so that value * scale rounds as
- * value / n does. */
+/* What a column's scale stands for: 1/n exactly when `scale` is the float nearest to it, so that value * scale rounds
+ * as value / n does. */
 double tdi_exact_scale(float scale);
 
 #endif

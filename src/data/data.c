@@ -30,7 +30,8 @@ static td_status open_checked(const td_open_args *args, tdi_source **source, tdi
     if (!args->path)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: path is NULL");
     if (args->role != TD_TRAIN && args->role != TD_TEST)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: role is %d, neither TD_TRAIN nor TD_TEST", (int)args->role);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: role is %d, neither TD_TRAIN nor TD_TEST",
+                        (int)args->role);
     if (!isfinite(args->scale))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: scale is not a finite number");
     return tdi_source_open(args->path, args->role, args->scale, source, error);
@@ -85,11 +86,12 @@ static td_status mnist_path(char *path, size_t size, tdi_error *error)
     cache_path(path, size);
     if (is_directory(path))
         return TD_OK;
-    return tdi_fail(error, TD_NOT_FOUND,
-                    "td_mnist: there is no %s, nor does $TANDEM_DATA name a folder that holds mnist/: run scripts/demo, which "
-                    "fetches it, or put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz "
-                    "and t10k-labels-idx1-ubyte.gz there",
-                    path);
+    return tdi_fail(
+        error, TD_NOT_FOUND,
+        "td_mnist: there is no %s, nor does $TANDEM_DATA name a folder that holds mnist/: run scripts/demo, which "
+        "fetches it, or put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz "
+        "and t10k-labels-idx1-ubyte.gz there",
+        path);
 }
 
 static td_status mnist_open(const char *part, tdi_source **source, tdi_error *error)

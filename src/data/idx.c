@@ -1,5 +1,5 @@
-/* idx.c - one IDX file (the format of MNIST): two zero bytes, a type, a rank, then that many big-endian 32-bit extents, the
- * first of them the samples, then the values, big-endian; and nothing after them.
+/* idx.c - one IDX file (the format of MNIST): two zero bytes, a type, a rank, then that many big-endian 32-bit extents,
+ * the first of them the samples, then the values, big-endian; and nothing after them.
  *
  * zlib's gzread reads plain and gzipped files alike. The header is not believed: what it declares is held against the
  * file's size before memory is asked for. */
@@ -145,7 +145,8 @@ static td_status idx_size(const idx_file *file, const tdi_array *array, size_t *
         room = INT64_MAX;
     if (!tdi_array_size(array, size) || (int64_t)*size > room)
         return tdi_fail(error, TD_BAD_FILE,
-                        "%s: the header declares more values than its %" PRId64 " bytes can hold: it is cut short or damaged",
+                        "%s: the header declares more values than its %" PRId64
+                        " bytes can hold: it is cut short or damaged",
                         file->path, file->size);
     return TD_OK;
 }

@@ -1,5 +1,5 @@
-/* order.c - the order of an epoch: a function of (seed, epoch) alone, so that it is the same for every number of replicas and
- * after a resume. */
+/* order.c - the order of an epoch: a function of (seed, epoch) alone, so that it is the same for every number of
+ * replicas and after a resume. */
 #include "base/rng.h"
 #include "data/source.h"
 

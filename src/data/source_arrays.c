@@ -11,16 +11,22 @@ static td_status check_array(const char *name, const td_shape *shape, td_dtype d
     if (shape->rank < 0 || shape->rank > TD_MAX_RANK)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: %s_shape has rank %d; 0 to %d are possible", name,
                         shape->rank, TD_MAX_RANK);
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] < 1)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: extent %d of %s_shape is %" PRId64 ", not positive",
+                            i, name, shape->dim[i]);
     if ((unsigned)dtype > TD_UINT8)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: %s_dtype is %d, which is no td_dtype", name, (int)dtype);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: %s_dtype is %d, which is no td_dtype", name,
+                        (int)dtype);
     return TD_OK;
 }
 
 static td_status check_args(const td_arrays_args *args, tdi_error *error)
 {
     if (args->guard)
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "td_arrays takes three arguments by position (samples, x, x_shape): name the rest, as .y = labels");
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "td_arrays takes three arguments by position (samples, x, x_shape): name the rest, as .y = labels");
     if (args->samples < 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: samples is %" PRId64 ", not a positive number",
                         args->samples);

@@ -1,5 +1,5 @@
-/* source_idx.c - an IDX directory, as MNIST and Fashion-MNIST come: train-images-idx3-ubyte and train-labels-idx1-ubyte for
- * training, t10k-... for testing, gzipped or not; train-images.idx3-ubyte is the same under another name. */
+/* source_idx.c - an IDX directory, as MNIST and Fashion-MNIST come: train-images-idx3-ubyte and train-labels-idx1-ubyte
+ * for training, t10k-... for testing, gzipped or not; train-images.idx3-ubyte is the same under another name. */
 #include "data/formats.h"
 
 #include <dirent.h>
@@ -22,7 +22,8 @@ static bool idx_is(const char *file, const char *part, const char *kind)
     return (*rest == '-' || *rest == '.') && strncmp(rest + 1, "idx", 3) == 0;
 }
 
-/* The first such file by name, so that a plain one comes before its gzipped twin; malloc'ed, NULL when there is none. */
+/* The first such file by name, so that a plain one comes before its gzipped twin; malloc'ed, NULL when there is none.
+ */
 static char *idx_find(const char *directory, const char *part, const char *kind)
 {
     char *found = NULL;

@@ -45,8 +45,8 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
 {
     if (first < 0 || count < 1 || first > whole->samples - count)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "%s: %" PRId64 " samples from sample %" PRId64 " on were asked for, of %" PRId64, whole->name, count,
-                        first, whole->samples);
+                        "%s: %" PRId64 " samples from sample %" PRId64 " on were asked for, of %" PRId64, whole->name,
+                        count, first, whole->samples);
     range_source *made = malloc(sizeof *made);
     if (!made)
         return tdi_no_memory(error);

@@ -1,5 +1,5 @@
-/* table.c - columns in memory. Values stay in the dtype they came in (an image's byte stays a byte) and are converted as
- * they are gathered. */
+/* table.c - columns in memory. Values stay in the dtype they came in (an image's byte stays a byte) and are converted
+ * as they are gathered. */
 #include "data/table.h"
 
 #include <inttypes.h>
@@ -37,7 +37,8 @@ static td_status not_a_class(const tdi_source *source, int column, int64_t row, 
         snprintf(value, sizeof value, "%.17g", precise);
     }
     return tdi_fail(error, TD_BAD_FILE,
-                    "%s: %s of sample %" PRId64 " is %s, which is not a class number (a whole number that 32 bits hold): "
+                    "%s: %s of sample %" PRId64
+                    " is %s, which is not a class number (a whole number that 32 bits hold): "
                     "give class numbers, or a loss for such targets",
                     source->name, facts->name, row, value);
 }
@@ -105,13 +106,13 @@ static td_status check_column(const tdi_table *table, int columns, const char *n
     const tdi_source *source = &table->source;
     size_t size;
     if (!tdi_array_size(array, &size))
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: the size of %s is negative or beyond what memory can hold",
-                        source->name, name);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: the size of %s is beyond what memory can hold", source->name,
+                        name);
     if (array->samples == 0)
         return tdi_fail(error, TD_BAD_FILE, "%s: %s holds no samples", source->name, name);
     if (size == 0)
-        return tdi_fail(error, TD_BAD_FILE, "%s: a sample of %s holds no elements: one of its extents is 0", source->name,
-                        name);
+        return tdi_fail(error, TD_BAD_FILE, "%s: a sample of %s holds no elements: one of its extents is 0",
+                        source->name, name);
     if (columns && array->samples != source->samples)
         return tdi_fail(error, TD_BAD_FILE,
                         "%s: %s holds %" PRId64 " samples but %s %" PRId64 ": both need one per sample", source->name,

@@ -6,7 +6,7 @@
 
 typedef struct tdi_table_column {
     const char *values;
-    void *owned; /* freed with the table; NULL: borrowed */
+    void *owned;      /* freed with the table; NULL: borrowed */
     int64_t elements; /* per sample */
     double scale;
 } tdi_table_column;
@@ -31,8 +31,8 @@ bool tdi_array_size(const tdi_array *array, size_t *size);
 /* An empty table named `name`. Released by source.release. */
 td_status tdi_table_create(const char *name, tdi_table **table, tdi_error *error);
 
-/* Appends an input, or once all inputs are there a target. The table adopts `array->owned`, even when this fails: an array
- * without samples or elements, or with other samples than the columns before it. */
+/* Appends an input, or once all inputs are there a target. The table adopts `array->owned`, even when this fails: an
+ * array without samples or elements, or with other samples than the columns before it. */
 td_status tdi_table_add(tdi_table *table, bool target, const char *name, float scale, const tdi_array *array,
                         tdi_error *error);
 

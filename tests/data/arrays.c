@@ -17,8 +17,8 @@ static void arrays_are_read_in_place(void **state)
 {
     (void)state;
     td_context *context = td_context_create(NULL);
-    td_data *data = td_arrays(3, images, TD_SHAPE(2), .x_dtype = TD_UINT8, .scale = 1.0f / 255, .y = labels,
-                              .y_dtype = TD_INT64);
+    td_data *data =
+        td_arrays(3, images, TD_SHAPE(2), .x_dtype = TD_UINT8, .scale = 1.0f / 255, .y = labels, .y_dtype = TD_INT64);
     assert_null(td_data_error(data));
     assert_int_equal(td_data_samples(data), 3);
     float x[4], y[3];
@@ -97,21 +97,13 @@ static void impossible_arrays_are_poison(void **state)
     refused(td_arrays(-3, x, TD_SHAPE(1)), "samples");
     refused(td_arrays(4, NULL, TD_SHAPE(1)), "x is NULL");
     refused(td_arrays(4, x, deep), "rank");
-    refused(td_arrays(4, x, negative), "negative");
+    refused(td_arrays(4, x, negative), "extent 0 of x_shape is -4");
+    refused(td_arrays(4, x, TD_SHAPE(2, 0)), "extent 1 of x_shape is 0");
     refused(td_arrays(4, x, huge), "beyond");
     refused(td_arrays(4, x, TD_SHAPE(1), .x_dtype = (td_dtype)77), "x_dtype");
     refused(td_arrays(4, x, TD_SHAPE(1), .y = x, .y_dtype = (td_dtype)-1), "y_dtype");
     refused(td_arrays(4, x, TD_SHAPE(1), .scale = NAN), "scale");
     refused(td_arrays(4, x, TD_SHAPE(1), 1), "by position");
-}
-
-static void a_zero_extent_is_refused(void **state)
-{
-    (void)state;
-    float x[4] = {0};
-    td_data *data = td_arrays(4, x, TD_SHAPE(2, 0));
-    assert_non_null(strstr(td_data_error(data), "extents is 0"));
-    td_data_release(data);
 }
 
 static void retained_data_outlives_one_release(void **state)
@@ -129,8 +121,13 @@ static void retained_data_outlives_one_release(void **state)
 static void open_refuses_bad_arguments(void **state)
 {
     (void)state;
-    td_data *data[] = {td_open(NULL), td_open("/nonexistent.npz"), td_open("/nonexistent"), td_open("/"),
-                       td_open("x.npz", 5), td_open("x.npz", .role = (td_role)9), td_open("x.npz", .scale = INFINITY),
+    td_data *data[] = {td_open(NULL),
+                       td_open("/nonexistent.npz"),
+                       td_open("/nonexistent"),
+                       td_open("/"),
+                       td_open("x.npz", 5),
+                       td_open("x.npz", .role = (td_role)9),
+                       td_open("x.npz", .scale = INFINITY),
                        td_open("")};
     const char *words[] = {"path is NULL", "/nonexistent.npz", "no such file", "not data of a known format",
                            "by position",  "role is 9",        "scale",        "no such file"};
@@ -145,10 +142,9 @@ static void open_refuses_bad_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_are_read_in_place),     cmocka_unit_test(shapes_are_a_samples),
-        cmocka_unit_test(reading_outside_is_refused),   cmocka_unit_test(impossible_arrays_are_poison),
-        cmocka_unit_test(a_zero_extent_is_refused),     cmocka_unit_test(retained_data_outlives_one_release),
-        cmocka_unit_test(open_refuses_bad_arguments),
+        cmocka_unit_test(arrays_are_read_in_place),           cmocka_unit_test(shapes_are_a_samples),
+        cmocka_unit_test(reading_outside_is_refused),         cmocka_unit_test(impossible_arrays_are_poison),
+        cmocka_unit_test(retained_data_outlives_one_release), cmocka_unit_test(open_refuses_bad_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

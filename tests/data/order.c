@@ -88,7 +88,8 @@ static void a_range_outside_is_refused(void **state)
     (void)state;
     float x[COUNT] = {0};
     td_data *data = td_arrays(COUNT, x, TD_SHAPE(1));
-    const int64_t bad[][2] = {{-1, 2}, {0, 0}, {0, COUNT + 1}, {COUNT, 1}, {1, COUNT}, {INT64_MAX, 1}, {1, INT64_MAX}, {0, -1}};
+    const int64_t bad[][2] = {{-1, 2},    {0, 0},         {0, COUNT + 1}, {COUNT, 1},
+                              {1, COUNT}, {INT64_MAX, 1}, {1, INT64_MAX}, {0, -1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tdi_source *range;
         tdi_error error = {0};
