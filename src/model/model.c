@@ -50,7 +50,7 @@ static void lay_out(td_model *model)
 static uint64_t seed_from_clock(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    timespec_get(&now, TIME_UTC);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
