@@ -87,8 +87,8 @@ int main(int argc, char **argv)
     td_status status = td_compile(lenet, .optimizer = td_adam(.learning_rate = 1e-3f),
                                   .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
     if (status == TD_OK)
-        status = td_data_error(digits) ? td_data_read(ctx, digits, NULL, 0, NULL, NULL)
-                                       : train(ctx, lenet, digits, steps);
+        status =
+            td_data_error(digits) ? td_data_read(ctx, digits, NULL, 0, NULL, NULL) : train(ctx, lenet, digits, steps);
     td_logs logs;
     if (status == TD_OK)
         status = td_evaluate(lenet, td_mnist("test"), &logs);
