@@ -132,6 +132,7 @@ int main(int argc, char **argv)
     argp_program_version_hook = print_version;
     argp_err_exit_status = TOOL_REFUSED;
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* in a pipe, too, an epoch shows when it ends */
     atexit(close_output);
     if (argc < 2) {
         print_help(stderr);
