@@ -5,6 +5,7 @@
 #ifndef TDI_COMM_COMMUNICATOR_H
 #define TDI_COMM_COMMUNICATOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -16,15 +17,16 @@ struct tdi_communicator {
     int rank, size;
     /* My contribution to collective `id` is in place. Called by lane 0 after the lanes have met. */
     void (*begin)(tdi_communicator *communicator, int id);
-    /* Waits until every replica has begun `id`; called by every lane. Fails with the lowest rank's status when a peer
-     * failed. */
-    td_status (*finish)(tdi_communicator *communicator, int id);
-    /* All replicas have finished the step; called by every lane. */
+    /* Waits until every replica has begun `id` for the `step`th time (from 1); called by every lane. */
+    td_status (*finish)(tdi_communicator *communicator, int id, uint32_t step);
+    /* Waits until every lane of every replica is here. */
     td_status (*end_step)(tdi_communicator *communicator);
     void (*release)(tdi_communicator *communicator);
 };
 
-/* Replicas as threads of one process, which read each other's memory: [size] handles, released one by one. */
-td_status tdi_local_group_create(int size, int lanes, int collectives, tdi_communicator **handles, tdi_error *error);
+/* Replicas as threads of one process, which read each other's memory: [size] handles, released one by one. `lanes` counts
+ * all lanes of all replicas. */
+td_status tdi_local_group_create(int size, int lanes, bool spin, int collectives, tdi_communicator **handles,
+                                 tdi_error *error);
 
 #endif

@@ -20,6 +20,9 @@ typedef struct tdi_device_interface {
     void (*describe)(FILE *out);
 } tdi_device_interface;
 
+/* Every device type there is, NULL-terminated; defined by the composition root. */
+extern const tdi_device_interface *const tdi_device_interfaces[];
+
 struct tdi_device {
     const tdi_device_interface *interface;
     char name[16];     /* "cpu:0" */

@@ -48,6 +48,7 @@ struct tdi_node {
 struct tdi_graph {
     tdi_arena *arena;
     tdi_vec(tdi_node *) nodes; /* in an order that respects edges */
+    tdi_vec(tdi_node *) parameters; /* one node per variable */
     tdi_vec(tdi_node *) outputs; /* roots besides the nodes marked `effect` */
     const char *scope;         /* given to new nodes; set by whoever emits */
     int parts;                 /* how many parts the global batch is cut into: the first extent of an all_gather */
@@ -60,14 +61,10 @@ void tdi_graph_free(tdi_graph *graph);
 /* Appends op(in...), its attributes copied (NULL: zeros). NULL after a failure. */
 tdi_node *tdi_node_create(tdi_graph *graph, const tdi_op *op, const void *attrs, int n_in, tdi_node *const *in);
 
-/* Per-op constructors are declared in "ops/ops.h"; these three have no inputs. */
+/* Per-op constructors are declared in ops/ops.h; these three have no inputs. */
 tdi_node *tdi_input(tdi_graph *graph, int slot, const td_shape *shape, td_dtype dtype);
 tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same node each time */
 tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
-
-/* Gradients of a scalar-per-part `loss` for the given nodes: emits the backward nodes; result[i] is NULL where the loss
- * does not depend on of[i]. TD_UNSUPPORTED naming the op when one on the way has no gradient. */
-td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *const *of, tdi_node **result);
 
 /* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
  * TD_INTERNAL naming the node otherwise. Run between passes in the tests. */
@@ -82,8 +79,6 @@ struct tdi_variable {
     int index;         /* in the model's list, Keras's order */
     int64_t elements;
     int64_t offset;    /* floats, in the weight arena; trained weights in the order in which gradients become ready */
-    tdi_node *node;    /* in the graph being built */
-    int node_graph;    /* internal to tdi_parameter */
 };
 
 #endif

@@ -45,4 +45,7 @@ struct tdi_op {
     void (*describe)(const tdi_node *node, char *text, size_t size);
 };
 
+/* The ops without inputs: their values are there before a step begins. */
+extern const tdi_op tdi_op_input, tdi_op_parameter, tdi_op_slot;
+
 #endif

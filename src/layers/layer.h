@@ -51,6 +51,7 @@ struct tdi_layer {
     bool built;
     td_shape build_shape; /* of the first input, per sample: Keras's build_config */
     int n_calls;
+    const void *owner; /* the model it belongs to */
     tdi_vec(tdi_weight *) weights;
 };
 
@@ -59,6 +60,7 @@ struct tdi_call_site {
     int index; /* which call of the layer: Keras's node index */
     int n_in;
     td_tensor **in;
+    td_tensor *out;
 };
 
 struct td_tensor {

@@ -28,7 +28,7 @@ struct td_model {
     int n_inputs, n_outputs;
     td_tensor *inputs[TDI_MAX_IO], *outputs[TDI_MAX_IO];
     tdi_vec(tdi_call_site *) sites; /* in an order that respects edges; InputLayer calls included */
-    tdi_vec(tdi_layer *) layers;    /* Keras's model.layers */
+    tdi_vec(tdi_layer *) layers;    /* Keras's model.layers: by depth, then as a walk from the outputs meets them */
     tdi_vec(tdi_weight *) weights;  /* Keras's model.weights: layer by layer; variable.index is the position */
 
     /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
@@ -43,6 +43,7 @@ struct td_model {
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
+    bool apart;             /* replicas are never computed as one: the tests of replicas ask for it */
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     void (*free_runtime)(tdi_runtime *runtime);
 };

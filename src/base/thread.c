@@ -1,0 +1,262 @@
+/* thread.c - events over a futex, barriers, teams. */
+#define _GNU_SOURCE
+#include "base/thread.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* About 20 to 50 us: longer than the imbalance between lanes, shorter than a scheduler's slice. */
+enum { SPINS = 1000 };
+
+/* ---- cores ---- */
+
+static int quota_at(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    long long quota, period;
+    int read = fscanf(file, "%lld %lld", &quota, &period);
+    fclose(file);
+    if (read != 2 || quota <= 0 || period <= 0)
+        return 0;
+    long long cores = (quota + period - 1) / period;
+    return cores > 4096 ? 4096 : (int)cores;
+}
+
+static void own_cgroup(char *path, size_t size)
+{
+    path[0] = '\0';
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return;
+    char line[512];
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(path, size, "/sys/fs/cgroup%s", line + 3);
+        }
+    fclose(file);
+}
+
+/* The smallest quota (cgroup v2) of the process's group and those above it; 0: none. */
+static int cgroup_quota(void)
+{
+    char path[512], file[528];
+    own_cgroup(path, sizeof path);
+    int least = 0;
+    while (strlen(path) >= strlen("/sys/fs/cgroup")) {
+        snprintf(file, sizeof file, "%s/cpu.max", path);
+        int quota = quota_at(file);
+        if (quota && (!least || quota < least))
+            least = quota;
+        *strrchr(path, '/') = '\0';
+    }
+    return least;
+}
+
+int tdi_cores_allowed(void)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = cgroup_quota();
+    if (quota && quota < cores)
+        cores = quota;
+    return cores < 1 ? 1 : cores;
+}
+
+/* ---- events ---- */
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+{
+    syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+void tdi_event_add(tdi_event *event, uint32_t amount)
+{
+    atomic_fetch_add(&event->value, amount);
+    if (atomic_load(&event->sleepers))
+        futex(&event->value, FUTEX_WAKE, INT32_MAX);
+}
+
+static bool reached(tdi_event *event, uint32_t target, uint32_t *seen)
+{
+    *seen = atomic_load(&event->value);
+    return (int32_t)(*seen - target) >= 0;
+}
+
+void tdi_event_wait(tdi_event *event, uint32_t target, bool spin)
+{
+    uint32_t seen;
+    for (int i = 0; i < (spin ? SPINS : 1); i++) {
+        if (reached(event, target, &seen))
+            return;
+        pause_briefly();
+    }
+    atomic_fetch_add(&event->sleepers, 1);
+    while (!reached(event, target, &seen))
+        futex(&event->value, FUTEX_WAIT, seen);
+    atomic_fetch_sub(&event->sleepers, 1);
+}
+
+void tdi_barrier_wait(tdi_barrier *barrier)
+{
+    if (barrier->count < 2)
+        return;
+    uint32_t generation = atomic_load(&barrier->released.value);
+    if (atomic_fetch_add(&barrier->arrived.value, 1) + 1 == barrier->count) {
+        atomic_store(&barrier->arrived.value, 0);
+        tdi_event_add(&barrier->released, 1);
+    } else {
+        tdi_event_wait(&barrier->released, generation + 1, barrier->spin);
+    }
+}
+
+/* ---- teams ---- */
+
+typedef struct member {
+    tdi_team *team;
+    int index;
+    pthread_t thread;
+} member;
+
+struct tdi_team {
+    int size;
+    bool spins, ending;
+    void (*function)(void *argument, int index);
+    void *argument;
+    uint32_t runs; /* begun so far */
+    tdi_event begun, finished;
+    member members[];
+};
+
+typedef unsigned long long float_mode;
+
+static float_mode flush_denormals(void)
+{
+#if defined(__x86_64__)
+    unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040); /* FTZ, DAZ */
+    return mode;
+#elif defined(__aarch64__)
+    float_mode mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode | 1ull << 24));
+    return mode;
+#else
+    return 0;
+#endif
+}
+
+static void restore_float_mode(float_mode mode)
+{
+#if defined(__x86_64__)
+    _mm_setcsr((unsigned)mode);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+#else
+    (void)mode;
+#endif
+}
+
+static void *member_main(void *argument)
+{
+    member *self = argument;
+    tdi_team *team = self->team;
+    flush_denormals();
+    for (uint32_t run = 1;; run++) {
+        tdi_event_wait(&team->begun, run, team->spins);
+        if (team->ending)
+            return NULL;
+        team->function(team->argument, self->index);
+        tdi_event_add(&team->finished, 1);
+    }
+}
+
+/* Signals belong to the caller's threads. */
+static int start_quietly(member *member)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&member->thread, NULL, member_main, member);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+td_status tdi_team_create(int size, tdi_team **team, tdi_error *error)
+{
+    *team = NULL;
+    size_t bytes = sizeof(tdi_team) + (size_t)size * sizeof(member);
+    tdi_team *made = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    if (!made)
+        return tdi_no_memory(error);
+    memset(made, 0, bytes);
+    made->size = 1;
+    made->spins = size <= tdi_cores_allowed();
+    for (int i = 1; i < size; i++) {
+        made->members[i] = (member){.team = made, .index = i};
+        int failed = start_quietly(&made->members[i]);
+        if (failed) {
+            tdi_team_free(made);
+            return tdi_fail(error, TD_NO_MEMORY, "cannot start thread %d of %d: %s; ask for fewer devices", i, size,
+                            strerror(failed));
+        }
+        made->size++;
+    }
+    *team = made;
+    return TD_OK;
+}
+
+void tdi_team_free(tdi_team *team)
+{
+    if (!team)
+        return;
+    team->ending = true;
+    tdi_event_add(&team->begun, 1);
+    for (int i = 1; i < team->size; i++)
+        pthread_join(team->members[i].thread, NULL);
+    free(team);
+}
+
+int tdi_team_size(const tdi_team *team)
+{
+    return team->size;
+}
+
+bool tdi_team_spins(const tdi_team *team)
+{
+    return team->spins;
+}
+
+void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), void *argument)
+{
+    float_mode mode = flush_denormals();
+    team->function = function;
+    team->argument = argument;
+    team->runs++;
+    tdi_event_add(&team->begun, 1);
+    function(argument, 0);
+    tdi_event_wait(&team->finished, team->runs * (uint32_t)(team->size - 1), team->spins);
+    restore_float_mode(mode);
+}

@@ -1,0 +1,178 @@
+/* division.c - from the strategy and the devices to parts, workers and lanes. */
+#include "dist/division.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/thread.h"
+
+/* ---- devices ---- */
+
+static const tdi_device_interface *find_interface(const char *type, size_t length)
+{
+    for (const tdi_device_interface *const *i = tdi_device_interfaces; *i; i++)
+        if (strlen((*i)->type) == length && strncmp((*i)->type, type, length) == 0)
+            return *i;
+    return NULL;
+}
+
+typedef struct wanted {
+    const tdi_device_interface *interface;
+    int index;
+} wanted;
+
+/* One name of the list: "cpu" or "cpu:3". */
+static td_status parse_name(const char *name, size_t length, wanted *device, tdi_error *error)
+{
+    size_t type = strcspn(name, ":,");
+    device->index = 0;
+    device->interface = find_interface(name, type);
+    if (!device->interface)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%.*s\" is not a device here; say cpu, or cpu:0,cpu:1",
+                        (int)length, name);
+    if (type == length)
+        return TD_OK;
+    char *end;
+    long index = strtol(name + type + 1, &end, 10);
+    int there = device->interface->count();
+    if (end != name + length || end == name + type + 1 || index < 0 || index >= (there < 0 ? TDI_MAX_PARTS : there))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%.*s\": a number from 0 to %d was expected after the colon",
+                        (int)length, name, (there < 0 ? TDI_MAX_PARTS : there) - 1);
+    device->index = (int)index;
+    return TD_OK;
+}
+
+static td_status parse_list(const char *list, wanted *devices, int *count, tdi_error *error)
+{
+    *count = 0;
+    for (const char *name = list;; name++) {
+        size_t length = strcspn(name, ",");
+        if (length == 0)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%s\" has an empty name; say cpu, or cpu:0,cpu:1", list);
+        if (*count == TDI_MAX_PARTS)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: more than %d are named", TDI_MAX_PARTS);
+        TDI_TRY(parse_name(name, length, &devices[*count], error));
+        for (int i = 0; i < *count; i++)
+            if (devices[i].interface == devices[*count].interface && devices[i].index == devices[*count].index)
+                return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%.*s\" is named twice", (int)length, name);
+        ++*count;
+        name += length;
+        if (!*name)
+            return TD_OK;
+    }
+}
+
+td_status tdi_open_devices(const char *list, tdi_device **devices, int *count, tdi_error *error)
+{
+    wanted names[TDI_MAX_PARTS];
+    int n;
+    *count = 0;
+    TDI_TRY(parse_list(strcmp(list, "all") == 0 ? "cpu" : list, names, &n, error));
+    for (int i = 0; i < n; i++) {
+        td_status status = names[i].interface->open(i, n, &devices[i], error);
+        if (status != TD_OK) {
+            tdi_close_devices(devices, *count);
+            *count = 0;
+            return status;
+        }
+        snprintf(devices[i]->name, sizeof devices[i]->name, "%s:%d", names[i].interface->type, names[i].index);
+        ++*count;
+    }
+    return TD_OK;
+}
+
+void tdi_close_devices(tdi_device **devices, int count)
+{
+    for (int i = 0; i < count; i++)
+        devices[i]->close(devices[i]);
+}
+
+/* ---- division ---- */
+
+static bool uses(const td_model *model, const char *class_name)
+{
+    for (int i = 0; i < model->layers.count; i++)
+        if (strcmp(model->layers.at[i]->type->class_name, class_name) == 0)
+            return true;
+    return false;
+}
+
+/* Has the model statistics that each replica takes on its own? */
+static bool keeps_replicas_apart(const td_model *model)
+{
+    for (int i = 0; i < model->layers.count; i++) {
+        const tdi_layer *layer = model->layers.at[i];
+        if (strcmp(layer->type->class_name, "BatchNormalization") == 0 && layer->trainable &&
+            ((const td_batch_normalization_args *)layer->args)->synchronized != TD_YES)
+            return true;
+    }
+    return false;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static td_status divide_by_shards(int shards, int replicas, int cores, tdi_division *d, tdi_error *error)
+{
+    if (shards % replicas)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "shards: %d shards cannot be dealt out to %d replicas evenly; choose a multiple of %d", shards,
+                        replicas, replicas);
+    int workers = least(shards, cores);
+    while (shards % workers)
+        workers--;
+    *d = (tdi_division){.replicas = replicas, .parts = shards, .groups = shards, .workers = workers, .lanes = 1};
+    snprintf(d->why, sizeof d->why, "%d shards fix the sums, whatever the number of replicas", shards);
+    return TD_OK;
+}
+
+static void divide_apart(int replicas, int groups, int lanes_each, int cores, bool by_columns, tdi_division *d)
+{
+    bool lanes = by_columns && replicas <= cores;
+    int parts = lanes ? replicas : replicas * lanes_each;
+    *d = (tdi_division){.replicas = replicas,
+                        .parts = parts,
+                        .groups = groups,
+                        .workers = least(parts, cores),
+                        .lanes = lanes ? lanes_each : 1};
+    snprintf(d->why, sizeof d->why, "the %d replicas are kept apart%s", replicas,
+             groups > 1 ? ": batch normalization takes its statistics per replica" : "");
+}
+
+static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division *d)
+{
+    *d = (tdi_division){.replicas = replicas,
+                        .parts = by_columns ? 1 : cores,
+                        .groups = 1,
+                        .workers = by_columns ? 1 : cores,
+                        .lanes = by_columns ? cores : 1};
+    snprintf(d->why, sizeof d->why, "%s%s",
+             replicas > 1 ? "the replicas share their memory and keep nothing of their own: computed as one; " : "",
+             by_columns ? "without convolutions the lanes own columns of the weights"
+                        : "with convolutions each core computes rows of the batch");
+}
+
+td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
+                     tdi_error *error)
+{
+    int lanes = 0;
+    for (int i = 0; i < count; i++)
+        lanes += devices[i]->lanes;
+    int cores = least(lanes, tdi_cores_allowed());
+    bool by_columns = !uses(model, "Conv2D");
+    if (model->shards > TDI_MAX_PARTS)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
+                        model->shards);
+    if (model->shards > 0)
+        return divide_by_shards(model->shards, count, cores, division, error);
+    if (count > 1 && keeps_replicas_apart(model))
+        divide_apart(count, count, devices[0]->lanes, cores, by_columns, division);
+    else if (count > 1 && model->apart)
+        divide_apart(count, 1, 1, cores, false, division);
+    else
+        divide_as_one(count, cores, by_columns, division);
+    return TD_OK;
+}

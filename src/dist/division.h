@@ -1,0 +1,36 @@
+/* division.h - how a compiled model's work is divided: the strategy turned into parts, workers and lanes. */
+#ifndef TDI_DIST_DIVISION_H
+#define TDI_DIST_DIVISION_H
+
+#include "device/device.h"
+#include "model/model.h"
+
+#define TDI_MAX_PARTS 256
+
+typedef struct tdi_division {
+    int replicas; /* as the user counts them: devices */
+    int parts;    /* slices of the global batch */
+    int groups;   /* of parts that share batch statistics */
+    int workers;  /* threads with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
+    int lanes;    /* threads per worker that share its ops */
+    char why[256]; /* one sentence for explain */
+} tdi_division;
+
+/* Parses "cpu", "cpu:0,cpu:1", "all" and opens the devices: at most TDI_MAX_PARTS. The caller closes them. */
+td_status tdi_open_devices(const char *list, tdi_device **devices, int *count, tdi_error *error);
+void tdi_close_devices(tdi_device **devices, int count);
+
+/* Chooses from the devices' lanes, the strategy and the model. The rules:
+ * - shards: one part each, on one lane, statistics per shard;
+ * - a batch normalization per replica keeps replicas apart; otherwise devices of one memory are computed as one;
+ * - networks without convolutions are divided by columns among lanes, the others by rows among workers. */
+td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
+                     tdi_error *error);
+
+/* The first row of part `part` of `parts` in a batch of `rows`. */
+static inline int64_t tdi_part_first_row(int64_t rows, int part, int parts)
+{
+    return rows * part / parts;
+}
+
+#endif

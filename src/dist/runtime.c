@@ -1,0 +1,352 @@
+/* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
+#include "dist/runtime.h"
+
+#include <string.h>
+
+#include "dist/inside.h"
+
+/* ---- life ---- */
+
+static tdi_device *device_of(const tdi_runtime *runtime, int part)
+{
+    return runtime->devices[part * runtime->n_devices / runtime->division.parts];
+}
+
+static void *device_memory(tdi_device *device, size_t size, tdi_error *error)
+{
+    void *memory = device->allocate(device, size);
+    if (!memory)
+        tdi_fail(error, TD_NO_MEMORY, "out of memory: %s cannot give %zu bytes; try a smaller batch", device->name, size);
+    return memory;
+}
+
+static td_status make_part(tdi_runtime *runtime, int index, tdi_error *error)
+{
+    const tdi_division *d = &runtime->division;
+    tdi_part_state *state = &runtime->parts[index];
+    int group = index * d->groups / d->parts, per_group = d->parts / d->groups;
+    state->part = (tdi_part){.index = index,
+                             .parts = d->parts,
+                             .group_first = group * per_group,
+                             .group_count = per_group,
+                             .gradients = runtime->gradients};
+    state->inputs = calloc(2 * TDI_MAX_IO, sizeof *state->inputs);
+    return state->inputs ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
+{
+    tdi_worker *worker = &runtime->workers[index];
+    worker->lanes.count = (uint32_t)runtime->division.lanes;
+    worker->lanes.spin = tdi_team_spins(runtime->team);
+    worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
+    return worker->scratch ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
+{
+    td_model *model = runtime->model;
+    const char *devices = model->devices ? model->devices : "cpu";
+    TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
+    TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    const tdi_division *d = &runtime->division;
+    TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
+    runtime->parts = calloc((size_t)d->parts, sizeof *runtime->parts);
+    runtime->gradients = calloc((size_t)d->parts, sizeof *runtime->gradients);
+    runtime->workers = tdi_buffer_create((size_t)d->workers * sizeof *runtime->workers);
+    if (!runtime->parts || !runtime->gradients || !runtime->workers)
+        return tdi_no_memory(error);
+    for (int p = 0; p < d->parts; p++)
+        TDI_TRY(make_part(runtime, p, error));
+    for (int w = 0; w < d->workers; w++)
+        TDI_TRY(make_worker(runtime, w, error));
+    return TD_OK;
+}
+
+td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error)
+{
+    *runtime = model->runtime;
+    if (*runtime)
+        return TD_OK;
+    tdi_runtime *made = calloc(1, sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    made->model = model;
+    td_status status = make_runtime(made, error);
+    if (status != TD_OK) {
+        tdi_runtime_free(made);
+        return status;
+    }
+    model->free_runtime = tdi_runtime_free;
+    *runtime = model->runtime = made;
+    return TD_OK;
+}
+
+static void free_part(tdi_runtime *runtime, int index)
+{
+    tdi_part_state *state = &runtime->parts[index];
+    tdi_device *device = device_of(runtime, index);
+    for (int mode = 0; mode < TDI_MODES; mode++) {
+        for (int i = 0; i < state->plans[mode].count; i++)
+            tdi_plan_free(state->plans[mode].at[i].plan);
+        tdi_vec_free(&state->plans[mode]);
+        device->release(device, state->metrics[mode]);
+    }
+    for (int slot = 0; state->inputs && slot < 2 * TDI_MAX_IO; slot++)
+        device->release(device, state->inputs[slot]);
+    free(state->inputs);
+    device->release(device, state->activations);
+    device->release(device, state->gradients);
+}
+
+static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
+{
+    if (!mode->made)
+        return;
+    for (int w = 0; mode->communicators && w < runtime->division.workers; w++)
+        if (mode->communicators[w])
+            mode->communicators[w]->release(mode->communicators[w]);
+    free(mode->communicators);
+    runtime->devices[0]->release(runtime->devices[0], mode->exchange);
+    tdi_program_release(&mode->program);
+}
+
+static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
+{
+    for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
+        runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
+    free(worker->scratch);
+}
+
+void tdi_runtime_free(tdi_runtime *runtime)
+{
+    if (!runtime)
+        return;
+    tdi_team_free(runtime->team);
+    for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
+        free_part(runtime, p);
+    for (int mode = 0; mode < TDI_MODES; mode++)
+        free_mode(runtime, &runtime->modes[mode]);
+    for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
+        free_worker(runtime, &runtime->workers[w]);
+    free(runtime->parts);
+    free(runtime->gradients);
+    tdi_buffer_free(runtime->workers);
+    tdi_close_devices(runtime->devices, runtime->n_devices);
+    free(runtime);
+}
+
+/* ---- modes ---- */
+
+static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+{
+    tdi_mode_state *state = &runtime->modes[mode];
+    const tdi_division *d = &runtime->division;
+    if (state->made)
+        return TD_OK;
+    bool merge = d->parts > d->groups;
+    TDI_TRY(tdi_program_create(runtime->model, mode, d->parts, merge, &state->program, error));
+    state->made = true;
+    state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
+    if (!state->communicators)
+        return tdi_no_memory(error);
+    return tdi_local_group_create(d->workers, d->workers * d->lanes, tdi_team_spins(runtime->team),
+                                  state->program.collectives, state->communicators, error);
+}
+
+/* ---- memory of a part ---- */
+
+/* Grows a buffer, its content lost; *grown tells that addresses changed. */
+static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t need, bool *grown, tdi_error *error)
+{
+    if (*buffer && *size >= need)
+        return TD_OK;
+    device->release(device, *buffer);
+    *buffer = device_memory(device, need, error);
+    *size = *buffer ? need : 0;
+    *grown = true;
+    return *buffer ? TD_OK : TD_NO_MEMORY;
+}
+
+static int64_t input_bytes_per_row(const tdi_runtime *runtime, int slot)
+{
+    const td_model *model = runtime->model;
+    if (slot < model->n_inputs)
+        return tdi_shape_elements(&model->inputs[slot]->shape) * 4;
+    int output = slot - model->n_inputs;
+    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
+    return tdi_shape_elements(&target) * 4;
+}
+
+static td_status grow_inputs(tdi_runtime *runtime, int index, int64_t rows, bool *grown, tdi_error *error)
+{
+    tdi_part_state *state = &runtime->parts[index];
+    tdi_device *device = device_of(runtime, index);
+    if (state->input_rows >= rows && state->inputs[0])
+        return TD_OK;
+    int slots = runtime->model->n_inputs + runtime->model->n_outputs;
+    for (int slot = 0; slot < slots; slot++) {
+        device->release(device, state->inputs[slot]);
+        state->inputs[slot] = device_memory(device, (size_t)(rows * input_bytes_per_row(runtime, slot)), error);
+        if (!state->inputs[slot])
+            return TD_NO_MEMORY;
+    }
+    state->input_rows = rows;
+    *grown = true;
+    return TD_OK;
+}
+
+static bool wants_gradients(tdi_mode mode)
+{
+    return mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY;
+}
+
+static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, int64_t rows,
+                           bool *grown, tdi_error *error)
+{
+    tdi_part_state *state = &runtime->parts[index];
+    tdi_device *device = device_of(runtime, index);
+    TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
+    TDI_TRY(grow_inputs(runtime, index, rows, grown, error));
+    if (wants_gradients(mode) && !state->gradients) {
+        state->gradients = device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
+        runtime->gradients[index] = state->gradients;
+        *grown = true;
+        if (!state->gradients)
+            return TD_NO_MEMORY;
+    }
+    if (!state->metrics[mode]) {
+        state->metrics[mode] = device_memory(device, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double), error);
+        if (!state->metrics[mode])
+            return TD_NO_MEMORY;
+    }
+    return TD_OK;
+}
+
+static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t need, bool *grown, tdi_error *error)
+{
+    tdi_worker *worker = &runtime->workers[worker_index];
+    if (worker->scratch[0] && worker->scratch_bytes >= need)
+        return TD_OK;
+    for (int lane = 0; lane < runtime->division.lanes; lane++) {
+        size_t none = 0;
+        TDI_TRY(grow(runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
+    }
+    worker->scratch_bytes = need;
+    return TD_OK;
+}
+
+static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan, tdi_error *error)
+{
+    tdi_mode_state *state = &runtime->modes[mode];
+    if (!state->exchange)
+        state->exchange = device_memory(runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
+    return state->exchange ? TD_OK : TD_NO_MEMORY;
+}
+
+/* ---- plans ---- */
+
+static int worker_of(const tdi_runtime *runtime, int part)
+{
+    int worker = 0;
+    while (worker + 1 < runtime->division.workers && tdi_worker_first_part(runtime, worker + 1) <= part)
+        worker++;
+    return worker;
+}
+
+static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
+{
+    tdi_part_state *state = &runtime->parts[index];
+    tdi_worker *worker = &runtime->workers[worker_of(runtime, index)];
+    tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
+                                        .scratch = worker->scratch,
+                                        .inputs = state->inputs,
+                                        .values = runtime->model->values,
+                                        .slots = runtime->model->slots,
+                                        .gradients = state->gradients,
+                                        .reduced = runtime->gradients[0],
+                                        .exchange = runtime->modes[mode].exchange,
+                                        .metrics = state->metrics[mode],
+                                        .control = &worker->control,
+                                        .part = &state->part});
+}
+
+static void bind_all(tdi_runtime *runtime)
+{
+    for (int p = 0; p < runtime->division.parts; p++)
+        for (int mode = 0; mode < TDI_MODES; mode++)
+            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
+                bind(runtime, p, (tdi_mode)mode, runtime->parts[p].plans[mode].at[i].plan);
+}
+
+static void drop_oldest(tdi_part_state *state, tdi_mode mode)
+{
+    int oldest = 0;
+    for (int i = 1; i < state->plans[mode].count; i++)
+        if (state->plans[mode].at[i].used < state->plans[mode].at[oldest].used)
+            oldest = i;
+    tdi_plan_free(state->plans[mode].at[oldest].plan);
+    state->plans[mode].at[oldest] = state->plans[mode].at[--state->plans[mode].count];
+}
+
+static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
+                           tdi_error *error)
+{
+    tdi_mode_state *state = &runtime->modes[mode];
+    tdi_part_state *part = &runtime->parts[index];
+    tdi_plan_spec spec = {.graph = state->program.graph,
+                          .schedule = &state->program.schedule,
+                          .device = device_of(runtime, index),
+                          .rows = rows,
+                          .part = index,
+                          .replica = worker_of(runtime, index),
+                          .replicas = runtime->division.workers,
+                          .lanes = runtime->division.lanes,
+                          .explain = true};
+    TDI_TRY(tdi_plan_create(&spec, plan, error));
+    if (part->plans[mode].count == PLANS_KEPT)
+        drop_oldest(part, mode);
+    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan})))
+        return TD_OK;
+    tdi_plan_free(*plan);
+    return tdi_no_memory(error);
+}
+
+static tdi_kept_plan *kept_plan(tdi_part_state *state, tdi_mode mode, int64_t rows)
+{
+    for (int i = 0; i < state->plans[mode].count; i++)
+        if (state->plans[mode].at[i].rows == rows)
+            return &state->plans[mode].at[i];
+    return NULL;
+}
+
+static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan, bool *grown,
+                         tdi_error *error)
+{
+    tdi_part_state *part = &runtime->parts[index];
+    tdi_kept_plan *kept = kept_plan(part, mode, rows);
+    if (!kept) {
+        TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
+        kept = &part->plans[mode].at[part->plans[mode].count - 1];
+        *grown = true;
+        TDI_TRY(grow_exchange(runtime, mode, *plan, error));
+        TDI_TRY(grow_part(runtime, index, mode, *plan, rows, grown, error));
+        TDI_TRY(grow_scratch(runtime, worker_of(runtime, index), tdi_plan_scratch_bytes(*plan), grown, error));
+    }
+    kept->used = ++runtime->clock;
+    *plan = kept->plan;
+    return TD_OK;
+}
+
+td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool grown = false;
+    TDI_TRY(make_mode(runtime, mode, error));
+    for (int p = 0; p < runtime->division.parts; p++) {
+        int64_t own = mode == TDI_APPLY ? 1 : tdi_part_rows(runtime, p, rows);
+        TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], &grown, error));
+    }
+    if (grown)
+        bind_all(runtime);
+    return TD_OK;
+}

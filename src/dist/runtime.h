@@ -1,0 +1,46 @@
+/* runtime.h - a compiled model at work: devices, threads, parts, and the plans of each kind of step. */
+#ifndef TDI_DIST_RUNTIME_H
+#define TDI_DIST_RUNTIME_H
+
+#include "model/program.h"
+
+/* Where a step's rows come from. `rows` is called by several threads at once: it writes rows [first, first + count) of
+ * step `step`'s batch for input `slot` (targets behind the model's inputs), packed, as float32 or int32. */
+typedef struct tdi_feed {
+    void *context;
+    td_status (*rows)(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
+                      tdi_error *error);
+} tdi_feed;
+
+/* A run of steps without coming back to the host. */
+typedef struct tdi_job {
+    tdi_mode mode;
+    tdi_feed feed;
+    int64_t first_step, steps; /* named to the feed */
+    int64_t batch;             /* rows of each step but the last */
+    int64_t samples;           /* of all steps: the last of them may be short */
+    uint64_t seed;
+    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. May be NULL. */
+    void (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
+    void *take_context;
+} tdi_job;
+
+/* The model's runtime, made on first use. */
+td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
+void tdi_runtime_free(tdi_runtime *runtime);
+
+/* Runs a job. Training advances model->iteration by the steps done. TD_NOT_FINITE naming the step when a loss is not a
+ * number; the feed's failure when it fails: that step has then not begun. */
+td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error);
+
+/* Sums of the mode's accumulators over the parts, in the order of parts, since the last reset. */
+void tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode, double sums[][2]);
+void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
+const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode);
+
+/* The reduced gradient of a trained variable after a TDI_GRADIENTS step. */
+float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
+
+void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out);
+
+#endif

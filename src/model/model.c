@@ -1,0 +1,210 @@
+/* model.c - making and freeing models, the layout of their variables. */
+#include "model/model.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "model/order.h"
+
+static int64_t padded(int64_t elements)
+{
+    return (elements + 15) & ~(int64_t)15;
+}
+
+static td_status adopt_layer(td_model *model, tdi_layer *layer, tdi_error *error)
+{
+    if (layer->owner)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "layer \"%s\" belongs to another model already; make the layer again for this one", layer->name);
+    layer->owner = model;
+    for (int i = 0; i < layer->weights.count; i++) {
+        layer->weights.at[i]->variable.index = model->weights.count;
+        if (!tdi_push(&model->weights, layer->weights.at[i]))
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}
+
+/* Trained variables in the order in which backpropagation finishes their gradients: last layer first. */
+static void lay_out(td_model *model)
+{
+    int64_t offset = 0;
+    for (int i = model->weights.count - 1; i >= 0; i--) {
+        tdi_variable *variable = &model->weights.at[i]->variable;
+        if (variable->trainable) {
+            variable->offset = offset;
+            offset += padded(variable->elements);
+        }
+    }
+    model->trained = offset;
+    for (int i = 0; i < model->weights.count; i++) {
+        tdi_variable *variable = &model->weights.at[i]->variable;
+        if (!variable->trainable) {
+            variable->offset = offset;
+            offset += padded(variable->elements);
+        }
+    }
+    model->total = offset;
+}
+
+static uint64_t seed_from_clock(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static td_status fill_model(td_model *model, tdi_error *error)
+{
+    TDI_TRY(tdi_model_order(model, error));
+    for (int i = 0; i < model->layers.count; i++)
+        TDI_TRY(adopt_layer(model, model->layers.at[i], error));
+    lay_out(model);
+    model->values = tdi_buffer_create((size_t)model->total * sizeof(float));
+    if (!model->values)
+        return tdi_no_memory(error);
+    for (int i = 0; i < model->weights.count; i++)
+        tdi_initialize(model->weights.at[i], model->seed, tdi_model_value(model, &model->weights.at[i]->variable));
+    return TD_OK;
+}
+
+static td_status check_io(int n_inputs, td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs,
+                          tdi_error *error)
+{
+    if (n_inputs < 1 || n_inputs > TDI_MAX_IO || n_outputs < 1 || n_outputs > TDI_MAX_IO)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model: 1 to %d inputs and outputs are possible, not %d and %d",
+                        TDI_MAX_IO, n_inputs, n_outputs);
+    for (int i = 0; i < n_inputs + n_outputs; i++) {
+        const td_tensor *tensor = i < n_inputs ? inputs[i] : outputs[i - n_inputs];
+        if (!tensor || !tensor->site)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "model: %s %d is not a tensor (an earlier call failed)",
+                            i < n_inputs ? "input" : "output", i < n_inputs ? i : i - n_inputs);
+        if (i < n_inputs && tensor->site->n_in)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "model: input %d is the output of layer \"%s\"; give what td_input made",
+                            i, tensor->site->layer->name);
+    }
+    return TD_OK;
+}
+
+static void free_model(void *object)
+{
+    td_model *model = object;
+    tdi_model_drop_runtime(model);
+    for (int i = 0; i < TDI_MAX_SLOTS; i++)
+        tdi_buffer_free(model->slots[i]);
+    tdi_buffer_free(model->values);
+    tdi_vec_free(&model->sites);
+    tdi_vec_free(&model->layers);
+    tdi_vec_free(&model->weights);
+    free(model->devices);
+    free(model);
+}
+
+td_status tdi_model_create(td_context *context, const char *name, bool sequential, int n_inputs,
+                           td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
+                           td_model **model, tdi_error *error)
+{
+    *model = NULL;
+    TDI_TRY(check_io(n_inputs, inputs, n_outputs, outputs, error));
+    td_model *made = calloc(1, sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    made->context = context;
+    made->sequential = sequential;
+    made->seed = seed ? seed : seed_from_clock();
+    made->n_inputs = n_inputs;
+    made->n_outputs = n_outputs;
+    memcpy(made->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
+    memcpy(made->outputs, outputs, (size_t)n_outputs * sizeof *outputs);
+    made->name = name ? tdi_strdup(context->arena, name) : tdi_context_name(context, sequential ? "sequential" : "functional");
+    td_status status = made->name ? fill_model(made, error) : tdi_no_memory(error);
+    if (status == TD_OK && !tdi_context_own(context, made, free_model))
+        status = tdi_no_memory(error);
+    if (status != TD_OK) {
+        free_model(made);
+        return status;
+    }
+    *model = made;
+    return TD_OK;
+}
+
+void td_model_free(td_model *model)
+{
+    if (!model)
+        return;
+    tdi_context_disown(model->context, model);
+    free_model(model);
+}
+
+void tdi_model_drop_runtime(td_model *model)
+{
+    if (model->runtime)
+        model->free_runtime(model->runtime);
+    model->runtime = NULL;
+}
+
+td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
+{
+    TDI_TRY(tdi_optimizer_check(optimizer, error));
+    float *slots[TDI_MAX_SLOTS] = {0};
+    bool failed = false;
+    for (int i = 0; i < tdi_optimizer_slots(optimizer); i++) {
+        slots[i] = tdi_buffer_create((size_t)model->trained * sizeof(float));
+        failed = failed || !slots[i];
+    }
+    for (int i = 0; i < TDI_MAX_SLOTS; i++)
+        tdi_buffer_free(failed ? slots[i] : model->slots[i]);
+    if (failed)
+        return tdi_no_memory(error);
+    memcpy(model->slots, slots, sizeof slots);
+    model->optimizer = *optimizer;
+    model->iteration = 0;
+    tdi_model_drop_runtime(model);
+    return TD_OK;
+}
+
+/* ---- td_model_create ---- */
+
+static int list_length(td_tensor *const *list)
+{
+    int n = 0;
+    while (list[n])
+        n++;
+    return n;
+}
+
+/* A chain of single calls from one input: Keras's Sequential. */
+static bool is_chain(td_tensor *const *inputs, int n_inputs, td_tensor *const *outputs, int n_outputs)
+{
+    if (n_inputs != 1 || n_outputs != 1)
+        return false;
+    const td_tensor *tensor = outputs[0];
+    while (tensor && tensor->site && tensor->site->n_in == 1 && !tensor->site->layer->type->list_input &&
+           tensor->site->layer->n_calls == 1)
+        tensor = tensor->site->in[0];
+    return tensor == inputs[0];
+}
+
+td_model *td_model_create_(const td_model_args *args)
+{
+    td_tensor *const *inputs = args->inputs ? args->inputs : &args->x;
+    td_tensor *const *outputs = args->outputs ? args->outputs : &args->y;
+    int n_inputs = args->inputs ? list_length(args->inputs) : 1;
+    int n_outputs = args->outputs ? list_length(args->outputs) : 1;
+    td_context *context = n_outputs && outputs[0] ? outputs[0]->context : n_inputs && inputs[0] ? inputs[0]->context : NULL;
+    if (!context)
+        return NULL;
+    td_model *model = NULL;
+    if (args->guard) {
+        tdi_fail(&context->error, TD_INVALID_ARGUMENT,
+                 "%s:%d: td_model_create takes two arguments; give the rest by name", args->at.file, args->at.line);
+        return NULL;
+    }
+    if (context->error.status != TD_OK)
+        return NULL;
+    bool chain = n_inputs == 1 && is_chain(inputs, n_inputs, outputs, n_outputs);
+    if (tdi_model_create(context, args->name, chain, n_inputs, inputs, n_outputs, outputs, args->seed, &model,
+                         &context->error) != TD_OK)
+        tdi_error_prefix(&context->error, "%s:%d", args->at.file ? args->at.file : "?", args->at.line);
+    return model;
+}

@@ -1,0 +1,287 @@
+/* program.c - emitting a model's graph for each kind of step. */
+#include "model/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct builder {
+    const td_model *model;
+    tdi_program *program;
+    tdi_graph *graph;
+    tdi_mode mode;
+    tdi_emit emit;
+    tdi_node **values; /* by position in model->sites */
+    tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
+} builder;
+
+static td_shape with_batch(const td_shape *sample)
+{
+    td_shape shape = {.rank = sample->rank + 1, .dim = {TDI_BATCH}};
+    memcpy(shape.dim + 1, sample->dim, (size_t)sample->rank * sizeof *sample->dim);
+    return shape;
+}
+
+static tdi_node *value_of(const builder *b, const td_tensor *tensor)
+{
+    for (int i = 0; i < b->model->sites.count; i++)
+        if (b->model->sites.at[i] == tensor->site)
+            return b->values[i];
+    return NULL;
+}
+
+static tdi_node *emit_input(const builder *b, const tdi_call_site *site)
+{
+    for (int i = 0; i < b->model->n_inputs; i++) {
+        const td_tensor *input = b->model->inputs[i];
+        if (input->site != site)
+            continue;
+        td_shape shape = with_batch(&input->shape);
+        bool integer = input->dtype == TD_INT32 || input->dtype == TD_INT64;
+        return tdi_input(b->graph, i, &shape, integer ? TD_INT32 : TD_FLOAT32);
+    }
+    return NULL;
+}
+
+static tdi_node *emit_call(const builder *b, const tdi_call_site *site)
+{
+    tdi_node **in = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, site->n_in);
+    if (!in) {
+        tdi_no_memory(&b->graph->error);
+        return NULL;
+    }
+    for (int i = 0; i < site->n_in; i++)
+        in[i] = value_of(b, site->in[i]);
+    return site->layer->type->emit(&b->emit, site->layer, site->n_in, in);
+}
+
+static td_status emit_layers(builder *b)
+{
+    b->values = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, b->model->sites.count);
+    if (!b->values)
+        return tdi_no_memory(&b->graph->error);
+    for (int i = 0; i < b->model->sites.count; i++) {
+        const tdi_call_site *site = b->model->sites.at[i];
+        b->graph->scope = site->layer->name;
+        b->values[i] = site->n_in ? emit_call(b, site) : emit_input(b, site);
+        if (!b->values[i])
+            return b->graph->error.status != TD_OK
+                       ? b->graph->error.status
+                       : tdi_fail(&b->graph->error, TD_INTERNAL, "layer \"%s\" emitted nothing", site->layer->name);
+    }
+    for (int o = 0; o < b->model->n_outputs; o++)
+        b->predictions[o] = value_of(b, b->model->outputs[o]);
+    return TD_OK;
+}
+
+static tdi_node *emit_outputs(const builder *b)
+{
+    tdi_node *node = NULL;
+    for (int o = 0; o < b->model->n_outputs; o++) {
+        b->graph->scope = b->model->outputs[o]->site->layer->name;
+        node = tdi_settle(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
+        if (!node || !tdi_push(&b->graph->outputs, node))
+            return NULL;
+    }
+    return node;
+}
+
+/* The part's share of the total loss over the global batch, without regularization. */
+static tdi_node *emit_loss(builder *b)
+{
+    tdi_node *total = NULL;
+    b->graph->scope = "loss";
+    for (int o = 0; o < b->model->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->training[o];
+        td_shape sample = tdi_loss_target_shape(&training->loss, &b->model->outputs[o]->shape);
+        td_shape shape = with_batch(&sample);
+        td_dtype dtype = tdi_loss_wants_classes(&training->loss) ? TD_INT32 : TD_FLOAT32;
+        b->targets[o] = tdi_input(b->graph, b->model->n_inputs + o, &shape, dtype);
+        b->losses[o] = tdi_loss_emit(b->graph, &training->loss, b->predictions[o], b->targets[o]);
+        tdi_node *mean = tdi_batch_mean(b->graph, b->losses[o]);
+        if (training->loss_weight != 1.0f)
+            mean = tdi_affine(b->graph, mean, training->loss_weight, 0.0f);
+        total = total ? tdi_binary(b->graph, TDI_ADD, total, mean) : mean;
+    }
+    return total;
+}
+
+/* ---- backward and update ---- */
+
+static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_node *gradient)
+{
+    tdi_node *node = tdi_settle(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
+    if (b->graph->parts > 1)
+        node = tdi_reduce_scatter(b->graph, node, variable);
+    if (variable->l1 != 0.0f || variable->l2 != 0.0f)
+        node = tdi_regularize(b->graph, node, tdi_parameter(b->graph, variable), variable->l1, variable->l2);
+    return node;
+}
+
+static void emit_update(const builder *b, tdi_variable *variable, tdi_node *gradient)
+{
+    b->graph->scope = variable->layer;
+    tdi_node *node = emit_reduction(b, variable, gradient);
+    if (!node)
+        return;
+    if (b->mode == TDI_TRAIN)
+        tdi_optimizer_emit(b->graph, &b->model->optimizer, variable, node);
+    else
+        node->effect = true;
+}
+
+static td_status emit_backward(builder *b, tdi_node *loss)
+{
+    int count = b->graph->parameters.count, n = 0;
+    tdi_node **of = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, count);
+    tdi_node **gradients = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, count);
+    if (!of || !gradients)
+        return tdi_no_memory(&b->graph->error);
+    for (int i = 0; i < count; i++)
+        if (b->graph->parameters.at[i]->variable->trainable)
+            of[n++] = b->graph->parameters.at[i];
+    TDI_TRY(tdi_gradients(b->graph, loss, n, of, gradients));
+    for (int i = n - 1; i >= 0; i--)
+        if (gradients[i])
+            emit_update(b, of[i]->variable, gradients[i]);
+    return b->graph->error.status;
+}
+
+/* The gradients are there already, in the first part's arena. */
+static td_status emit_apply(const builder *b)
+{
+    for (int i = 0; i < b->model->weights.count; i++) {
+        tdi_variable *variable = &b->model->weights.at[i]->variable;
+        if (!variable->trainable)
+            continue;
+        b->graph->scope = variable->layer;
+        tdi_node *gradient = tdi_slot(b->graph, variable, 0);
+        if (!gradient)
+            break;
+        gradient->home = TDI_HOME_GRADIENT;
+        tdi_optimizer_emit(b->graph, &b->model->optimizer, variable, gradient);
+    }
+    return b->graph->error.status;
+}
+
+/* ---- metrics ---- */
+
+static int accumulate(const builder *b, tdi_node *values)
+{
+    tdi_accumulate(b->graph, values, b->program->slots.count);
+    return b->program->slots.count++;
+}
+
+/* Spread over the rows, so that it is weighted by them as Keras weights a batch's loss. */
+static void emit_regularization_metric(const builder *b)
+{
+    tdi_node *sum = NULL;
+    for (int i = 0; i < b->model->weights.count; i++) {
+        tdi_variable *variable = &b->model->weights.at[i]->variable;
+        if (variable->l1 == 0.0f && variable->l2 == 0.0f)
+            continue;
+        tdi_node *term = tdi_regularization(b->graph, tdi_parameter(b->graph, variable), variable->l1, variable->l2);
+        sum = sum ? tdi_binary(b->graph, TDI_ADD, sum, term) : term;
+    }
+    td_shape rows = {.rank = 1, .dim = {TDI_BATCH}};
+    if (sum)
+        b->program->slots.regularization = accumulate(b, tdi_broadcast(b->graph, sum, &rows));
+}
+
+static void emit_metrics(const builder *b)
+{
+    b->graph->scope = "metrics";
+    tdi_metric_slots *slots = &b->program->slots;
+    for (int o = 0; o < b->model->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->training[o];
+        slots->loss[o] = accumulate(b, b->losses[o]);
+        for (int m = 0; m < training->n_metrics; m++)
+            slots->metrics[o][m] = accumulate(b, tdi_metric_emit(b->graph, training->metrics[m], &training->loss,
+                                                                 b->predictions[o], b->targets[o]));
+    }
+}
+
+static td_status build(builder *b)
+{
+    if (b->mode == TDI_APPLY)
+        return emit_apply(b);
+    TDI_TRY(emit_layers(b));
+    if (b->mode == TDI_PREDICT) {
+        emit_outputs(b);
+        return b->graph->error.status;
+    }
+    tdi_node *loss = emit_loss(b);
+    if (!loss)
+        return b->graph->error.status;
+    b->graph->scope = "regularization";
+    emit_regularization_metric(b); /* before the update changes the weights */
+    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
+        TDI_TRY(emit_backward(b, loss));
+    emit_metrics(b);
+    return b->graph->error.status;
+}
+
+td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
+                             tdi_program *program, tdi_error *error)
+{
+    *program = (tdi_program){.graph = tdi_graph_create(), .slots = {.regularization = -1}};
+    if (!program->graph)
+        return tdi_no_memory(error);
+    program->graph->parts = parts;
+    builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
+    b.emit = (tdi_emit){.graph = b.graph,
+                        .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
+                        .merge_statistics = merge_statistics};
+    td_status status = build(&b);
+    if (status == TD_OK)
+        status = tdi_fuse(b.graph, &program->notes);
+    if (status == TD_OK)
+        status = tdi_schedule_make(b.graph, &program->schedule, &program->collectives, &b.graph->error);
+    if (status != TD_OK) {
+        tdi_fail(error, status, "%s", b.graph->error.message);
+        tdi_program_release(program);
+    }
+    return status;
+}
+
+void tdi_program_release(tdi_program *program)
+{
+    tdi_graph_free(program->graph);
+    tdi_vec_free(&program->schedule);
+    tdi_text_free(&program->notes);
+    *program = (tdi_program){0};
+}
+
+/* ---- logs ---- */
+
+__attribute__((format(printf, 3, 4))) static void add_log(td_logs *logs, double value, const char *format, ...)
+{
+    if (logs->count >= TD_MAX_LOGS)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(logs->entry[logs->count].name, sizeof logs->entry[0].name, format, args);
+    va_end(args);
+    logs->entry[logs->count++].value = value;
+}
+
+static double mean_of(double sums[][2], int slot)
+{
+    return sums[slot][1] > 0 ? sums[slot][0] / sums[slot][1] : 0;
+}
+
+void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, double sums[][2], const char *prefix,
+                      td_logs *logs)
+{
+    double total = slots->regularization >= 0 ? mean_of(sums, slots->regularization) : 0;
+    for (int o = 0; o < model->n_outputs; o++)
+        total += model->training[o].loss_weight * mean_of(sums, slots->loss[o]);
+    add_log(logs, total, "%sloss", prefix);
+    bool several = model->n_outputs > 1;
+    for (int o = 0; o < model->n_outputs && several; o++)
+        add_log(logs, mean_of(sums, slots->loss[o]), "%s%s_loss", prefix, model->outputs[o]->site->layer->name);
+    for (int o = 0; o < model->n_outputs; o++)
+        for (int m = 0; m < model->training[o].n_metrics; m++)
+            add_log(logs, mean_of(sums, slots->metrics[o][m]), "%s%s%s%s", prefix,
+                    several ? model->outputs[o]->site->layer->name : "", several ? "_" : "",
+                    tdi_metric_name(model->training[o].metrics[m]));
+}

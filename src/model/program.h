@@ -1,0 +1,45 @@
+/* program.h - what one kind of step computes, as a graph: forward, loss, backward, reduction, update, metrics. */
+#ifndef TDI_MODEL_PROGRAM_H
+#define TDI_MODEL_PROGRAM_H
+
+#include "model/model.h"
+#include "passes/passes.h"
+
+typedef enum tdi_mode {
+    TDI_TRAIN,     /* everything */
+    TDI_GRADIENTS, /* up to the reduced gradients */
+    TDI_APPLY,     /* from the reduced gradients on */
+    TDI_EVALUATE,
+    TDI_PREDICT,
+    TDI_MODES
+} tdi_mode;
+
+#define TDI_MAX_METRIC_SLOTS 32
+
+/* Which accumulators a program fills. */
+typedef struct tdi_metric_slots {
+    int count;
+    int loss[TDI_MAX_IO];                     /* per output */
+    int metrics[TDI_MAX_IO][TDI_MAX_METRICS]; /* per output */
+    int regularization;                       /* -1: none */
+} tdi_metric_slots;
+
+typedef struct tdi_program {
+    tdi_graph *graph;
+    tdi_schedule schedule;
+    int collectives;
+    tdi_metric_slots slots;
+    tdi_text notes; /* what was fused */
+} tdi_program;
+
+/* `parts` of the global batch; `merge_statistics`: batch statistics are merged over a group of several parts. Targets are
+ * inputs number n_inputs .. of the graph. */
+td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
+                             tdi_program *program, tdi_error *error);
+void tdi_program_release(tdi_program *program);
+
+/* The loss and the metrics from summed accumulators [slots][2], named as Keras names them, each with `prefix`. */
+void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, double sums[][2], const char *prefix,
+                      td_logs *logs);
+
+#endif

@@ -1,0 +1,98 @@
+/* weights.c - a model's weights and facts, for the public interface. */
+#include <string.h>
+
+#include "model/model.h"
+
+int td_weight_count(const td_model *model)
+{
+    return model->weights.count;
+}
+
+static td_status find(const td_model *model, int index, tdi_variable **variable)
+{
+    if (index < 0 || index >= model->weights.count)
+        return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has %d weights; there is no number %d",
+                        model->name, model->weights.count, index);
+    *variable = &model->weights.at[index]->variable;
+    return TD_OK;
+}
+
+td_status td_weight(const td_model *model, int index, td_weight_info *info)
+{
+    tdi_variable *variable;
+    TDI_TRY(find(model, index, &variable));
+    *info = (td_weight_info){variable->layer, variable->name, variable->shape, variable->trainable};
+    return TD_OK;
+}
+
+static td_status find_sized(td_model *model, int index, size_t count, tdi_variable **variable)
+{
+    TDI_TRY(find(model, index, variable));
+    if (count != (size_t)(*variable)->elements)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "%s/%s has %lld elements, not %zu",
+                        (*variable)->layer, (*variable)->name, (long long)(*variable)->elements, count);
+    return TD_OK;
+}
+
+td_status td_get_weight(td_model *model, int index, float *values, size_t count)
+{
+    tdi_variable *variable;
+    TDI_TRY(find_sized(model, index, count, &variable));
+    memcpy(values, tdi_model_value(model, variable), count * sizeof *values);
+    return TD_OK;
+}
+
+td_status td_set_weight(td_model *model, int index, const float *values, size_t count)
+{
+    tdi_variable *variable;
+    TDI_TRY(find_sized(model, index, count, &variable));
+    memcpy(tdi_model_value(model, variable), values, count * sizeof *values);
+    return TD_OK;
+}
+
+int64_t td_parameter_count(const td_model *model, int64_t *trainable)
+{
+    int64_t all = 0, trained = 0;
+    for (int i = 0; i < model->weights.count; i++) {
+        const tdi_variable *variable = &model->weights.at[i]->variable;
+        all += variable->elements;
+        trained += variable->trainable ? variable->elements : 0;
+    }
+    if (trainable)
+        *trainable = trained;
+    return all;
+}
+
+static td_status shape_of(td_tensor *const *tensors, int count, int index, td_shape *shape)
+{
+    bool there = index >= 0 && index < count;
+    *shape = there ? tensors[index]->shape : (td_shape){0};
+    return there ? TD_OK : TD_NOT_FOUND;
+}
+
+td_status td_input_shape(const td_model *model, int index, td_shape *shape)
+{
+    return shape_of(model->inputs, model->n_inputs, index, shape);
+}
+
+td_status td_output_shape(const td_model *model, int index, td_shape *shape)
+{
+    return shape_of(model->outputs, model->n_outputs, index, shape);
+}
+
+float td_learning_rate(const td_model *model)
+{
+    return model->optimizer.learning_rate;
+}
+
+td_status td_set_learning_rate(td_model *model, float learning_rate)
+{
+    td_optimizer changed = model->optimizer;
+    changed.learning_rate = learning_rate;
+    if (model->optimizer.kind == TD_OPTIMIZER_NONE)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT,
+                        "model \"%s\" has no optimizer; call td_compile first", model->name);
+    TDI_TRY(tdi_optimizer_check(&changed, &model->context->error));
+    model->optimizer = changed;
+    return TD_OK;
+}

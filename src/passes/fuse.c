@@ -1,0 +1,87 @@
+/* fuse.c - epilogues: matmul or conv2d, then bias_add, then an activation become one op. */
+#include <string.h>
+
+#include "passes/passes.h"
+
+static int *count_readers(const tdi_graph *graph)
+{
+    int *readers = TDI_NEW_ARRAY(graph->arena, int, graph->nodes.count);
+    if (!readers)
+        return NULL;
+    for (int i = 0; i < graph->nodes.count; i++)
+        for (int j = 0; j < graph->nodes.at[i]->n_in; j++)
+            if (graph->nodes.at[i]->in[j])
+                readers[graph->nodes.at[i]->in[j]->id]++;
+    for (int i = 0; i < graph->outputs.count; i++)
+        readers[graph->outputs.at[i]->id]++;
+    return readers;
+}
+
+static bool has_epilogue(const tdi_node *node)
+{
+    return node->op == &tdi_op_matmul || node->op == &tdi_op_conv2d;
+}
+
+static int *activation_of(const tdi_node *node, void *attrs)
+{
+    return node->op == &tdi_op_matmul ? &((tdi_matmul_attrs *)attrs)->activation
+                                      : &((tdi_conv2d_attrs *)attrs)->activation;
+}
+
+/* May `node` be swallowed by its only reader? */
+static bool can_absorb(const tdi_node *node, const int *readers)
+{
+    void *attrs = (void *)(uintptr_t)node->attrs;
+    return has_epilogue(node) && readers[node->id] == 1 && node->home == TDI_HOME_ACTIVATIONS &&
+           *activation_of(node, attrs) == TD_LINEAR;
+}
+
+/* Makes `end` compute what `from` does, with a bias and an activation on top. */
+static bool absorb(tdi_node *end, const tdi_node *from, tdi_node *bias, int activation)
+{
+    tdi_arena *arena = end->graph->arena;
+    tdi_node **in = TDI_NEW_ARRAY(arena, tdi_node *, 3);
+    void *attrs = tdi_alloc(arena, from->op->attrs_size);
+    if (!in || !attrs)
+        return false;
+    in[0] = from->in[0];
+    in[1] = from->in[1];
+    in[2] = bias;
+    memcpy(attrs, from->attrs, from->op->attrs_size);
+    *activation_of(from, attrs) = activation;
+    end->op = from->op;
+    end->in = in;
+    end->n_in = bias ? 3 : 2;
+    end->attrs = attrs;
+    return true;
+}
+
+static bool fuse_bias(tdi_node *node, const int *readers)
+{
+    const tdi_node *from = node->in[0];
+    return can_absorb(from, readers) && from->n_in == 2 && absorb(node, from, node->in[1], TD_LINEAR);
+}
+
+static bool fuse_activation(tdi_node *node, const int *readers)
+{
+    const tdi_node *from = node->in[0];
+    int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
+    return kind < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(kind) && can_absorb(from, readers) &&
+           absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
+}
+
+td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
+{
+    int *readers = count_readers(graph);
+    if (!readers)
+        return tdi_no_memory(&graph->error);
+    for (int i = 0; i < graph->nodes.count; i++) {
+        tdi_node *node = graph->nodes.at[i];
+        const char *what = node->op->name;
+        bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
+                     (node->op == &tdi_op_unary && fuse_activation(node, readers));
+        if (fused && notes)
+            tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
+    }
+    return TD_OK;
+}

@@ -1,0 +1,66 @@
+/* place.c - how the lanes of a replica share each op. */
+#include "passes/passes.h"
+
+/* Below these a lane's share is too small to be worth another core's reading of it. */
+enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
+
+int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
+{
+    switch (split) {
+    case TDI_ROWS:
+        return shape->rank ? shape->dim[0] : 1;
+    case TDI_COLUMNS:
+        return shape->rank ? shape->dim[shape->rank - 1] : 1;
+    case TDI_FLAT:
+        return tdi_shape_elements(shape);
+    case TDI_WHOLE:
+        break;
+    }
+    return 1;
+}
+
+void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end)
+{
+    if (split == TDI_WHOLE) {
+        *begin = 0;
+        *end = lane == 0 ? extent : 0;
+        return;
+    }
+    int64_t unit = split == TDI_ROWS ? 1 : 16;
+    int64_t units = (extent + unit - 1) / unit;
+    int64_t first = units * lane / lanes * unit, last = units * (lane + 1) / lanes * unit;
+    *begin = first < extent ? first : extent;
+    *end = last < extent ? last : extent;
+}
+
+static bool can(const tdi_node *node, unsigned splits, tdi_split split)
+{
+    return node->op->reads && (splits & 1u << split);
+}
+
+static tdi_split place_matmul(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+{
+    int64_t columns = tdi_split_extent(TDI_COLUMNS, shape), rows = tdi_split_extent(TDI_ROWS, shape);
+    if (can(node, splits, TDI_COLUMNS) && columns >= (int64_t)MIN_COLUMNS * lanes)
+        return TDI_COLUMNS;
+    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+}
+
+tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
+                    tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context)
+{
+    if (lanes == 1)
+        return TDI_WHOLE;
+    if (node->op == &tdi_op_matmul)
+        return place_matmul(node, shape, splits, lanes);
+    for (int i = 0; i < node->n_in; i++) {
+        tdi_split like = node->in[i] ? split_of(context, node->in[i]) : TDI_WHOLE;
+        if (like != TDI_WHOLE && can(node, splits, like) && node->op->reads(node, i, like) == like)
+            return like;
+    }
+    int64_t elements = tdi_shape_elements(shape);
+    if (can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes && elements >= MIN_ELEMENTS)
+        return TDI_ROWS;
+    bool wide = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)16 * lanes;
+    return can(node, splits, TDI_COLUMNS) && wide && elements >= MIN_ELEMENTS ? TDI_COLUMNS : TDI_WHOLE;
+}

@@ -1,0 +1,233 @@
+/* schedule.c - the order of a step: what is live, when the weights may change, when replicas meet. */
+#include <string.h>
+
+#include "passes/passes.h"
+
+/* Gradients are reduced in buckets of about this many bytes: enough to hide the cost of a meeting, few enough that most
+ * of the reduction happens while backpropagation goes on. */
+enum { BUCKET_BYTES = 256 * 1024 };
+
+typedef struct scheduler {
+    const tdi_graph *graph;
+    tdi_schedule *schedule;
+    int collectives;
+    bool *live;               /* by id */
+    tdi_variable **variables; /* those with an update */
+    int *blockers;            /* per variable: live part nodes that make its gradient or read its weight, still to come */
+    int n_variables;
+    tdi_vec(int) bucket;  /* variables ready since the last begin */
+    tdi_vec(int) pending; /* variables begun, not finished */
+    tdi_vec(tdi_scheduled) put_off; /* to the end */
+    int64_t bucket_bytes;
+    int pending_collective;
+    bool failed; /* memory */
+} scheduler;
+
+static void mark_live(scheduler *s, const tdi_node *node)
+{
+    if (s->live[node->id])
+        return;
+    s->live[node->id] = true;
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i])
+            mark_live(s, node->in[i]);
+}
+
+static void find_live(scheduler *s)
+{
+    for (int i = 0; i < s->graph->outputs.count; i++)
+        mark_live(s, s->graph->outputs.at[i]);
+    for (int i = 0; i < s->graph->nodes.count; i++)
+        if (s->graph->nodes.at[i]->effect)
+            mark_live(s, s->graph->nodes.at[i]);
+}
+
+static void add(scheduler *s, tdi_scheduled step)
+{
+    if (!tdi_push(s->schedule, step))
+        s->failed = true;
+}
+
+static const tdi_node *root(const tdi_node *node)
+{
+    while (node->op->view)
+        node = node->in[0];
+    return node;
+}
+
+/* The variable whose update a node belongs to: trained ones only. */
+static tdi_variable *updated_variable(const tdi_node *node)
+{
+    return node->once && node->variable && node->variable->trainable ? node->variable : NULL;
+}
+
+static int variable_index(const scheduler *s, const tdi_variable *variable)
+{
+    for (int i = 0; i < s->n_variables; i++)
+        if (s->variables[i] == variable)
+            return i;
+    return -1;
+}
+
+static void find_variables(scheduler *s)
+{
+    for (int i = 0; i < s->graph->nodes.count; i++) {
+        tdi_variable *variable = updated_variable(s->graph->nodes.at[i]);
+        if (variable && s->live[i] && variable_index(s, variable) < 0)
+            s->variables[s->n_variables++] = variable;
+    }
+}
+
+/* Calls visit(s, v) for each updated variable that a part node's gradient or reading blocks. */
+static void each_blocked(scheduler *s, const tdi_node *node, void (*visit)(scheduler *s, int variable))
+{
+    if (node->home == TDI_HOME_GRADIENT && variable_index(s, node->variable) >= 0)
+        visit(s, variable_index(s, node->variable));
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *from = node->in[i] ? root(node->in[i]) : NULL;
+        int variable = from && from->op == &tdi_op_parameter ? variable_index(s, from->variable) : -1;
+        if (variable >= 0)
+            visit(s, variable);
+    }
+}
+
+static void block(scheduler *s, int variable)
+{
+    s->blockers[variable]++;
+}
+
+static bool is_part_work(const scheduler *s, const tdi_node *node)
+{
+    return s->live[node->id] && !node->once;
+}
+
+static void count_blockers(scheduler *s)
+{
+    for (int i = 0; i < s->graph->nodes.count; i++)
+        if (is_part_work(s, s->graph->nodes.at[i]))
+            each_blocked(s, s->graph->nodes.at[i], block);
+}
+
+/* The once nodes of a variable, in creation order. */
+static void add_update(scheduler *s, int variable)
+{
+    for (int i = 0; i < s->graph->nodes.count; i++) {
+        tdi_node *node = s->graph->nodes.at[i];
+        if (s->live[i] && updated_variable(node) == s->variables[variable])
+            add(s, (tdi_scheduled){.kind = TDI_STEP_KERNEL, .node = node});
+    }
+}
+
+static void finish_pending(scheduler *s)
+{
+    if (!s->pending.count)
+        return;
+    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->pending_collective});
+    for (int i = 0; i < s->pending.count; i++)
+        add_update(s, s->pending.at[i]);
+    s->pending.count = 0;
+}
+
+static void close_bucket(scheduler *s)
+{
+    if (!s->bucket.count)
+        return;
+    int collective = s->collectives++;
+    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = collective});
+    finish_pending(s);
+    for (int i = 0; i < s->bucket.count; i++)
+        if (!tdi_push(&s->pending, s->bucket.at[i]))
+            s->failed = true;
+    s->pending_collective = collective;
+    s->bucket.count = 0;
+    s->bucket_bytes = 0;
+}
+
+static void unblock(scheduler *s, int variable)
+{
+    if (--s->blockers[variable])
+        return;
+    if (s->graph->parts == 1) {
+        add_update(s, variable);
+        return;
+    }
+    if (!tdi_push(&s->bucket, variable))
+        s->failed = true;
+    s->bucket_bytes += s->variables[variable]->elements * (int64_t)sizeof(float);
+}
+
+static bool read_by_part_work(const scheduler *s, const tdi_node *node)
+{
+    for (int i = 0; i < s->graph->nodes.count; i++)
+        for (int j = 0; j < s->graph->nodes.at[i]->n_in; j++)
+            if (s->graph->nodes.at[i]->in[j] == node && is_part_work(s, s->graph->nodes.at[i]))
+                return true;
+    return false;
+}
+
+static void put_off(scheduler *s, tdi_scheduled step)
+{
+    if (!tdi_push(&s->put_off, step))
+        s->failed = true;
+}
+
+/* A gather that only updates of statistics read is finished at the end of the step: nobody waits in the middle. */
+static void add_gather(scheduler *s, const tdi_node *node)
+{
+    tdi_scheduled finish = {.kind = TDI_STEP_FINISH, .collective = s->collectives++};
+    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = finish.collective});
+    if (read_by_part_work(s, node))
+        add(s, finish);
+    else
+        put_off(s, finish);
+}
+
+static void add_node(scheduler *s, tdi_node *node)
+{
+    if (node->op == &tdi_op_all_gather && s->graph->parts > 1)
+        add_gather(s, node);
+    tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
+    if (node->once) {
+        put_off(s, step);
+        return;
+    }
+    add(s, step);
+    each_blocked(s, node, unblock);
+    if (s->bucket_bytes >= BUCKET_BYTES)
+        close_bucket(s);
+}
+
+static void order(scheduler *s)
+{
+    find_live(s);
+    find_variables(s);
+    count_blockers(s);
+    for (int i = 0; i < s->graph->nodes.count; i++)
+        if (s->live[i] && !updated_variable(s->graph->nodes.at[i]))
+            add_node(s, s->graph->nodes.at[i]);
+    close_bucket(s);
+    finish_pending(s);
+    for (int i = 0; i < s->put_off.count; i++)
+        add(s, s->put_off.at[i]);
+}
+
+td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error)
+{
+    int count = graph->nodes.count;
+    scheduler s = {.graph = graph, .schedule = schedule};
+    s.live = calloc((size_t)count + 1, sizeof *s.live);
+    s.variables = calloc((size_t)count + 1, sizeof *s.variables);
+    s.blockers = calloc((size_t)count + 1, sizeof *s.blockers);
+    if (s.live && s.variables && s.blockers)
+        order(&s);
+    else
+        s.failed = true;
+    free(s.live);
+    free(s.variables);
+    free(s.blockers);
+    tdi_vec_free(&s.bucket);
+    tdi_vec_free(&s.pending);
+    tdi_vec_free(&s.put_off);
+    *collectives = s.collectives;
+    return s.failed ? tdi_no_memory(error) : TD_OK;
+}

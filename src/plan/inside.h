@@ -1,0 +1,72 @@
+/* inside.h - the inside of a plan, shared by the files of src/plan. */
+#ifndef TDI_PLAN_INSIDE_H
+#define TDI_PLAN_INSIDE_H
+
+#include "plan/plan.h"
+
+/* What the plan settles for one node of the graph, by id. */
+typedef struct tdi_placed {
+    td_shape shape;  /* batch resolved */
+    tdi_split split;
+    int storage;     /* in the activation arena; -1: elsewhere */
+    int64_t exchange; /* byte offset in the exchange arena; -1: not there */
+    int position;    /* of its step; -1: not in the schedule */
+} tdi_placed;
+
+typedef struct tdi_planned {
+    const tdi_node *node;
+    const tdi_kernel *kernel; /* NULL: the reference */
+    bool barrier;   /* the lanes meet before it */
+    bool constant;  /* made once, when addresses are bound */
+    tdi_call *calls; /* [lanes]; run NULL: nothing to do for that lane */
+    tdi_text notes; /* who declined and why */
+} tdi_planned;
+
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE } tdi_item_kind;
+
+typedef struct tdi_item {
+    tdi_item_kind kind; /* ONCE: a call made by the replica's first plan only */
+    const tdi_call *call;
+} tdi_item;
+
+typedef struct tdi_segment {
+    int begin;             /* in each lane's items */
+    tdi_step_kind kind;    /* the collective before it: BEGIN or FINISH; KERNEL: none */
+    int collective;
+} tdi_segment;
+
+typedef struct tdi_lane_items {
+    tdi_vec(tdi_item) items;
+    tdi_vec(tdi_segment) segments;
+} tdi_lane_items;
+
+struct tdi_plan {
+    tdi_plan_spec spec;
+    tdi_arena *arena;
+    tdi_placed *placed;   /* [nodes] */
+    tdi_planned *planned; /* [schedule steps]; node NULL where the step is a collective */
+    int n_steps;
+    tdi_storage *storages;
+    int n_storages;
+    int64_t activation_bytes, exchange_bytes;
+    size_t scratch_bytes;
+    tdi_lane_items *lanes; /* [lanes] */
+};
+
+static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
+{
+    return &plan->placed[node->id];
+}
+
+/* Follows views to the node whose bytes they show. */
+const tdi_node *tdi_root(const tdi_node *node);
+bool tdi_is_leaf(const tdi_node *node);
+int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
+
+td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error);  /* kernel, split, calls */
+void tdi_lay_out_exchange(tdi_plan *plan);
+td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
+td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
+td_status tdi_list_items(tdi_plan *plan, tdi_error *error);
+
+#endif

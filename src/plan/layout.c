@@ -1,0 +1,105 @@
+/* layout.c - where values live: storages of the activation arena by lifetime, slots of the exchange arena. */
+#include "plan/inside.h"
+
+const tdi_node *tdi_root(const tdi_node *node)
+{
+    while (node->op->view)
+        node = node->in[0];
+    return node;
+}
+
+bool tdi_is_leaf(const tdi_node *node)
+{
+    return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
+}
+
+int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node)
+{
+    return tdi_shape_elements(&tdi_placed_of(plan, node)->shape) * (int64_t)td_dtype_size(node->dtype);
+}
+
+static bool in_activations(const tdi_plan *plan, const tdi_node *node)
+{
+    return (node->home == TDI_HOME_ACTIVATIONS || node->home == TDI_HOME_OUTPUT) && !node->op->view &&
+           !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0;
+}
+
+/* Every all_gather has [parts, n] of the exchange arena, the same in all plans; its input is written there. */
+void tdi_lay_out_exchange(tdi_plan *plan)
+{
+    for (int i = 0; i < plan->spec.graph->nodes.count; i++) {
+        const tdi_node *node = plan->spec.graph->nodes.at[i];
+        if (node->op != &tdi_op_all_gather)
+            continue;
+        int64_t bytes = tdi_node_bytes(plan, node->in[0]);
+        int64_t whole = (bytes * plan->spec.graph->parts + 63) & ~(int64_t)63;
+        tdi_placed_of(plan, node)->exchange = plan->exchange_bytes;
+        tdi_placed_of(plan, node->in[0])->exchange = plan->exchange_bytes + bytes * plan->spec.part;
+        plan->exchange_bytes += whole;
+    }
+}
+
+static int last_reader(const tdi_plan *plan, const tdi_node *node)
+{
+    int last = tdi_placed_of(plan, node)->position;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const tdi_node *reader = plan->planned[s].node;
+        for (int i = 0; reader && i < reader->n_in; i++)
+            if (reader->in[i] && tdi_root(reader->in[i]) == node && s > last)
+                last = s;
+    }
+    return last;
+}
+
+static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
+{
+    bool kept = node->home == TDI_HOME_OUTPUT || node->op == &tdi_op_fill;
+    return kept ? plan->n_steps : last_reader(plan, node);
+}
+
+/* May the node be written over its first input? Only where that input dies here and each lane reads what it writes. */
+static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int position)
+{
+    if (!node->op->in_place || !node->n_in || !node->in[0])
+        return -1;
+    const tdi_node *from = tdi_root(node->in[0]);
+    int storage = tdi_placed_of(plan, from)->storage;
+    tdi_split split = tdi_placed_of(plan, node)->split;
+    if (storage < 0 || plan->storages[storage].last != position ||
+        plan->storages[storage].bytes != tdi_node_bytes(plan, node))
+        return -1;
+    bool same_share = plan->spec.lanes == 1 || (tdi_placed_of(plan, from)->split == split && split != TDI_WHOLE &&
+                                                node->op->reads && node->op->reads(node, 0, split) == split);
+    for (int i = 1; i < node->n_in; i++)
+        if (node->in[i] && tdi_root(node->in[i]) == from)
+            return -1;
+    return same_share ? storage : -1;
+}
+
+static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
+{
+    tdi_placed *placed = tdi_placed_of(plan, node);
+    int reused = reusable_storage(plan, node, position);
+    if (reused >= 0) {
+        placed->storage = reused;
+        plan->storages[reused].last = lifetime_end(plan, node);
+        return;
+    }
+    placed->storage = plan->n_storages++;
+    bool constant = node->op == &tdi_op_fill;
+    plan->storages[placed->storage] = (tdi_storage){.bytes = tdi_node_bytes(plan, node),
+                                                    .first = constant ? 0 : position,
+                                                    .last = lifetime_end(plan, node)};
+}
+
+td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
+{
+    plan->storages = TDI_NEW_ARRAY(plan->arena, tdi_storage, plan->spec.graph->nodes.count);
+    if (!plan->storages)
+        return tdi_no_memory(error);
+    for (int s = 0; s < plan->n_steps; s++)
+        if (plan->planned[s].node && in_activations(plan, plan->planned[s].node))
+            lay_out_node(plan, plan->planned[s].node, s);
+    plan->activation_bytes = tdi_memory_place(plan->storages, plan->n_storages);
+    return plan->activation_bytes < 0 ? tdi_no_memory(error) : TD_OK;
+}

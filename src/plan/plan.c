@@ -1,0 +1,200 @@
+/* plan.c - making a plan, binding it to memory, listing what each lane does. */
+#include "plan/inside.h"
+
+/* Leaves are there already, views are their input's bytes, and a gather's input was written where it belongs. */
+static bool computed(const tdi_node *node)
+{
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather;
+}
+
+static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
+{
+    const tdi_graph *graph = plan->spec.graph;
+    plan->placed = TDI_NEW_ARRAY(plan->arena, tdi_placed, graph->nodes.count);
+    plan->n_steps = plan->spec.schedule->count;
+    plan->planned = TDI_NEW_ARRAY(plan->arena, tdi_planned, plan->n_steps);
+    plan->lanes = TDI_NEW_ARRAY(plan->arena, tdi_lane_items, plan->spec.lanes);
+    if (!plan->placed || !plan->planned || !plan->lanes)
+        return tdi_no_memory(error);
+    for (int i = 0; i < graph->nodes.count; i++)
+        plan->placed[i] = (tdi_placed){.shape = tdi_shape_at(&graph->nodes.at[i]->shape, plan->spec.rows),
+                                       .storage = -1,
+                                       .exchange = -1,
+                                       .position = -1};
+    for (int s = 0; s < plan->n_steps; s++) {
+        tdi_node *node = plan->spec.schedule->at[s].node;
+        if (!node)
+            continue;
+        tdi_placed_of(plan, node)->position = s;
+        if (computed(node))
+            plan->planned[s] = (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill};
+    }
+    return TD_OK;
+}
+
+static td_status choose_kernels(tdi_plan *plan, tdi_error *error)
+{
+    for (int s = 0; s < plan->n_steps; s++)
+        if (plan->planned[s].node) {
+            td_status status = tdi_choose_kernel(plan, s, error);
+            if (status != TD_OK) {
+                tdi_error_prefix(error, "%s (%s)", plan->planned[s].node->scope, plan->planned[s].node->op->name);
+                return status;
+            }
+        }
+    return TD_OK;
+}
+
+static td_status make(tdi_plan *plan, tdi_error *error)
+{
+    TDI_TRY(resolve_shapes(plan, error));
+    tdi_lay_out_exchange(plan);
+    TDI_TRY(choose_kernels(plan, error));
+    TDI_TRY(tdi_lay_out(plan, error));
+    TDI_TRY(tdi_insert_barriers(plan, error));
+    return tdi_list_items(plan, error);
+}
+
+td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error)
+{
+    *plan = NULL;
+    tdi_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    made->spec = *spec;
+    made->arena = tdi_arena_create();
+    td_status status = made->arena ? make(made, error) : tdi_no_memory(error);
+    if (status != TD_OK) {
+        tdi_plan_free(made);
+        return status;
+    }
+    *plan = made;
+    return TD_OK;
+}
+
+static void free_step(const tdi_plan *plan, tdi_planned *step)
+{
+    for (int lane = 0; lane < plan->spec.lanes && step->calls; lane++)
+        if (step->kernel && step->kernel->release && step->calls[lane].state)
+            step->kernel->release(step->calls[lane].state);
+    tdi_text_free(&step->notes);
+}
+
+void tdi_plan_free(tdi_plan *plan)
+{
+    if (!plan)
+        return;
+    for (int s = 0; plan->planned && s < plan->n_steps; s++)
+        free_step(plan, &plan->planned[s]);
+    for (int lane = 0; plan->lanes && lane < plan->spec.lanes; lane++) {
+        tdi_vec_free(&plan->lanes[lane].items);
+        tdi_vec_free(&plan->lanes[lane].segments);
+    }
+    tdi_arena_free(plan->arena);
+    free(plan);
+}
+
+size_t tdi_plan_activation_bytes(const tdi_plan *plan)
+{
+    return (size_t)plan->activation_bytes;
+}
+
+size_t tdi_plan_scratch_bytes(const tdi_plan *plan)
+{
+    return plan->scratch_bytes;
+}
+
+size_t tdi_plan_exchange_bytes(const tdi_plan *plan)
+{
+    return (size_t)plan->exchange_bytes;
+}
+
+/* ---- addresses ---- */
+
+static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node *value)
+{
+    const tdi_node *node = tdi_root(value);
+    const tdi_placed *placed = tdi_placed_of(plan, node);
+    if (placed->exchange >= 0)
+        return b->exchange + placed->exchange;
+    if (placed->storage >= 0)
+        return b->activations + plan->storages[placed->storage].offset;
+    switch (node->home) {
+    case TDI_HOME_INPUT:
+        return b->inputs[node->slot];
+    case TDI_HOME_VARIABLE:
+        return b->values + node->variable->offset;
+    case TDI_HOME_SLOT:
+        return b->slots[node->slot] + node->variable->offset;
+    case TDI_HOME_GRADIENT:
+        return (node->once ? b->reduced : b->gradients) + node->variable->offset;
+    case TDI_HOME_METRIC:
+        return b->metrics + 2 * node->slot;
+    default:
+        return NULL;
+    }
+}
+
+static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_node *node, tdi_call *call, int lane)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i])
+            in[i].data = address(plan, b, node->in[i]);
+    call->out.data = address(plan, b, node);
+    call->scratch = b->scratch[lane];
+    call->control = b->control;
+    call->part = b->part;
+}
+
+void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
+{
+    for (int s = 0; s < plan->n_steps; s++) {
+        tdi_planned *step = &plan->planned[s];
+        for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {
+            bind_call(plan, bindings, step->node, &step->calls[lane], lane);
+            if (step->constant && step->calls[lane].run)
+                step->calls[lane].run(&step->calls[lane]);
+        }
+    }
+}
+
+/* ---- lists ---- */
+
+/* Once work belongs to the replica's first part; what cannot be shared, to the first replica. */
+static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    if (!call->run || step->constant)
+        return false;
+    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
+    return !shared_memory_once || plan->spec.replica == 0;
+}
+
+static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
+{
+    const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
+    const tdi_planned *step = &plan->planned[s];
+    if (scheduled->kind != TDI_STEP_KERNEL)
+        return tdi_push(&list->segments, ((tdi_segment){list->items.count, scheduled->kind, scheduled->collective}));
+    if (!step->node)
+        return true;
+    if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
+        return false;
+    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
+    return !has_work(plan, step, lane) || tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}));
+}
+
+td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
+{
+    for (int lane = 0; lane < plan->spec.lanes; lane++) {
+        tdi_lane_items *list = &plan->lanes[lane];
+        bool ok = tdi_push(&list->segments, ((tdi_segment){0, TDI_STEP_KERNEL, 0}));
+        for (int s = 0; ok && s < plan->n_steps; s++)
+            ok = list_step(plan, s, list, lane);
+        ok = ok && tdi_push(&list->segments, ((tdi_segment){list->items.count, TDI_STEP_KERNEL, 0}));
+        if (!ok)
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}

@@ -1,0 +1,62 @@
+/* plan.h - a frozen step of one part: kernels chosen and prepared, places in memory settled, addresses resolved.
+ *
+ * Made once per (graph, rows); then a step is a walk down a list. All parts of a graph have plans with the same segments
+ * in the same order, whatever their rows. */
+#ifndef TDI_PLAN_PLAN_H
+#define TDI_PLAN_PLAN_H
+
+#include "base/thread.h"
+#include "comm/communicator.h"
+#include "device/device.h"
+#include "passes/passes.h"
+
+typedef struct tdi_plan tdi_plan;
+
+typedef struct tdi_plan_spec {
+    const tdi_graph *graph;
+    const tdi_schedule *schedule;
+    tdi_device *device;
+    int64_t rows;          /* of the part; 0: it only contributes zeros */
+    int part;
+    int replica, replicas;
+    int lanes;
+    bool explain;          /* keep the sentences of kernels that declined */
+} tdi_plan_spec;
+
+/* Where things are, for one part. Sizes come from the plan's accessors. */
+typedef struct tdi_bindings {
+    char *activations;      /* tdi_plan_activation_bytes */
+    char *const *scratch;   /* per lane, tdi_plan_scratch_bytes each */
+    void *const *inputs;    /* batch buffers by slot */
+    float *values;          /* variables */
+    float *const *slots;    /* optimizer state */
+    float *gradients;       /* the part's own arena */
+    float *reduced;         /* part 0's: where reduced gradients go */
+    char *exchange;         /* tdi_plan_exchange_bytes, shared by all parts */
+    double *metrics;        /* [slots][2] */
+    const tdi_control *control;
+    const tdi_part *part;
+} tdi_bindings;
+
+td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error);
+void tdi_plan_free(tdi_plan *plan);
+
+size_t tdi_plan_activation_bytes(const tdi_plan *plan);
+size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
+size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
+
+/* Resolves every address. May be called again with others. */
+void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings);
+
+/* The value of an output after a step: [rows, ...]. */
+const float *tdi_plan_output(const tdi_plan *plan, int slot);
+
+/* Runs lane `lane`'s share of a replica's step: its parts' plans side by side, segment by segment. `barrier` is the
+ * replica's lanes'; `step` counts the runs with this communicator, from 1. Nothing is allocated, locked or decided. */
+td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
+                        tdi_communicator *communicator);
+
+/* Per op: kernel, share, who declined and why, bytes, FLOPs. */
+void tdi_plan_explain(const tdi_plan *plan, FILE *out);
+
+#endif
