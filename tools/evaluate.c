@@ -11,8 +11,11 @@ static int evaluate(const struct options *options, struct session *session)
     if (status != TOOL_DONE)
         return status;
     td_logs logs = {0};
-    if (td_evaluate(session->model, data, &logs, .batch_size = options->batch_size,
-                    .progress = options->quiet ? NULL : stdout) != TD_OK)
+    if (td_evaluate_(&(td_evaluate_args){.model = session->model,
+                                         .data = data,
+                                         .logs = &logs,
+                                         .batch_size = options->batch_size,
+                                         .progress = options->quiet ? NULL : stdout}) != TD_OK)
         return session_failed(session);
     for (int i = 0; i < logs.count; i++)
         printf("%s: %.6g\n", logs.entry[i].name, logs.entry[i].value);

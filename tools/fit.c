@@ -65,11 +65,19 @@ static td_status train(struct fit *fit)
     const struct options *options = fit->options;
     td_data *data = fit->train, *validation = fit->validation;
     fit->train = fit->validation = NULL; /* td_fit adopts them */
-    return td_fit(fit->session.model, data, .validation = validation, .validation_split = options->validation_split,
-                  .epochs = (int)options->epochs, .initial_epoch = (int)options->initial_epoch,
-                  .batch_size = options->batch_size, .steps_per_epoch = options->steps_per_epoch,
-                  .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT, .seed = (uint64_t)options->seed,
-                  .progress = options->quiet ? NULL : stdout, .on_epoch = on_epoch, .user = fit);
+    return td_fit_(&(td_fit_args){.model = fit->session.model,
+                                  .data = data,
+                                  .validation = validation,
+                                  .validation_split = options->validation_split,
+                                  .epochs = (int)options->epochs,
+                                  .initial_epoch = (int)options->initial_epoch,
+                                  .batch_size = options->batch_size,
+                                  .steps_per_epoch = options->steps_per_epoch,
+                                  .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
+                                  .seed = (uint64_t)options->seed,
+                                  .progress = options->quiet ? NULL : stdout,
+                                  .on_epoch = on_epoch,
+                                  .user = fit});
 }
 
 static int finish(struct fit *fit, td_status status)

@@ -36,8 +36,12 @@ static int write_predictions(const struct options *options, struct session *sess
         td_data_release(data);
         return status;
     }
-    if (td_predict(session->model, data, values, count, .batch_size = options->batch_size,
-                   .progress = options->quiet ? NULL : stdout) != TD_OK ||
+    if (td_predict_(&(td_predict_args){.model = session->model,
+                                       .data = data,
+                                       .output = values,
+                                       .capacity = count,
+                                       .batch_size = options->batch_size,
+                                       .progress = options->quiet ? NULL : stdout}) != TD_OK ||
         td_save_npy(session->context, path, values, &shape) != TD_OK)
         status = session_failed(session);
     else if (!options->quiet)

@@ -151,9 +151,12 @@ int session_compile(const struct options *options, struct session *session, enum
         return status;
     if (!changes_optimizer(options))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
-    if (td_compile(session->model, .optimizer = optimizer, .loss = loss,
-                   .metrics = options->metrics_given ? options->metrics : NULL,
-                   .strategy = {.devices = options->devices, .shards = (int)options->shards}) != TD_OK)
+    if (td_compile_(&(td_compile_args){.model = session->model,
+                                       .optimizer = optimizer,
+                                       .loss = loss,
+                                       .metrics = options->metrics_given ? options->metrics : NULL,
+                                       .strategy = {.devices = options->devices, .shards = (int)options->shards}}) !=
+        TD_OK)
         return compile_failed(session);
     if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
         td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)
@@ -165,7 +168,7 @@ int session_compile(const struct options *options, struct session *session, enum
 
 int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data)
 {
-    *data = td_open(path, .role = role, .scale = options->scale.value);
+    *data = td_open_(&(td_open_args){.path = path, .role = role, .scale = options->scale.value});
     const char *error = td_data_error(*data);
     if (!error)
         return TOOL_DONE;

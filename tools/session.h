@@ -1,4 +1,7 @@
-/* session.h - the context and the model that a subcommand works with. */
+/* session.h - the context and the model that a subcommand works with.
+ *
+ * The command calls td_fit_ rather than td_fit, and so on: who reads its messages has no use for the place in its
+ * source that the macros record. */
 #ifndef TOOL_SESSION_H
 #define TOOL_SESSION_H
 
