@@ -68,13 +68,14 @@ td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *s
     if (!weight || !tdi_push(&layer->weights, weight))
         return tdi_no_memory(error);
     weight->initializer = *initializer;
+    bool trained = trainable && layer->trainable;
     weight->variable = (tdi_variable){
         .layer = layer->name,
         .name = name,
         .shape = *shape,
-        .trainable = trainable && layer->trainable,
-        .l1 = regularizer ? regularizer->l1 : 0,
-        .l2 = regularizer ? regularizer->l2 : 0,
+        .trainable = trained,
+        .l1 = trained && regularizer ? regularizer->l1 : 0, /* Keras leaves frozen weights out of the loss */
+        .l2 = trained && regularizer ? regularizer->l2 : 0,
         .elements = elements,
     };
     return TD_OK;
