@@ -69,6 +69,7 @@ struct tdi_call_site {
     int index; /* which call of the layer: Keras's node index */
     int n_in;
     td_tensor **in;
+    td_tensor *out;
 };
 
 struct td_tensor {
