@@ -75,7 +75,7 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
         check_shape(value, json);
         break;
     case TDI_FIELD_ACTIVATION:
-        assert_string_equal(tdi_activation_name(*(const td_activation *)value), json_string_value(json));
+        assert_string_equal(tdi_activation_name((int)*(const td_activation *)value), json_string_value(json));
         break;
     case TDI_FIELD_PADDING:
         assert_string_equal(*(const td_padding *)value == TD_SAME ? "same" : "valid", json_string_value(json));

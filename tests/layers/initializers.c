@@ -125,7 +125,7 @@ static void check_orthogonal(td_shape shape, int64_t rows, int64_t columns, floa
     float *values = draw((td_initializer){.kind = TD_ORTHOGONAL, .a = gain}, shape, 5, 1);
     int64_t count = rows < columns ? rows : columns, length = rows < columns ? columns : rows;
     int64_t next = rows < columns ? columns : 1, step = rows < columns ? 1 : columns;
-    double square = gain ? (double)gain * (double)gain : 1;
+    double square = gain > 0 ? (double)gain * (double)gain : 1;
     for (int64_t a = 0; a < count; a++)
         for (int64_t b = 0; b <= a; b++) {
             double dot = 0;
