@@ -107,6 +107,14 @@ static td_tensor *call_failed(td_context *context, const char *subject, const td
     return poison(context);
 }
 
+/* Names are folders in a model's file. */
+static td_status check_name(const tdi_layer *layer, tdi_error *error)
+{
+    if (layer->name[0] && !strchr(layer->name, '/'))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "its name must not be empty and must not contain \"/\"");
+}
+
 static td_status check_inputs(const tdi_layer *layer, int n_in, td_tensor *const *in, tdi_error *error)
 {
     const tdi_layer_type *type = layer->type;
@@ -157,6 +165,7 @@ static td_status layer_build(tdi_layer *layer, int n_in, const td_shape *shapes,
 
 static td_status infer_and_build(tdi_layer *layer, int n_in, td_tensor *const *in, td_shape *out, tdi_error *error)
 {
+    TDI_TRY(check_name(layer, error));
     TDI_TRY(check_inputs(layer, n_in, in, error));
     td_shape *shapes = TDI_NEW_ARRAY(layer->context->arena, td_shape, n_in);
     if (!shapes)

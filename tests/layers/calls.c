@@ -195,6 +195,14 @@ static void wrong_combinations(void **state)
     EXPECT(td_dense(a, 3, .kernel_initializer = {.kind = (td_initializer_kind)50}), "no initializer number 50");
 }
 
+static void wrong_names(void **state)
+{
+    td_tensor *x = td_input(*state, TD_SHAPE(3));
+    EXPECT(td_dense(x, 4, .name = "a/b"),
+           "layer \"a/b\" (Dense): its name must not be empty and must not contain \"/\"");
+    EXPECT(td_dense(x, 4, .name = ""), "its name must not be empty");
+}
+
 static void contexts_do_not_mix(void **state)
 {
     td_context *other = td_context_create(NULL);
@@ -237,15 +245,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_context, free_context)
     const struct CMUnitTest tests[] = {
-        TEST(shapes),
-        TEST(names),
-        TEST(weights),
-        TEST(shared_layers),
-        TEST(wrong_sizes),
-        TEST(wrong_combinations),
-        TEST(contexts_do_not_mix),
-        TEST(stray_arguments),
-        TEST(poison_passes_through),
+        TEST(shapes),          TEST(names),
+        TEST(weights),         TEST(shared_layers),
+        TEST(wrong_sizes),     TEST(wrong_combinations),
+        TEST(wrong_names),     TEST(contexts_do_not_mix),
+        TEST(stray_arguments), TEST(poison_passes_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
