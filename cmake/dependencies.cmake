@@ -13,6 +13,7 @@ if(TANDEM_ONEDNN)
     set(dnnl_FOUND TRUE)
     add_library(DNNL::dnnl UNKNOWN IMPORTED)
     set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
-                          INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+                          INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR}
+                          INTERFACE_LINK_LIBRARIES gomp) # its OpenMP, to keep it to one thread where we have our own
   endif()
 endif()
