@@ -114,6 +114,11 @@ TD_API td_status td_compile_(const td_compile_args *args);
 } inline td_status td_compile(const td_compile_args &args) { return td_compile_(&args); } extern "C" {
 #endif
 
+/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), and the loss of its first
+ * output (NONE without one). */
+TD_API td_optimizer td_model_optimizer(const td_model *model);
+TD_API td_loss td_model_loss(const td_model *model);
+
 /* ---- fit, evaluate, predict ---- */
 
 #define TD_MAX_LOGS 16

@@ -172,6 +172,7 @@ td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **byte
  * unpredictable. */
 typedef struct sink {
     tdi_atomic *file;
+    int64_t end;
     zip_error_t reason; /* for libzip */
     tdi_error *error;   /* for the person */
 } sink;
@@ -184,11 +185,20 @@ static zip_int64_t sink_result(sink *to, td_status status)
     return -1;
 }
 
+static zip_int64_t sink_write(sink *to, const void *data, zip_uint64_t length)
+{
+    if (sink_result(to, tdi_atomic_write(to->file, data, (size_t)length, to->error)) < 0)
+        return -1;
+    if (to->end < tdi_atomic_position(to->file))
+        to->end = tdi_atomic_position(to->file);
+    return (zip_int64_t)length;
+}
+
+/* libzip goes back to fill in what it knows only after an entry. */
 static zip_int64_t sink_seek(sink *to, void *data, zip_uint64_t length)
 {
-    zip_int64_t target =
-        zip_source_seek_compute_offset((zip_uint64_t)tdi_atomic_position(to->file),
-                                       (zip_uint64_t)tdi_atomic_position(to->file), data, length, &to->reason);
+    zip_int64_t target = zip_source_seek_compute_offset((zip_uint64_t)tdi_atomic_position(to->file),
+                                                        (zip_uint64_t)to->end, data, length, &to->reason);
     return target < 0 ? -1 : sink_result(to, tdi_atomic_seek(to->file, target, to->error));
 }
 
@@ -215,8 +225,7 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_so
     case ZIP_SOURCE_STAT:
         return sink_stat(data);
     case ZIP_SOURCE_WRITE:
-        return sink_result(to, tdi_atomic_write(to->file, data, (size_t)length, to->error)) < 0 ? -1
-                                                                                                : (zip_int64_t)length;
+        return sink_write(to, data, length);
     case ZIP_SOURCE_SEEK_WRITE:
         return sink_seek(to, data, length);
     case ZIP_SOURCE_TELL_WRITE:
