@@ -49,7 +49,7 @@ static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *
 td_status tdi_zip_open(const char *path, tdi_zip **zip, tdi_error *error)
 {
     int code = 0;
-    zip_uint64_t size;
+    zip_uint64_t size = 0;
     *zip = NULL;
     TDI_TRY(check_regular(path, &size, error));
     tdi_zip *made = calloc(1, sizeof *made);
