@@ -285,6 +285,7 @@ typedef struct td_batch_normalization_args {
     td_location at;
     td_tensor *x;
     td_guard guard;
+    int axis;             /* of the channels: the last, -1 or its number in [batch, ...]; 0: -1 */
     td_optional momentum; /* 0.99 */
     td_optional epsilon;  /* 1e-3 */
     td_choice center;     /* yes */

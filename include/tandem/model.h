@@ -33,7 +33,7 @@ TD_API td_model *td_model_create_(const td_model_args *args);
 #endif
 TD_API void td_model_free(td_model *model);
 
-/* A ready-made model, uncompiled weights fresh: "mlp" (784-256-256-10 on [28, 28]), "lenet5" ([28, 28, 1], tanh),
+/* A ready-made model with fresh weights: "mlp" (784-256-256-10), "lenet5" ([28, 28, 1], tanh),
  * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]); compiled with Adam and sparse cross-entropy from logits. */
 TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t seed);
 

@@ -72,14 +72,20 @@ td_status tdi_open_devices(const char *list, tdi_device **devices, int *count, t
     for (int i = 0; i < n; i++) {
         td_status status = names[i].interface->open(i, n, &devices[i], error);
         if (status != TD_OK) {
-            while (*count)
-                devices[--*count]->close(devices[*count]);
+            tdi_close_devices(devices, *count);
+            *count = 0;
             return status;
         }
         snprintf(devices[i]->name, sizeof devices[i]->name, "%s:%d", names[i].interface->type, names[i].index);
         ++*count;
     }
     return TD_OK;
+}
+
+void tdi_close_devices(tdi_device **devices, int count)
+{
+    for (int i = 0; i < count; i++)
+        devices[i]->close(devices[i]);
 }
 
 /* ---- division ---- */

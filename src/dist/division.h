@@ -18,6 +18,7 @@ typedef struct tdi_division {
 
 /* Parses "cpu", "cpu:0,cpu:1", "all" and opens the devices: at most TDI_MAX_PARTS. The caller closes them. */
 td_status tdi_open_devices(const char *list, tdi_device **devices, int *count, tdi_error *error);
+void tdi_close_devices(tdi_device **devices, int count);
 
 /* Chooses from the devices' lanes, the strategy and the model. The rules:
  * - shards: one part each, on one lane, statistics per shard;

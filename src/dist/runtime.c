@@ -132,8 +132,7 @@ void tdi_runtime_free(tdi_runtime *runtime)
     free(runtime->parts);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
-    while (runtime->n_devices)
-        runtime->devices[--runtime->n_devices]->close(runtime->devices[runtime->n_devices]);
+    tdi_close_devices(runtime->devices, runtime->n_devices);
     free(runtime);
 }
 

@@ -1,0 +1,93 @@
+/* summary.c - Keras's table of layers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/model.h"
+
+enum { NAME = 34, SHAPE = 24, COUNT = 15 };
+
+static void rule(FILE *out, const char *left, const char *middle, const char *line, const char *right)
+{
+    const int widths[] = {NAME, SHAPE, COUNT};
+    fputs(left, out);
+    for (int column = 0; column < 3; column++) {
+        for (int i = 0; i < widths[column]; i++)
+            fputs(line, out);
+        fputs(column < 2 ? middle : right, out);
+    }
+    fputc('\n', out);
+}
+
+/* 269322 -> "269,322" */
+static const char *with_commas(int64_t number, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)number), used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = '\0';
+    return text;
+}
+
+static const char *output_shape(const td_model *model, const tdi_layer *layer, char text[TDI_SHAPE_TEXT])
+{
+    text[0] = '\0';
+    for (int i = 0; i < model->sites.count; i++) {
+        const tdi_call_site *site = model->sites.at[i];
+        if (site->layer != layer)
+            continue;
+        int used = snprintf(text, TDI_SHAPE_TEXT, "(None");
+        for (int d = 0; d < site->out->shape.rank && used < TDI_SHAPE_TEXT; d++)
+            used += snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ", %lld", (long long)site->out->shape.dim[d]);
+        if (used < TDI_SHAPE_TEXT)
+            snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ")");
+        break;
+    }
+    return text;
+}
+
+static void row(const td_model *model, const tdi_layer *layer, FILE *out)
+{
+    char name[128], shape[TDI_SHAPE_TEXT], count[32];
+    int64_t elements = 0;
+    for (int i = 0; i < layer->weights.count; i++)
+        elements += layer->weights.at[i]->variable.elements;
+    snprintf(name, sizeof name, "%s (%s)", layer->name, layer->type->class_name);
+    fprintf(out, "│ %-*.*s │ %-*.*s │ %*s │\n", NAME - 2, NAME - 2, name, SHAPE - 2, SHAPE - 2,
+            output_shape(model, layer, shape), COUNT - 2, with_commas(elements, count));
+}
+
+static void totals(const td_model *model, FILE *out)
+{
+    int64_t trained, all = td_parameter_count(model, &trained);
+    char text[32];
+    fprintf(out, " Total params: %s (%.2f KB)\n", with_commas(all, text), (double)all * 4 / 1024);
+    fprintf(out, " Trainable params: %s (%.2f KB)\n", with_commas(trained, text), (double)trained * 4 / 1024);
+    fprintf(out, " Non-trainable params: %s (%.2f KB)\n", with_commas(all - trained, text),
+            (double)(all - trained) * 4 / 1024);
+}
+
+td_status td_summary(td_model *model, FILE *out)
+{
+    fprintf(out, "Model: \"%s\"\n", model->name);
+    rule(out, "┏", "┳", "━", "┓");
+    fprintf(out, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME - 2, "Layer (type)", SHAPE - 2, "Output Shape", COUNT - 2, "Param #");
+    rule(out, "┡", "╇", "━", "┩");
+    for (int i = 0; i < model->layers.count; i++) {
+        if (model->sequential && model->layers.at[i]->type->min_in == 0)
+            continue;
+        row(model, model->layers.at[i], out);
+    }
+    rule(out, "└", "┴", "─", "┘");
+    totals(model, out);
+    if (model->optimizer.kind != TD_OPTIMIZER_NONE)
+        fprintf(out, " Optimizer: %s, learning rate %g, %lld steps taken\n",
+                tdi_optimizer_type_of(model->optimizer.kind)->class_name, (double)model->optimizer.learning_rate,
+                (long long)model->iteration);
+    if (fflush(out) == 0 && !ferror(out))
+        return TD_OK;
+    return tdi_fail(&model->context->error, TD_IO, "the summary could not be written");
+}

@@ -1,0 +1,57 @@
+/* explain.c - a plan in words: per op its layer, kernel, share, cost, and who declined. */
+#include <string.h>
+
+#include "plan/inside.h"
+
+static double flops_of(const tdi_node *node, const tdi_call *call)
+{
+    return node->op->flops ? node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
+}
+
+static double bytes_of(const tdi_plan *plan, const tdi_node *node)
+{
+    double bytes = (double)tdi_node_bytes(plan, node);
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i])
+            bytes += (double)tdi_node_bytes(plan, node->in[i]);
+    return bytes;
+}
+
+static const char *share_of(const tdi_plan *plan, const tdi_node *node)
+{
+    static const char *const names[] = {"whole", "rows", "columns", "flat"};
+    return names[tdi_placed_of(plan, node)->split];
+}
+
+static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
+{
+    const tdi_node *node = step->node;
+    char shape[TDI_SHAPE_TEXT], details[96] = "";
+    if (node->op->describe)
+        node->op->describe(node, details, sizeof details);
+    fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", node->scope, node->op->name,
+            tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), step->kernel ? step->kernel->name : "reference",
+            share_of(plan, node), bytes_of(plan, node) / 1e3, flops_of(node, &step->calls[0]) / 1e3);
+    if (*details)
+        fprintf(out, "%-22s   %s\n", "", details);
+    if (step->notes.length)
+        fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
+}
+
+void tdi_plan_explain(const tdi_plan *plan, FILE *out)
+{
+    double flops = 0, bytes = 0;
+    int barriers = 0;
+    fprintf(out, "%-22s %-24s %-20s %-24s %-8s %9s %11s\n", "layer", "op", "shape", "kernel", "share", "kB", "kFLOP");
+    for (int s = 0; s < plan->n_steps; s++) {
+        const tdi_planned *step = &plan->planned[s];
+        if (!step->node)
+            continue;
+        explain_step(plan, step, out);
+        barriers += step->barrier;
+        flops += flops_of(step->node, &step->calls[0]);
+        bytes += bytes_of(plan, step->node);
+    }
+    fprintf(out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
+            flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
+}

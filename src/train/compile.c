@@ -1,0 +1,114 @@
+/* compile.c - td_compile: how a model is to be trained. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/division.h"
+#include "model/program.h"
+
+static td_status check_guard(const td_compile_args *args, tdi_error *error)
+{
+    if (args->guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_compile takes one argument; give the rest by name");
+    if (args->strategy.shards < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected", args->strategy.shards);
+    if ((unsigned)args->loss >= TD_LOSS_COUNT)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)args->loss);
+    return TD_OK;
+}
+
+static td_status take_devices(td_model *model, const td_strategy *strategy, tdi_error *error)
+{
+    if (!strategy->devices && !strategy->shards)
+        return TD_OK;
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count;
+    const char *list = strategy->devices ? strategy->devices : "cpu";
+    TDI_TRY(tdi_open_devices(list, devices, &count, error));
+    tdi_division division;
+    int before = model->shards;
+    model->shards = strategy->shards;
+    td_status status = tdi_divide(model, devices, count, &division, error);
+    tdi_close_devices(devices, count);
+    char *copy = status == TD_OK ? strdup(list) : NULL;
+    if (!copy) {
+        model->shards = before;
+        return status == TD_OK ? tdi_no_memory(error) : status;
+    }
+    free(model->devices);
+    model->devices = copy;
+    return TD_OK;
+}
+
+static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_error *error)
+{
+    int count = 0;
+    for (; metrics && metrics[count] != TD_METRIC_END; count++)
+        if ((unsigned)metrics[count] >= TD_METRIC_COUNT || count == TDI_MAX_METRICS)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: at most %d of the td_metric values are possible",
+                            TDI_MAX_METRICS);
+    for (int o = 0; metrics && o < model->n_outputs; o++) {
+        model->training[o].n_metrics = count;
+        memcpy(model->training[o].metrics, metrics, (size_t)count * sizeof *metrics);
+    }
+    return TD_OK;
+}
+
+static void take_loss(td_model *model, td_loss loss)
+{
+    for (int o = 0; loss && o < model->n_outputs; o++) {
+        model->training[o].loss = tdi_loss_from_public(loss);
+        model->training[o].loss_weight = 1.0f;
+    }
+}
+
+static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
+{
+    if (optimizer->kind == TD_OPTIMIZER_NONE)
+        return TD_OK;
+    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
+    if (!type)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: %d is not one of the td_optimizer_kind values",
+                        (int)optimizer->kind);
+    td_optimizer resolved = *optimizer;
+    tdi_fields_resolve(type->fields, &resolved);
+    return tdi_model_set_optimizer(model, &resolved, error);
+}
+
+/* Building the graph once finds what does not fit (a loss on the wrong shape, an op without gradient) before any data is
+ * read. */
+static td_status try_out(td_model *model, tdi_error *error)
+{
+    model->compiled = model->training[0].loss.kind != TDI_LOSS_NONE;
+    if (!model->compiled)
+        return TD_OK;
+    tdi_program program;
+    tdi_mode mode = model->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
+    TDI_TRY(tdi_program_create(model, mode, 1, false, &program, error));
+    tdi_program_release(&program);
+    return TD_OK;
+}
+
+static td_status compile(const td_compile_args *args, tdi_error *error)
+{
+    TDI_TRY(check_guard(args, error));
+    td_model *model = args->model;
+    TDI_TRY(take_devices(model, &args->strategy, error));
+    tdi_model_drop_runtime(model);
+    take_loss(model, args->loss);
+    TDI_TRY(take_metrics(model, args->metrics, error));
+    TDI_TRY(take_optimizer(model, &args->optimizer, error));
+    return try_out(model, error);
+}
+
+td_status td_compile_(const td_compile_args *args)
+{
+    if (!args->model)
+        return TD_INVALID_ARGUMENT;
+    tdi_error error = {0};
+    td_status status = compile(args, &error);
+    if (status != TD_OK)
+        args->model->compiled = false;
+    if (status != TD_OK && args->at.file)
+        tdi_error_prefix(&error, "%s:%d", args->at.file, args->at.line);
+    return status == TD_OK ? TD_OK : tdi_fail(&args->model->context->error, status, "%s", error.message);
+}

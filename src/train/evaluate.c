@@ -1,0 +1,98 @@
+/* evaluate.c - td_evaluate and td_predict. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/loop.h"
+
+static int64_t batch_of(int64_t batch_size)
+{
+    return batch_size ? batch_size : 32;
+}
+
+static td_status check_batch(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
+{
+    if (guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: an argument too many; give options by name", function);
+    if (batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
+    return TD_OK;
+}
+
+static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
+{
+    tdi_source *source;
+    td_logs logs = {0};
+    TDI_TRY(check_batch(args->guard, "td_evaluate", args->batch_size, error));
+    TDI_TRY(tdi_check_compiled(args->model, false, error));
+    TDI_TRY(tdi_data_source(args->data, "data", &source, error));
+    TDI_TRY(tdi_check_data(args->model, source, true, error));
+    atomic_store(&args->model->context->stop, 0);
+    TDI_TRY(tdi_evaluate_source(args->model, source, batch_of(args->batch_size), "", args->progress, &logs, error));
+    if (args->logs)
+        *args->logs = logs;
+    return TD_OK;
+}
+
+td_status td_evaluate_(const td_evaluate_args *args)
+{
+    tdi_error error = {0};
+    td_status status = args->model ? evaluate(args, &error) : TD_INVALID_ARGUMENT;
+    td_data_release(args->data);
+    return args->model ? tdi_report(args->model, &args->at, status, &error) : status;
+}
+
+/* ---- predict ---- */
+
+typedef struct collector {
+    float *output;
+    int64_t per_row, batch;
+} collector;
+
+static void collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values)
+{
+    const collector *c = context;
+    if (output == 0)
+        memcpy(c->output + (step * c->batch + first) * c->per_row, values, (size_t)(count * c->per_row) * sizeof *values);
+}
+
+static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order, tdi_error *error)
+{
+    tdi_progress progress;
+    int64_t batch = batch_of(args->batch_size);
+    collector c = {args->output, tdi_shape_elements(&args->model->outputs[0]->shape), batch};
+    tdi_pass pass = {.model = args->model, .source = source, .order = order, .samples = source->samples, .batch = batch,
+                     .steps = (source->samples + batch - 1) / batch, .progress = &progress,
+                     .job = {.mode = TDI_PREDICT, .take = collect, .take_context = &c}};
+    tdi_progress_begin(&progress, args->progress, "", pass.steps);
+    TDI_TRY(tdi_pass_run(&pass, error));
+    tdi_progress_end(&progress, &(td_logs){0});
+    return TD_OK;
+}
+
+static td_status predict(const td_predict_args *args, tdi_error *error)
+{
+    tdi_source *source;
+    TDI_TRY(check_batch(args->guard, "td_predict", args->batch_size, error));
+    TDI_TRY(tdi_data_source(args->data, "data", &source, error));
+    TDI_TRY(tdi_check_data(args->model, source, false, error));
+    int64_t needed = source->samples * tdi_shape_elements(&args->model->outputs[0]->shape);
+    if (!args->output || args->capacity < (size_t)needed)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %lld floats; the output has room for %zu",
+                        (long long)needed, args->output ? args->capacity : 0);
+    int64_t *order = malloc((size_t)source->samples * sizeof *order);
+    if (!order)
+        return tdi_no_memory(error);
+    tdi_epoch_order(order, source->samples, false, 0, 0);
+    atomic_store(&args->model->context->stop, 0);
+    td_status status = predict_in_order(args, source, order, error);
+    free(order);
+    return status;
+}
+
+td_status td_predict_(const td_predict_args *args)
+{
+    tdi_error error = {0};
+    td_status status = args->model ? predict(args, &error) : TD_INVALID_ARGUMENT;
+    td_data_release(args->data);
+    return args->model ? tdi_report(args->model, &args->at, status, &error) : status;
+}

@@ -1,0 +1,120 @@
+/* feed.c - from sources and arrays to batches. */
+#include "train/feed.h"
+
+#include <string.h>
+
+/* ---- sources ---- */
+
+static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
+                             tdi_error *error)
+{
+    const tdi_source_feed *feed = context;
+    int column = slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
+    return feed->source->gather(feed->source, column, feed->order + step * feed->batch + first, count, to, as, error);
+}
+
+tdi_feed tdi_feed_source(tdi_source_feed *feed)
+{
+    return (tdi_feed){feed, source_rows};
+}
+
+/* ---- arrays ---- */
+
+static td_status to_classes(const float *from, int64_t count, int32_t *to, int64_t first, tdi_error *error)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (!(from[i] > -2147483648.0f && from[i] < 2147483648.0f) || (float)(int32_t)from[i] != from[i])
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "row %lld: %g is not a class number", (long long)(first + i),
+                            (double)from[i]);
+        to[i] = (int32_t)from[i];
+    }
+    return TD_OK;
+}
+
+static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
+                            tdi_error *error)
+{
+    (void)step;
+    const tdi_array_feed *feed = context;
+    bool input = slot < feed->n_inputs;
+    int64_t per_row = input ? feed->x_per_row : feed->y_per_row;
+    const float *from = (input ? feed->x : feed->y) + first * per_row;
+    if (as == TD_INT32)
+        return to_classes(from, count * per_row, to, first, error);
+    memcpy(to, from, (size_t)(count * per_row) * sizeof *from);
+    return TD_OK;
+}
+
+tdi_feed tdi_feed_arrays(tdi_array_feed *feed)
+{
+    return (tdi_feed){feed, array_rows};
+}
+
+/* ---- checks ---- */
+
+static td_shape squeezed(const td_shape *shape)
+{
+    td_shape out = {0};
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] != 1)
+            out.dim[out.rank++] = shape->dim[i];
+    return out;
+}
+
+/* The same elements in the same order, beyond doubt: equal but for extents of 1, or one of the two flat. */
+static bool reads_as(const td_shape *data, const td_shape *wanted)
+{
+    td_shape a = squeezed(data), b = squeezed(wanted);
+    if (tdi_shape_elements(&a) != tdi_shape_elements(&b))
+        return false;
+    return a.rank < 2 || b.rank < 2 || tdi_shape_equal(&a, &b);
+}
+
+static td_status check_inputs(const td_model *model, const tdi_source *source, tdi_error *error)
+{
+    char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
+    if (source->n_x != model->n_inputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs", source->name,
+                        source->n_x, model->name, model->n_inputs);
+    for (int i = 0; i < model->n_inputs; i++)
+        if (!reads_as(&source->columns[i].shape, &model->inputs[i]->shape))
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "%s: %s holds samples of shape %s, but input \"%s\" of model \"%s\" takes %s", source->name,
+                            source->columns[i].name, tdi_shape_text(&source->columns[i].shape, data),
+                            model->inputs[i]->site->layer->name, model->name,
+                            tdi_shape_text(&model->inputs[i]->shape, wanted));
+    return TD_OK;
+}
+
+static td_status check_target(const td_model *model, const tdi_source *source, int output, tdi_error *error)
+{
+    char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
+    const tdi_loss *loss = &model->training[output].loss;
+    const tdi_column *column = &source->columns[source->n_x + output];
+    td_shape target = tdi_loss_target_shape(loss, &model->outputs[output]->shape);
+    if (reads_as(&column->shape, &target))
+        return TD_OK;
+    const char *try_this = "";
+    if (tdi_loss_wants_classes(loss) && reads_as(&column->shape, &model->outputs[output]->shape))
+        try_this = "; for one-hot targets use categorical_crossentropy";
+    else if (loss->kind == TDI_LOSS_CATEGORICAL && tdi_shape_elements(&column->shape) == 1)
+        try_this = "; for class numbers use sparse_categorical_crossentropy";
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %s holds targets of shape %s, but %s on output \"%s\" takes %s%s",
+                    source->name, column->name, tdi_shape_text(&column->shape, data), tdi_loss_class(loss->kind),
+                    model->outputs[output]->site->layer->name, tdi_shape_text(&target, wanted), try_this);
+}
+
+td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error)
+{
+    if (source->samples < 1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s holds no samples", source->name);
+    TDI_TRY(check_inputs(model, source, error));
+    if (!targets)
+        return TD_OK;
+    if (source->n_y != model->n_outputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d target arrays, but model \"%s\" has %d outputs",
+                        source->name, source->n_y, model->name, model->n_outputs);
+    for (int o = 0; o < model->n_outputs; o++)
+        TDI_TRY(check_target(model, source, o, error));
+    return TD_OK;
+}

@@ -1,0 +1,28 @@
+/* feed.h - batches for the runtime: from a source in an epoch's order, or from a caller's arrays. */
+#ifndef TDI_TRAIN_FEED_H
+#define TDI_TRAIN_FEED_H
+
+#include "data/source.h"
+#include "dist/runtime.h"
+
+typedef struct tdi_source_feed {
+    tdi_source *source;
+    const int64_t *order; /* [samples] */
+    int64_t batch;
+    int n_inputs; /* of the model: slots behind them are targets */
+} tdi_source_feed;
+
+tdi_feed tdi_feed_source(tdi_source_feed *feed);
+
+typedef struct tdi_array_feed {
+    const float *x, *y;           /* y may be NULL */
+    int64_t x_per_row, y_per_row; /* floats */
+    int n_inputs;
+} tdi_array_feed;
+
+tdi_feed tdi_feed_arrays(tdi_array_feed *feed);
+
+/* Do the data's columns fit the model's inputs and, when `targets`, its losses? One sentence with both shapes if not. */
+td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* fit.c - td_fit: epochs over a source, with validation. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/loop.h"
+
+typedef struct fit {
+    const td_fit_args *args;
+    td_model *model;
+    tdi_source *train, *validation;
+    tdi_source *ranges[2]; /* made for validation_split */
+    int64_t *order;
+    int64_t batch, steps, samples; /* of an epoch */
+    int epochs;
+    uint64_t seed;
+} fit;
+
+static td_status check_arguments(const td_fit_args *args, tdi_error *error)
+{
+    if (args->guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_fit takes two arguments; give the rest by name");
+    if (args->batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected",
+                        (long long)args->batch_size);
+    if (args->epochs < 0 || args->initial_epoch < 0 || args->steps_per_epoch < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "epochs, initial_epoch and steps_per_epoch cannot be negative");
+    if (!(args->validation_split >= 0))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "validation_split: %g; a fraction between 0 and 1, or a count of samples, was expected",
+                        args->validation_split);
+    if (args->validation && args->validation_split > 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "give validation data or a validation_split, not both");
+    return TD_OK;
+}
+
+/* Keras keeps the last samples; of a fraction f, those from floor(n * (1 - f)) on. */
+static td_status split(fit *f, tdi_error *error)
+{
+    double wanted = f->args->validation_split;
+    int64_t all = f->train->samples;
+    if (wanted == 0)
+        return TD_OK;
+    if (wanted >= 1 && wanted != floor(wanted))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_split: %g; a count of samples must be whole", wanted);
+    int64_t kept = wanted < 1 ? (int64_t)floor((double)all * (1 - wanted)) : wanted < (double)all ? all - (int64_t)wanted : 0;
+    if (kept < 1 || kept >= all)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "validation_split: %g of %lld samples would leave nothing to %s", wanted, (long long)all,
+                        kept < 1 ? "train on" : "validate with");
+    TDI_TRY(tdi_source_range(f->train, 0, kept, &f->ranges[0], error));
+    TDI_TRY(tdi_source_range(f->train, kept, all - kept, &f->ranges[1], error));
+    f->train = f->ranges[0];
+    f->validation = f->ranges[1];
+    return TD_OK;
+}
+
+static td_status plan_epochs(fit *f, tdi_error *error)
+{
+    const td_fit_args *args = f->args;
+    f->batch = args->batch_size ? args->batch_size : 32;
+    f->epochs = args->epochs ? args->epochs : 1;
+    f->seed = args->seed ? args->seed : f->model->seed;
+    f->samples = f->train->samples;
+    f->steps = (f->samples + f->batch - 1) / f->batch;
+    if (args->steps_per_epoch > f->steps)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "steps_per_epoch: %lld, but %lld samples make %lld batches of %lld",
+                        (long long)args->steps_per_epoch, (long long)f->samples, (long long)f->steps,
+                        (long long)f->batch);
+    if (args->steps_per_epoch) {
+        f->steps = args->steps_per_epoch;
+        f->samples = f->steps * f->batch < f->samples ? f->steps * f->batch : f->samples;
+    }
+    f->order = malloc((size_t)f->train->samples * sizeof *f->order);
+    return f->order ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status open_data(fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_data_source(f->args->data, "training data", &f->train, error));
+    TDI_TRY(tdi_check_data(f->model, f->train, true, error));
+    TDI_TRY(split(f, error));
+    if (!f->args->validation)
+        return TD_OK;
+    TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
+    return tdi_check_data(f->model, f->validation, true, error);
+}
+
+static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
+    tdi_epoch_order(f->order, f->train->samples, f->args->shuffle != TD_NO, f->seed, epoch);
+    tdi_runtime_reset_sums(runtime, TDI_TRAIN);
+    tdi_pass pass = {.model = f->model, .source = f->train, .order = f->order, .samples = f->samples, .batch = f->batch,
+                     .steps = f->steps, .progress = progress, .job = {.mode = TDI_TRAIN, .seed = f->seed}};
+    td_status status = tdi_pass_run(&pass, error);
+    if (status != TD_OK) {
+        tdi_error_prefix(error, "epoch %d", epoch + 1);
+        return status;
+    }
+    double sums[TDI_MAX_METRIC_SLOTS][2];
+    tdi_runtime_sums(runtime, TDI_TRAIN, sums);
+    *result = (td_epoch){.epoch = epoch, .steps = f->steps, .samples = f->samples, .seconds = pass.seconds,
+                         .learning_rate = f->model->optimizer.learning_rate};
+    tdi_program_logs(f->model, tdi_runtime_slots(runtime, TDI_TRAIN), sums, "", &result->logs);
+    return TD_OK;
+}
+
+static td_status run_epoch(fit *f, int epoch, tdi_error *error)
+{
+    tdi_progress progress;
+    char title[64];
+    td_epoch result;
+    snprintf(title, sizeof title, "Epoch %d/%d", epoch + 1, f->epochs);
+    tdi_progress_begin(&progress, f->args->progress, title, f->steps);
+    TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
+    if (f->validation)
+        TDI_TRY(tdi_evaluate_source(f->model, f->validation, f->batch, "val_", NULL, &result.logs, error));
+    tdi_progress_end(&progress, &result.logs);
+    if (f->args->last)
+        *f->args->last = result;
+    if (f->args->on_epoch)
+        f->args->on_epoch(f->args->user, &result);
+    return TD_OK;
+}
+
+static td_status run(fit *f, tdi_error *error)
+{
+    TDI_TRY(check_arguments(f->args, error));
+    TDI_TRY(tdi_check_compiled(f->model, true, error));
+    TDI_TRY(open_data(f, error));
+    TDI_TRY(plan_epochs(f, error));
+    atomic_store(&f->model->context->stop, 0);
+    for (int epoch = f->args->initial_epoch; epoch < f->epochs; epoch++)
+        TDI_TRY(run_epoch(f, epoch, error));
+    return TD_OK;
+}
+
+td_status td_fit_(const td_fit_args *args)
+{
+    fit f = {.args = args, .model = args->model};
+    tdi_error error = {0};
+    td_status status = f.model ? run(&f, &error) : TD_INVALID_ARGUMENT;
+    free(f.order);
+    for (int i = 0; i < 2; i++)
+        if (f.ranges[i])
+            f.ranges[i]->release(f.ranges[i]);
+    td_data_release(args->data);
+    td_data_release(args->validation);
+    return f.model ? tdi_report(f.model, &args->at, status, &error) : status;
+}

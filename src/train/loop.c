@@ -1,0 +1,118 @@
+/* loop.c - passes over a source, in chunks of steps. */
+#include "train/loop.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+
+/* How long a chunk should take: short for the eye, long against the cost of starting one. */
+static const double CHUNK_SECONDS = 0.05;
+
+static void show(const tdi_pass *pass, tdi_runtime *runtime)
+{
+    if (!pass->progress || pass->job.mode == TDI_PREDICT) {
+        td_logs none = {0};
+        if (pass->progress)
+            tdi_progress_update(pass->progress, pass->done, &none);
+        return;
+    }
+    double sums[TDI_MAX_METRIC_SLOTS][2];
+    td_logs logs = {0};
+    tdi_runtime_sums(runtime, pass->job.mode, sums);
+    tdi_program_logs(pass->model, tdi_runtime_slots(runtime, pass->job.mode), sums, "", &logs);
+    tdi_progress_update(pass->progress, pass->done, &logs);
+}
+
+static int64_t chunk_steps(const tdi_pass *pass)
+{
+    int64_t left = pass->steps - pass->done, wanted = 1;
+    if (pass->done && pass->seconds > 0)
+        wanted = (int64_t)(CHUNK_SECONDS * (double)pass->done / pass->seconds) + 1;
+    return wanted < left ? wanted : left;
+}
+
+td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
+    tdi_source_feed feed = {pass->source, pass->order, pass->batch, pass->model->n_inputs};
+    pass->job.feed = tdi_feed_source(&feed);
+    pass->job.batch = pass->batch;
+    while (pass->done < pass->steps) {
+        if (atomic_load(&pass->model->context->stop))
+            return TD_STOPPED;
+        tdi_job job = pass->job;
+        int64_t done_samples = pass->done * pass->batch;
+        job.first_step = pass->done;
+        job.steps = chunk_steps(pass);
+        job.samples = pass->samples - done_samples;
+        if (job.samples > job.steps * pass->batch)
+            job.samples = job.steps * pass->batch;
+        double began = tdi_seconds();
+        TDI_TRY(tdi_runtime_run(runtime, &job, error));
+        pass->seconds += tdi_seconds() - began;
+        pass->done += job.steps;
+        show(pass, runtime);
+    }
+    return TD_OK;
+}
+
+td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error)
+{
+    if (!data)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: no data was given", what);
+    if (!data->source)
+        return tdi_fail(error, data->error.status, "%s: %s", what, data->error.message);
+    *source = data->source;
+    return TD_OK;
+}
+
+td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error)
+{
+    if (status == TD_OK || status == TD_STOPPED)
+        return status;
+    if (at && at->file)
+        return tdi_fail(&model->context->error, status, "%s:%d: %s", at->file, at->line, error->message);
+    return tdi_fail(&model->context->error, status, "%s", error->message);
+}
+
+td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error)
+{
+    if (!model->compiled)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no loss; compile it first", model->name);
+    if (to_train && model->optimizer.kind == TD_OPTIMIZER_NONE)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; compile it with one", model->name);
+    return TD_OK;
+}
+
+static td_status evaluate_in_order(td_model *model, tdi_source *source, const int64_t *order, int64_t batch,
+                                   const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    TDI_TRY(tdi_runtime_of(model, &runtime, error));
+    tdi_progress progress;
+    tdi_pass pass = {.model = model, .source = source, .order = order, .samples = source->samples, .batch = batch};
+    pass.steps = (source->samples + batch - 1) / batch;
+    pass.job.mode = TDI_EVALUATE;
+    pass.progress = &progress;
+    tdi_progress_begin(&progress, out, "", pass.steps);
+    tdi_runtime_reset_sums(runtime, TDI_EVALUATE);
+    TDI_TRY(tdi_pass_run(&pass, error));
+    double sums[TDI_MAX_METRIC_SLOTS][2];
+    tdi_runtime_sums(runtime, TDI_EVALUATE, sums);
+    tdi_program_logs(model, tdi_runtime_slots(runtime, TDI_EVALUATE), sums, prefix, logs);
+    tdi_progress_end(&progress, logs);
+    return TD_OK;
+}
+
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, int64_t batch, const char *prefix, FILE *out,
+                              td_logs *logs, tdi_error *error)
+{
+    int64_t *order = malloc((size_t)source->samples * sizeof *order);
+    if (!order)
+        return tdi_no_memory(error);
+    tdi_epoch_order(order, source->samples, false, 0, 0);
+    td_status status = evaluate_in_order(model, source, order, batch, prefix, out, logs, error);
+    free(order);
+    return status;
+}

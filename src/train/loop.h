@@ -1,0 +1,36 @@
+/* loop.h - passes over a source: what fit, evaluate and predict share. */
+#ifndef TDI_TRAIN_LOOP_H
+#define TDI_TRAIN_LOOP_H
+
+#include "train/feed.h"
+#include "train/progress.h"
+
+/* A pass over `samples` samples in batches, in chunks short enough for the progress line and td_request_stop. */
+typedef struct tdi_pass {
+    td_model *model;
+    tdi_source *source;
+    const int64_t *order;
+    int64_t samples, batch, steps;
+    tdi_job job;          /* mode, seed, take */
+    tdi_progress *progress;
+    double seconds;       /* the result: time in steps */
+    int64_t done;         /* steps */
+} tdi_pass;
+
+/* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */
+td_status tdi_pass_run(tdi_pass *pass, tdi_error *error);
+
+/* Takes the data's source, or its failure. */
+td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error);
+
+/* Hands a run-time failure to the model's context, with the caller's place in front. */
+td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error);
+
+/* Loss and metrics over `source` in order. */
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, int64_t batch, const char *prefix, FILE *progress,
+                              td_logs *logs, tdi_error *error);
+
+/* TD_INVALID_ARGUMENT when the model has no loss (or, to train, no optimizer). */
+td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error);
+
+#endif
