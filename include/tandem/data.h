@@ -79,6 +79,10 @@ TD_API const char *td_data_error(const td_data *data);
 TD_API td_data *td_data_retain(td_data *data);
 TD_API void td_data_release(td_data *data); /* NULL is accepted */
 
+/* Writes floats, row-major, as a NumPy file of `shape`: beside `path`, fsynced, then renamed; on failure a file already at
+ * `path` is untouched. */
+TD_API td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape);
+
 #ifdef __cplusplus
 }
 #endif

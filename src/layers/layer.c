@@ -68,13 +68,14 @@ td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *s
     if (!weight || !tdi_push(&layer->weights, weight))
         return tdi_no_memory(error);
     weight->initializer = *initializer;
+    bool trained = trainable && layer->trainable;
     weight->variable = (tdi_variable){
         .layer = layer->name,
         .name = name,
         .shape = *shape,
-        .trainable = trainable && layer->trainable,
-        .l1 = regularizer ? regularizer->l1 : 0,
-        .l2 = regularizer ? regularizer->l2 : 0,
+        .trainable = trained,
+        .l1 = trained && regularizer ? regularizer->l1 : 0, /* Keras leaves frozen weights out of the loss */
+        .l2 = trained && regularizer ? regularizer->l2 : 0,
         .elements = elements,
     };
     return TD_OK;
@@ -104,6 +105,14 @@ static td_tensor *call_failed(td_context *context, const char *subject, const td
         tdi_error_prefix(error, "%s:%d", at->file, at->line);
     tdi_fail(&context->error, error->status, "%s", error->message);
     return poison(context);
+}
+
+/* Names are folders in a model's file. */
+static td_status check_name(const tdi_layer *layer, tdi_error *error)
+{
+    if (layer->name[0] && !strchr(layer->name, '/'))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "its name must not be empty and must not contain \"/\"");
 }
 
 static td_status check_inputs(const tdi_layer *layer, int n_in, td_tensor *const *in, tdi_error *error)
@@ -156,6 +165,7 @@ static td_status layer_build(tdi_layer *layer, int n_in, const td_shape *shapes,
 
 static td_status infer_and_build(tdi_layer *layer, int n_in, td_tensor *const *in, td_shape *out, tdi_error *error)
 {
+    TDI_TRY(check_name(layer, error));
     TDI_TRY(check_inputs(layer, n_in, in, error));
     td_shape *shapes = TDI_NEW_ARRAY(layer->context->arena, td_shape, n_in);
     if (!shapes)
@@ -179,6 +189,7 @@ static td_tensor *record_call(tdi_layer *layer, int n_in, td_tensor *const *in, 
         inputs[i] = in[i];
     *site = (tdi_call_site){.layer = layer, .index = layer->n_calls++, .n_in = n_in, .in = inputs};
     *tensor = (td_tensor){.context = layer->context, .site = site, .shape = *shape, .dtype = TD_FLOAT32};
+    site->out = tensor;
     return tensor;
 }
 
