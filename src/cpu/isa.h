@@ -130,4 +130,54 @@ static inline float tdi_largest(const float *x, int64_t n)
     return largest;
 }
 
+/* ---- squares ---- */
+
+#if defined(__clang__)
+#define TDI_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TDI_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (tdi_vector_bits){__VA_ARGS__})
+#endif
+
+/* The first, or the second, halves of a and b, element by element in turn. */
+static inline tdi_vector tdi_zip_low(tdi_vector a, tdi_vector b)
+{
+#if defined(__AVX512F__)
+    return TDI_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif defined(__AVX2__)
+    return TDI_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+    return TDI_SHUFFLE(a, b, 0, 4, 1, 5);
+#endif
+}
+
+static inline tdi_vector tdi_zip_high(tdi_vector a, tdi_vector b)
+{
+#if defined(__AVX512F__)
+    return TDI_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif defined(__AVX2__)
+    return TDI_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+    return TDI_SHUFFLE(a, b, 2, 6, 3, 7);
+#endif
+}
+
+/* Writes a square of TDI_WIDTH rows and columns transposed: zipping row i with row i + TDI_WIDTH / 2 moves one bit of
+ * an element's row number into its column number; so often, and all have moved. */
+static inline void tdi_transpose_square(const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    tdi_vector row[TDI_WIDTH], zipped[TDI_WIDTH];
+    for (int i = 0; i < TDI_WIDTH; i++)
+        row[i] = tdi_load(from + i * from_row);
+    for (int moved = 1; moved < TDI_WIDTH; moved *= 2) {
+        for (int i = 0; i < TDI_WIDTH / 2; i++) {
+            zipped[2 * i] = tdi_zip_low(row[i], row[i + TDI_WIDTH / 2]);
+            zipped[2 * i + 1] = tdi_zip_high(row[i], row[i + TDI_WIDTH / 2]);
+        }
+        for (int i = 0; i < TDI_WIDTH; i++)
+            row[i] = zipped[i];
+    }
+    for (int i = 0; i < TDI_WIDTH; i++)
+        tdi_store(to + i * to_row, row[i]);
+}
+
 #endif

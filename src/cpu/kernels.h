@@ -42,7 +42,8 @@
     X(adam, isa)                                                                                                       \
     X(sgd, isa)                                                                                                        \
     X(regularize, isa)                                                                                                 \
-    X(reduce_scatter, isa)
+    X(reduce_scatter, isa)                                                                                             \
+    X(matmul, isa)
 
 /* Compiled once: X(stem) */
 #define TDI_CPU_PLAIN_KERNELS(X)                                                                                       \

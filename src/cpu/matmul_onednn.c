@@ -1,4 +1,4 @@
-/* matmul_onednn.c - matrix products by dnnl_sgemm, which needs neither packing nor a primitive; bias and activation by
+/* matmul_onednn.c - large matrix products by dnnl_sgemm, which needs no primitive; bias and activation by
  * a vector loop over what was made. */
 #include <oneapi/dnnl/dnnl.h>
 

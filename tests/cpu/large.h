@@ -163,7 +163,6 @@ static const op_case large_cases[] = {
               {.shape = OP_DIMS(19, 259), .slot = 1},
               {.shape = OP_DIMS(19, 259), .slot = 2, .fill = OP_POSITIVE}}},
 
-#ifdef TANDEM_ONEDNN
     MATMUL("dense", 32, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
     MATMUL("one row", 1, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
     MATMUL("gradient of the weights", 33, OP_DIMS(BATCH, 150), OP_DIMS(BATCH, 70), true, false),
@@ -174,7 +173,11 @@ static const op_case large_cases[] = {
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 4, 9)}, {.shape = OP_DIMS(9, 75)}, {.shape = OP_DIMS(75)}},
      MANY(7)},
+    MATMUL("deep, many rows", 200, OP_DIMS(BATCH, 600), OP_DIMS(600, 50), false, false),
+    MATMUL("deep, second transposed", 20, OP_DIMS(BATCH, 600), OP_DIMS(53, 600), false, true),
+    MATMUL("large", 300, OP_DIMS(BATCH, 512), OP_DIMS(512, 450), false, false),
 
+#ifdef TANDEM_ONEDNN
     CONV(conv2d, "LeNet, first", 5, OP_DIMS(BATCH, 28, 28, 1), OP_DIMS(5, 5, 1, 6), {0}, 1, TD_SAME),
     CONV(conv2d, "LeNet, second", 5, OP_DIMS(BATCH, 14, 14, 6), OP_DIMS(5, 5, 6, 16), {0}, 1, TD_VALID),
     CONV(conv2d, "images", 4, OP_DIMS(BATCH, 16, 16, 3), OP_DIMS(3, 3, 3, 32), {0}, 1, TD_VALID),
