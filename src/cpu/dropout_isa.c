@@ -1,7 +1,7 @@
 /* dropout_isa.c - dropout: Philox blocks made side by side, the same bits as tdi_dropout_draw. */
 #include "cpu/isa.h"
 
-enum { QUADS = 16, BLOCK = 4 * QUADS };
+enum { QUADS = 64, BLOCK = 4 * QUADS };
 
 typedef struct blocks {
     uint32_t word[4][QUADS];

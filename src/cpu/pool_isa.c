@@ -1,54 +1,112 @@
 /* pool_isa.c - maximum and average pooling and their gradients, channels last.
  *
- * A window is taken apart: first down the rows under it, whole lines of [width, channels] at a time, then along the
- * line. So the vector lanes are full even with one channel, but for the last, shorter step. */
+ * With many channels a window's cells are combined channel by channel. With few, the vector lanes would stay empty:
+ * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
+ * group by group, a group being the channels of one position. */
 #include "cpu/isa.h"
 #include "ops/pool2d.h"
 
-/* Shapes [n, h, w, c] of what is pooled and of the result; a line is one row of x. */
+enum { FEW = 16 };
+
+/* Shapes [n, h, w, c] of what is pooled and of the result; a line is one row of either. */
 typedef struct pool {
     const tdi_pool2d_attrs *attrs;
     const td_shape *x, *y;
-    int64_t channels, line;
+    int64_t channels, line, y_line;
+    int64_t before_h, before_w;
     int64_t begin, end; /* samples to make */
+    bool tidy;          /* few channels; windows side by side, none of them in the padding */
 } pool;
 
 static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
 {
+    const tdi_pool2d_attrs *a = call->attrs;
     bool rows = call->split == TDI_ROWS;
-    return (pool){.attrs = call->attrs,
-                  .x = x,
-                  .y = y,
-                  .channels = x->dim[3],
-                  .line = x->dim[2] * x->dim[3],
-                  .begin = rows ? call->begin : 0,
-                  .end = rows ? call->end : x->dim[0]};
+    pool p = {.attrs = a, .x = x, .y = y, .channels = x->dim[3]};
+    p.line = x->dim[2] * p.channels;
+    p.y_line = y->dim[2] * p.channels;
+    p.before_h = tdi_window_extent(x->dim[1], a->pool_h, a->stride_h, 1, a->padding).before;
+    p.before_w = tdi_window_extent(x->dim[2], a->pool_w, a->stride_w, 1, a->padding).before;
+    p.begin = rows ? call->begin : 0;
+    p.end = rows ? call->end : x->dim[0];
+    bool inside = y->dim[1] * a->pool_h <= x->dim[1] && y->dim[2] * a->pool_w <= x->dim[2];
+    p.tidy = p.channels < FEW && a->stride_h == a->pool_h && a->stride_w == a->pool_w && inside &&
+             p.before_h + p.before_w == 0;
+    return p;
 }
 
-static int64_t row_at(const td_shape *shape, int64_t n, int64_t row)
+static int64_t x_at(const pool *p, int64_t n, int64_t row)
 {
-    return (n * shape->dim[1] + row) * shape->dim[2] * shape->dim[3];
+    return (n * p->x->dim[1] + row) * p->line;
 }
 
-static td_status one_line(const td_shape *x, size_t *scratch)
+static int64_t y_at(const pool *p, int64_t n, int64_t row)
 {
-    *scratch = (size_t)(x->dim[2] * x->dim[3]) * sizeof(float);
-    return TD_OK;
+    return (n * p->y->dim[1] + row) * p->y_line;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static tdi_pool2d_cells cells_of(const pool *p, int64_t oy, int64_t ox)
+{
+    int64_t top = oy * p->attrs->stride_h - p->before_h, left = ox * p->attrs->stride_w - p->before_w;
+    return (tdi_pool2d_cells){top > 0 ? top : 0, least(top + p->attrs->pool_h, p->x->dim[1]), left > 0 ? left : 0,
+                              least(left + p->attrs->pool_w, p->x->dim[2])};
+}
+
+/* Room for pool_w + 2 lines of x. */
+static size_t room(const tdi_call *call, const td_shape *x)
+{
+    int64_t lines = ((const tdi_pool2d_attrs *)call->attrs)->pool_w + 2;
+    return (size_t)(lines * x->dim[2] * x->dim[3]) * sizeof(float);
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     (void)error;
-    return one_line(&call->in[0].shape, scratch);
+    *scratch = room(call, &call->in[0].shape);
+    return TD_OK;
 }
 
 static td_status prepare_backward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     (void)error;
-    return one_line(&call->out.shape, scratch);
+    *scratch = room(call, &call->out.shape);
+    return TD_OK;
 }
+
+/* ---- groups ---- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void copy_wide(int64_t count, int64_t width, float *to, int64_t to_step, const float *from, int64_t from_step)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * to_step, from + i * from_step, (size_t)width * sizeof *to);
+}
+
+/* Copies `count` groups. All but the last are copied as 4, 8 or 16 numbers, which is at most one group more: it is
+ * there to be read, and is overwritten, as groups are written in the order of their addresses. */
+static void copy_groups(int64_t count, int64_t channels, float *to, int64_t to_step, const float *from,
+                        int64_t from_step)
+{
+    if (channels == 1)
+        copy_wide(count - 1, 1, to, to_step, from, from_step);
+    else if (channels <= 4)
+        copy_wide(count - 1, 4, to, to_step, from, from_step);
+    else if (channels <= 8)
+        copy_wide(count - 1, 8, to, to_step, from, from_step);
+    else
+        copy_wide(count - 1, FEW, to, to_step, from, from_step);
+    memcpy(to + (count - 1) * to_step, from + (count - 1) * from_step, (size_t)channels * sizeof *to);
+}
+
+/* ---- forward ---- */
 
 static void larger_of(int64_t n, const float *x, float *most)
 {
@@ -64,123 +122,215 @@ static void add_to(int64_t n, const float *x, float *sum)
     TDI_LANES for (int64_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
-static void scale_by(int64_t n, float factor, float *x)
+static void scale_to(int64_t n, float factor, const float *x, float *to)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++) x[i] *= factor;
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = factor * x[i];
 }
 
 typedef void combine(int64_t n, const float *x, float *to);
 
-/* The rows under a window into `line`, then each window's columns into `to`. */
-static inline __attribute__((always_inline)) void pool_row(const pool *p, const float *x, int64_t n, int64_t oy,
-                                                           combine *add, bool mean, float *line, float *to)
+/* The rows under a line of windows are combined, then that with itself, moved on by one group after the other; every
+ * pool_w-th group is then a window's. */
+INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean, float *scratch, float *to)
 {
-    tdi_pool2d_cells cells = tdi_pool2d_window(p->attrs, p->x, oy, 0);
-    memcpy(line, x + row_at(p->x, n, cells.top), (size_t)p->line * sizeof *line);
-    for (int64_t i = cells.top + 1; i < cells.bottom; i++)
-        add(p->line, x + row_at(p->x, n, i), line);
+    const tdi_pool2d_attrs *a = p->attrs;
+    float *line = scratch, *windows = scratch + p->line;
+    memcpy(line, x, (size_t)p->line * sizeof *line);
+    for (int i = 1; i < a->pool_h; i++)
+        add(p->line, x + i * p->line, line);
+    memcpy(windows, line, (size_t)p->line * sizeof *line);
+    for (int j = 1; j < a->pool_w; j++)
+        add(p->line - j * p->channels, line + j * p->channels, windows);
+    copy_groups(p->y->dim[2], p->channels, to, p->channels, windows, a->pool_w * p->channels);
+    if (mean)
+        scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), to, to);
+}
+
+INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine *add, bool mean, float *to)
+{
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, to += p->channels) {
-        cells = tdi_pool2d_window(p->attrs, p->x, oy, ox);
-        memcpy(to, line + cells.left * p->channels, (size_t)p->channels * sizeof *to);
-        for (int64_t j = cells.left + 1; j < cells.right; j++)
-            add(p->channels, line + j * p->channels, to);
+        tdi_pool2d_cells cells = cells_of(p, oy, ox);
+        memcpy(to, x + x_at(p, n, cells.top) + cells.left * p->channels, (size_t)p->channels * sizeof *to);
+        for (int64_t i = cells.top; i < cells.bottom; i++)
+            for (int64_t j = cells.left + (i == cells.top); j < cells.right; j++)
+                add(p->channels, x + x_at(p, n, i) + j * p->channels, to);
         if (mean)
-            scale_by(p->channels, 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left)), to);
+            scale_to(p->channels, 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left)), to, to);
     }
+}
+
+INLINE void pool_forward(const tdi_call *call, combine *add, bool mean)
+{
+    pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
+    const float *x = call->in[0].data;
+    for (int64_t n = p.begin; n < p.end; n++)
+        for (int64_t oy = 0; oy < p.y->dim[1]; oy++) {
+            float *to = (float *)call->out.data + y_at(&p, n, oy);
+            if (p.tidy)
+                tidy_line(&p, x + x_at(&p, n, oy * p.attrs->pool_h), add, mean, call->scratch, to);
+            else
+                any_line(&p, x, n, oy, add, mean, to);
+        }
 }
 
 static void max_pool2d_run(const tdi_call *call)
 {
-    pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
-    for (int64_t n = p.begin; n < p.end; n++)
-        for (int64_t oy = 0; oy < p.y->dim[1]; oy++)
-            pool_row(&p, call->in[0].data, n, oy, larger_of, false, call->scratch,
-                     (float *)call->out.data + row_at(p.y, n, oy));
+    pool_forward(call, larger_of, false);
 }
 TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS, .prepare = prepare_forward, .run = max_pool2d_run);
 
 static void average_pool2d_run(const tdi_call *call)
 {
-    pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
-    for (int64_t n = p.begin; n < p.end; n++)
-        for (int64_t oy = 0; oy < p.y->dim[1]; oy++)
-            pool_row(&p, call->in[0].data, n, oy, add_to, true, call->scratch,
-                     (float *)call->out.data + row_at(p.y, n, oy));
+    pool_forward(call, add_to, true);
 }
 TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS, .prepare = prepare_forward, .run = average_pool2d_run);
 
 /* ---- gradients ---- */
 
-static void clear_sample(const pool *p, int64_t n, float *dx)
+static void clear(float *to, int64_t count)
 {
-    memset(dx + row_at(p->x, n, 0), 0, (size_t)(p->x->dim[1] * p->line) * sizeof *dx);
+    if (count)
+        memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* Each window's share along the line, then the line added to the rows under it. */
-static void spread_row(const pool *p, const float *dy, int64_t n, int64_t oy, float *line, float *dx)
+/* What no window covers, in a sample and, of each covered row, at its end. */
+static void clear_uncovered(const pool *p, float *dx, int64_t n)
 {
-    tdi_pool2d_cells cells = tdi_pool2d_window(p->attrs, p->x, oy, 0);
-    memset(line, 0, (size_t)p->line * sizeof *line);
-    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, dy += p->channels) {
-        cells = tdi_pool2d_window(p->attrs, p->x, oy, ox);
-        float share = 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left));
-        for (int64_t j = cells.left; j < cells.right; j++) {
-            float *to = line + j * p->channels;
-            TDI_LANES for (int64_t c = 0; c < p->channels; c++) to[c] += share * dy[c];
+    int64_t rows = p->y->dim[1] * p->attrs->pool_h, covered = p->y_line * p->attrs->pool_w;
+    for (int64_t i = 0; i < rows && covered < p->line; i++)
+        clear(dx + x_at(p, n, i) + covered, p->line - covered);
+    clear(dx + x_at(p, n, rows), (p->x->dim[1] - rows) * p->line);
+}
+
+/* One row of dx, from pool_w lines of windows: column j of each window is line j's group. */
+static void weave(const pool *p, const float *lines, int64_t step, float *dx)
+{
+    int pool_w = p->attrs->pool_w;
+    int64_t c = p->channels, width = c == 1 ? 1 : c <= 4 ? 4 : c <= 8 ? 8 : FEW;
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++)
+        for (int j = 0; j < pool_w; j++, dx += c) {
+            bool last = ox + 1 == p->y->dim[2] && j + 1 == pool_w;
+            const float *from = lines + j * step + ox * c;
+            if (last || width == 1)
+                copy_groups(1, c, dx, 0, from, 0);
+            else if (width == 4)
+                copy_wide(1, 4, dx, 0, from, 0);
+            else if (width == 8)
+                copy_wide(1, 8, dx, 0, from, 0);
+            else
+                copy_wide(1, FEW, dx, 0, from, 0);
         }
+}
+
+static void tidy_average_grad(const pool *p, const float *dy, int64_t n, float *scratch, float *dx)
+{
+    const tdi_pool2d_attrs *a = p->attrs;
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
+        float *first = dx + x_at(p, n, oy * a->pool_h);
+        scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), dy + y_at(p, n, oy), scratch);
+        weave(p, scratch, 0, first);
+        for (int i = 1; i < a->pool_h; i++)
+            memcpy(first + i * p->line, first, (size_t)(p->y_line * a->pool_w) * sizeof *dx);
     }
-    for (int64_t i = cells.top; i < cells.bottom; i++)
-        add_to(p->line, line, dx + row_at(p->x, n, i));
+    clear_uncovered(p, dx, n);
+}
+
+static void any_average_grad(const pool *p, const float *dy, int64_t n, float *dx)
+{
+    clear(dx + x_at(p, n, 0), p->x->dim[1] * p->line);
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++)
+        for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
+            tdi_pool2d_cells cells = cells_of(p, oy, ox);
+            const float *from = dy + y_at(p, n, oy) + ox * p->channels;
+            float share = 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left));
+            for (int64_t i = cells.top; i < cells.bottom; i++)
+                for (int64_t j = cells.left; j < cells.right; j++) {
+                    float *to = dx + x_at(p, n, i) + j * p->channels;
+                    TDI_LANES for (int64_t c = 0; c < p->channels; c++) to[c] += share * from[c];
+                }
+        }
 }
 
 static void average_pool2d_grad_run(const tdi_call *call)
 {
     pool p = pool_of(call, &call->out.shape, &call->in[0].shape);
-    const float *dy = call->in[0].data;
-    float *dx = call->out.data;
-    for (int64_t n = p.begin; n < p.end; n++) {
-        clear_sample(&p, n, dx);
-        for (int64_t oy = 0; oy < p.y->dim[1]; oy++)
-            spread_row(&p, dy + row_at(p.y, n, oy), n, oy, call->scratch, dx);
-    }
+    for (int64_t n = p.begin; n < p.end; n++)
+        if (p.tidy)
+            tidy_average_grad(&p, call->in[0].data, n, call->scratch, call->out.data);
+        else
+            any_average_grad(&p, call->in[0].data, n, call->out.data);
 }
 TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .prepare = prepare_backward,
                .run = average_pool2d_grad_run);
 
-/* Gives `left` to the cell where it is the maximum, and nothing to the later ones. NaN is the maximum of its window. */
-static void give(int64_t channels, const float *x, const float *y, float *left, float *dx)
+/* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ---- */
+
+/* Takes from `left`, what is still to be given, where x is the maximum. */
+static void take(int64_t n, const float *x, const float *y, float *left, float *taken)
 {
-    TDI_LANES for (int64_t c = 0; c < channels; c++)
+    TDI_LANES for (int64_t i = 0; i < n; i++)
     {
-        bool here = (x[c] == y[c]) | ((x[c] != x[c]) & (y[c] != y[c]));
-        dx[c] += here ? left[c] : 0.0f;
-        left[c] = here ? 0.0f : left[c];
+        bool here = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
+        taken[i] = here ? left[i] : 0.0f;
+        left[i] = here ? 0.0f : left[i];
     }
 }
 
-static void max_window(const pool *p, const float *x, const float *y, const float *dy, int64_t n,
-                       const tdi_pool2d_cells *cells, float *left, float *dx)
+static void take_and_add(int64_t n, const float *x, const float *y, float *left, float *dx)
 {
-    memcpy(left, dy, (size_t)p->channels * sizeof *left);
-    for (int64_t i = cells->top; i < cells->bottom; i++)
-        for (int64_t j = cells->left; j < cells->right; j++) {
-            int64_t at = row_at(p->x, n, i) + j * p->channels;
-            give(p->channels, x + at, y, left, dx + at);
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        bool here = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
+        dx[i] += here ? left[i] : 0.0f;
+        left[i] = here ? 0.0f : left[i];
+    }
+}
+
+static void tidy_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *scratch,
+                          float *dx)
+{
+    const tdi_pool2d_attrs *a = p->attrs;
+    float *left = scratch, *column = scratch + p->line, *taken = scratch + 2 * p->line;
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
+        memcpy(left, dy + y_at(p, n, oy), (size_t)p->y_line * sizeof *left);
+        for (int i = 0; i < a->pool_h; i++) {
+            int64_t row = x_at(p, n, oy * a->pool_h + i);
+            for (int j = 0; j < a->pool_w; j++) {
+                copy_groups(p->y->dim[2], p->channels, column, p->channels, x + row + j * p->channels,
+                            a->pool_w * p->channels);
+                take(p->y_line, column, y + y_at(p, n, oy), left, taken + j * p->y_line);
+            }
+            weave(p, taken, p->y_line, dx + row);
+        }
+    }
+    clear_uncovered(p, dx, n);
+}
+
+static void any_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *left,
+                         float *dx)
+{
+    clear(dx + x_at(p, n, 0), p->x->dim[1] * p->line);
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++)
+        for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
+            int64_t window = y_at(p, n, oy) + ox * p->channels;
+            tdi_pool2d_cells cells = cells_of(p, oy, ox);
+            memcpy(left, dy + window, (size_t)p->channels * sizeof *left);
+            for (int64_t i = cells.top; i < cells.bottom; i++)
+                for (int64_t j = cells.left; j < cells.right; j++) {
+                    int64_t cell = x_at(p, n, i) + j * p->channels;
+                    take_and_add(p->channels, x + cell, y + window, left, dx + cell);
+                }
         }
 }
 
 static void max_pool2d_grad_run(const tdi_call *call)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->in[2].shape);
-    const float *y = call->in[1].data, *dy = call->in[2].data;
-    for (int64_t n = p.begin; n < p.end; n++) {
-        clear_sample(&p, n, call->out.data);
-        for (int64_t oy = 0; oy < p.y->dim[1]; oy++)
-            for (int64_t ox = 0; ox < p.y->dim[2]; ox++) {
-                int64_t at = row_at(p.y, n, oy) + ox * p.channels;
-                tdi_pool2d_cells cells = tdi_pool2d_window(p.attrs, p.x, oy, ox);
-                max_window(&p, call->in[0].data, y + at, dy + at, n, &cells, call->scratch, call->out.data);
-            }
-    }
+    const float *x = call->in[0].data, *y = call->in[1].data, *dy = call->in[2].data;
+    for (int64_t n = p.begin; n < p.end; n++)
+        if (p.tidy)
+            tidy_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
+        else
+            any_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
 }
 TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .prepare = prepare_backward, .run = max_pool2d_grad_run);

@@ -13,6 +13,11 @@ static tdi_node *large_max_pool_grad(tdi_graph *graph, tdi_node *const *leaf, co
     return tdi_max_pool2d_grad(graph, leaf[0], tdi_max_pool2d(graph, leaf[0], c->attrs), leaf[1], c->attrs);
 }
 
+static tdi_node *large_average_pool_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
+}
+
 static tdi_node *large_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
@@ -56,6 +61,14 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, {0}), .build = large_max_pool_grad,               \
         .n_leaves = 2, .leaf = {                                                                                       \
             {.shape = x_},                                                                                             \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define POOL_AVERAGE_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                   \
+    {                                                                                                                  \
+        .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
+        .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, x_), .build = large_average_pool_grad,            \
+        .n_leaves = 1, .leaf = {                                                                                       \
             {.shape = y_}                                                                                              \
         }                                                                                                              \
     }
@@ -134,9 +147,20 @@ static const op_case large_cases[] = {
 
     POOL(max_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 2, 2, 2, 2, TD_VALID),
     POOL(max_pool2d, "few channels", OP_DIMS(BATCH, 28, 28, 6), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "few channels, three by two, cells left over", OP_DIMS(BATCH, 11, 13, 3), 3, 2, 3, 2, TD_VALID),
+    POOL(max_pool2d, "windows partly in the padding", OP_DIMS(BATCH, 8, 7, 5), 3, 3, 3, 3, TD_SAME),
     POOL(max_pool2d, "overlapping", OP_DIMS(BATCH, 9, 8, 5), 3, 3, 2, 1, TD_SAME),
     POOL(average_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 3, 2, 2, 2, TD_SAME),
     POOL(average_pool2d, "one channel", OP_DIMS(BATCH, 28, 28, 1), 2, 2, 2, 2, TD_VALID),
+    POOL(average_pool2d, "nine channels", OP_DIMS(BATCH, 7, 6, 9), 2, 2, 2, 2, TD_VALID),
+    POOL_AVERAGE_GRAD("few channels, cells left over", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, 2, 2, 2,
+                      TD_VALID),
+    POOL_AVERAGE_GRAD("one channel", OP_DIMS(BATCH, 9, 9, 1), OP_DIMS(BATCH, 3, 3, 1), 3, 3, 3, 3, TD_SAME),
+    POOL_AVERAGE_GRAD("many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 4, 5, 35), 2, 2, 2, 2, TD_SAME),
+    POOL_GRAD("few channels, cells left over", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, 2, 2, 2, TD_VALID),
+    POOL_GRAD("one channel", OP_DIMS(BATCH, 9, 9, 1), OP_DIMS(BATCH, 3, 3, 1), 3, 3, 3, 3, TD_SAME),
+    POOL_GRAD("three channels, one window wide", OP_DIMS(BATCH, 6, 2, 3), OP_DIMS(BATCH, 3, 1, 3), 2, 2, 2, 2,
+              TD_VALID),
     POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID),
     POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME),
 
