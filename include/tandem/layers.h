@@ -250,7 +250,7 @@ TD_API td_tensor *td_dropout_(const td_dropout_args *args);
 TD_LAYER_(td_dropout)
 
 /* A NULL-terminated list of tensors: td_add(TD_TENSORS(a, b)). */
-#define TD_TENSORS(...) ((td_tensor *const[]){__VA_ARGS__, NULL})
+#define TD_TENSORS(...) TD_LIST_(td_tensor *, __VA_ARGS__, NULL)
 
 /* The element-wise sum of tensors of one shape. */
 typedef struct td_add_args {
@@ -285,6 +285,7 @@ typedef struct td_batch_normalization_args {
     td_location at;
     td_tensor *x;
     td_guard guard;
+    int axis;             /* of the channels: the last, -1 or its number in [batch, ...]; 0: -1 */
     td_optional momentum; /* 0.99 */
     td_optional epsilon;  /* 1e-3 */
     td_choice center;     /* yes */

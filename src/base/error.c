@@ -31,14 +31,15 @@ void tdi_error_prefix(tdi_error *error, const char *format, ...)
 {
     if (!error || error->status == TD_OK)
         return;
-    char rest[sizeof error->message];
-    memcpy(rest, error->message, sizeof rest);
+    char prefixed[sizeof error->message];
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(error->message, sizeof error->message, format, args);
+    int used = vsnprintf(prefixed, sizeof prefixed - 3, format, args);
     va_end(args);
-    if (used >= 0 && (size_t)used < sizeof error->message)
-        snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", rest);
+    if (used < 0 || (size_t)used >= sizeof prefixed - 3)
+        return;
+    snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %.*s", (int)sizeof prefixed - used - 3, error->message);
+    memcpy(error->message, prefixed, sizeof prefixed);
 }
 
 const char *td_status_name(td_status status)

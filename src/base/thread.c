@@ -53,7 +53,7 @@ static void own_cgroup(char *path, size_t size)
 /* The smallest quota (cgroup v2) of the process's group and those above it; 0: none. */
 static int cgroup_quota(void)
 {
-    char path[512], file[528];
+    char path[544], file[560];
     own_cgroup(path, sizeof path);
     int least = 0;
     while (strlen(path) >= strlen("/sys/fs/cgroup")) {

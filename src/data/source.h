@@ -2,9 +2,9 @@
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 
-#include <tandem/data.h>
-
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <tandem/data.h>
 
 #include "base/error.h"
 
@@ -14,10 +14,10 @@ typedef struct tdi_source tdi_source;
 
 /* One array of the data: an input or a target. */
 typedef struct tdi_column {
-    char name[64]; /* "x", "y", or the array's name in the file */
+    char name[64];  /* "x", "y", or the array's name in the file */
     td_shape shape; /* per sample; rank 0: a number */
     td_dtype dtype;
-    float scale; /* values are multiplied by this when read as floats */
+    float scale; /* values are multiplied by this when read as floats; the float nearest to 1/n divides by n exactly */
 } tdi_column;
 
 struct tdi_source {
@@ -41,11 +41,12 @@ typedef struct tdi_source_format {
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
 
-/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
+/* Opens by the first format that claims the path; `scale` 0 is the format's own. TD_NOT_FOUND with the formats listed
+ * when none does. */
 td_status tdi_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error);
 
 struct td_data {
-    int references;
+    atomic_int references;
     tdi_source *source; /* NULL: poison */
     tdi_error error;
 };

@@ -34,6 +34,15 @@ typedef struct tdi_layer_type {
     tdi_node *(*emit)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in);
 } tdi_layer_type;
 
+/* The list of layers: X(stem). `tdi_layer_type_<stem>` is the type. */
+#define TDI_LAYERS(X)                                                                                                  \
+    X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
+    X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization)
+
+#define TDI_DECLARE_LAYER_(stem) extern const tdi_layer_type tdi_layer_type_##stem;
+TDI_LAYERS(TDI_DECLARE_LAYER_)
+#undef TDI_DECLARE_LAYER_
+
 extern const tdi_layer_type *const tdi_layer_types[]; /* NULL-terminated */
 const tdi_layer_type *tdi_layer_type_find(const char *class_name); /* NULL: unknown */
 
@@ -77,14 +86,42 @@ tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, con
  * file, in the context's error; the result is then poison. Never NULL unless memory is out. */
 td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_location *at);
 
+/* A public layer function's call, in its user's words. */
+typedef struct tdi_layer_use {
+    const char *function; /* "td_dense" */
+    td_location at;
+    td_guard guard;
+    const char *name;
+    td_choice trainable;
+    int n_in;
+    td_tensor *const *in;
+} tdi_layer_use;
+
+/* What every public layer function does: checks the guard, makes the layer and calls it. */
+td_tensor *tdi_layer_apply(td_context *context, const tdi_layer_type *type, const void *args, const tdi_layer_use *use);
+/* The number of tensors in a NULL-terminated list, 0 for NULL. */
+int tdi_tensor_list_count(td_tensor *const *tensors);
+/* The context of the first tensor that is not NULL; NULL when there is none. */
+td_context *tdi_tensors_context(int count, td_tensor *const *tensors);
+
+/* A sample's shape as users see it, "[batch, 28, 28, 1]", into `text`, which is returned. */
+const char *tdi_sample_text(const td_shape *sample, char text[TDI_SHAPE_TEXT]);
+
 /* Declares a weight; from `build`. */
 td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *shape, bool trainable,
                            const td_initializer *initializer, const td_regularizer *regularizer, tdi_error *error);
 
+/* A layer's weight as a node of the graph. */
+tdi_node *tdi_layer_parameter(const tdi_emit *emit, const tdi_layer *layer, int index);
+
+/* TD_INVALID_ARGUMENT when the initializer's numbers cannot be, or it cannot make a weight of this shape. */
+td_status tdi_initializer_check(const td_initializer *initializer, const td_shape *shape, tdi_error *error);
 /* Draws a weight's initial values: fixed by (seed, variable->index). */
 void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values);
 
-/* Emits an activation; softmax and log-softmax too. */
+/* It is one of the enumeration, and a sample has an axis for it. */
+td_status tdi_activation_check(td_activation activation, const td_shape *x, tdi_error *error);
+/* Emits an activation; softmax and log-softmax too; linear is x itself. */
 tdi_node *tdi_activation_emit(tdi_graph *graph, tdi_node *x, td_activation activation);
 
 #endif

@@ -47,7 +47,8 @@ typedef struct tdi_optimizer_type {
 const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
 const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
 /* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in which
- * Keras keeps them in the file per variable; and their names ("momentum", "velocity"). */
+ * Keras keeps them in the file per variable; and their names ("momentum", "velocity"). A third slot's values stand behind
+ * the pairs of all variables there. */
 int tdi_optimizer_slots(const td_optimizer *optimizer);
 const char *tdi_optimizer_slot_name(const td_optimizer *optimizer, int slot);
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */

@@ -35,7 +35,8 @@ td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int 
 
 /* ---- place: who makes what ---- */
 
-/* Lane `lane`'s share of `extent`: rows evenly, columns and flat elements in whole cache lines (16 floats). */
+/* Lane `lane`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant, since a
+ * lane may read as columns what it wrote as rows of the transpose. */
 void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end);
 /* The extent that a split divides: axis 0, the last axis, the elements; 1 for TDI_WHOLE. */
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape);

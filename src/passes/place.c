@@ -4,6 +4,9 @@
 /* Below these a lane's share is too small to be worth another core's reading of it. */
 enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 
+/* From this extent per lane on, a cut on a cache line costs the balance little. */
+enum { MIN_FOR_LINES = 128 };
+
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
 {
     switch (split) {
@@ -26,7 +29,8 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
         *end = lane == 0 ? extent : 0;
         return;
     }
-    int64_t unit = split == TDI_ROWS ? 1 : 16;
+    bool whole_lines = split == TDI_FLAT || extent >= (int64_t)MIN_FOR_LINES * lanes;
+    int64_t unit = whole_lines ? 16 : 1;
     int64_t units = (extent + unit - 1) / unit;
     int64_t first = units * lane / lanes * unit, last = units * (lane + 1) / lanes * unit;
     *begin = first < extent ? first : extent;

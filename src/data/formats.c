@@ -1,0 +1,25 @@
+/* formats.c - the list of file formats, and opening by the first that claims a path. */
+#include "data/formats.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx, &tdi_source_npz, &tdi_source_npy, NULL};
+
+static td_status unclaimed(const char *path, tdi_error *error)
+{
+    char names[256] = "";
+    size_t used = 0;
+    for (const tdi_source_format *const *format = tdi_source_formats; *format && used < sizeof names; format++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*format)->name);
+    return tdi_fail(error, TD_NOT_FOUND, "%s: %s; data can be %s", path,
+                    access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
+}
+
+td_status tdi_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error)
+{
+    for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
+        if ((*format)->claims(path))
+            return (*format)->open(path, role, scale, source, error);
+    return unclaimed(path, error);
+}

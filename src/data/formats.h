@@ -1,0 +1,9 @@
+/* formats.h - every file format there is. A new one is declared here and listed in formats.c. */
+#ifndef TDI_DATA_FORMATS_H
+#define TDI_DATA_FORMATS_H
+
+#include "data/source.h"
+
+extern const tdi_source_format tdi_source_idx, tdi_source_npz, tdi_source_npy;
+
+#endif

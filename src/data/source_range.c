@@ -1,0 +1,61 @@
+/* source_range.c - a run of another source's samples. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "data/source.h"
+
+#define RANGE_ROWS 64 /* numbers translated at a time */
+
+typedef struct range_source {
+    tdi_source source;
+    tdi_source *whole;
+    int64_t first;
+} range_source;
+
+static int64_t range_elements(const td_shape *shape)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < shape->rank; i++)
+        elements *= shape->dim[i];
+    return elements;
+}
+
+static td_status range_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
+                              tdi_error *error)
+{
+    const range_source *range = (const range_source *)source;
+    size_t stride = (size_t)range_elements(&source->columns[column].shape) * td_dtype_size(as);
+    int64_t translated[RANGE_ROWS];
+    for (int64_t done = 0; done < count; done += RANGE_ROWS) {
+        int64_t piece = count - done < RANGE_ROWS ? count - done : RANGE_ROWS;
+        for (int64_t i = 0; i < piece; i++)
+            translated[i] = rows[done + i] + range->first;
+        TDI_TRY(range->whole->gather(range->whole, column, translated, piece, (char *)to + (size_t)done * stride, as,
+                                     error));
+    }
+    return TD_OK;
+}
+
+static void range_release(tdi_source *source)
+{
+    free(source);
+}
+
+td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error)
+{
+    if (first < 0 || count < 1 || first > whole->samples - count)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: %" PRId64 " samples from sample %" PRId64 " on were asked for, of %" PRId64, whole->name,
+                        count, first, whole->samples);
+    range_source *made = malloc(sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    made->source = *whole;
+    made->source.samples = count;
+    made->source.gather = range_gather;
+    made->source.release = range_release;
+    made->whole = whole;
+    made->first = first;
+    *range = &made->source;
+    return TD_OK;
+}

@@ -1,0 +1,290 @@
+/* zip.c - reading by libzip, with limits; writing by libzip into an atomic file. */
+#include "files/zip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zip.h>
+
+#include "files/atomic.h"
+
+/* Beyond this, an entry that expands more than BOMB_RATIO times is a bomb. */
+#define BOMB_FLOOR ((zip_uint64_t)256 << 20)
+#define BOMB_RATIO 100
+
+struct tdi_zip {
+    zip_t *archive;
+    zip_uint64_t size; /* of the archive, on disk */
+    char path[256];    /* for messages */
+};
+
+/* ---- reading ---- */
+
+static td_status open_failure(const char *path, int code, tdi_error *error)
+{
+    zip_error_t reason;
+    zip_error_init_with_code(&reason, code);
+    td_status status = code == ZIP_ER_MEMORY                        ? TD_NO_MEMORY
+                       : code == ZIP_ER_OPEN || code == ZIP_ER_READ ? TD_IO
+                                                                    : TD_BAD_FILE;
+    tdi_fail(error, status, "cannot read \"%s\" as a zip archive: %s", path, zip_error_strerror(&reason));
+    zip_error_fini(&reason);
+    return status;
+}
+
+/* A pipe would block, a folder confuses: only regular files are opened. */
+static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *error)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "cannot open \"%s\": %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return tdi_fail(error, TD_BAD_FILE, "cannot read \"%s\": it is %s", path,
+                        S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+    *size = (zip_uint64_t)info.st_size;
+    return TD_OK;
+}
+
+td_status tdi_zip_open(const char *path, tdi_zip **zip, tdi_error *error)
+{
+    int code = 0;
+    zip_uint64_t size = 0;
+    *zip = NULL;
+    TDI_TRY(check_regular(path, &size, error));
+    tdi_zip *made = calloc(1, sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    strncpy(made->path, path, sizeof made->path - 1);
+    made->size = size;
+    made->archive = zip_open(path, ZIP_RDONLY, &code);
+    if (!made->archive) {
+        free(made);
+        return open_failure(path, code, error);
+    }
+    *zip = made;
+    return TD_OK;
+}
+
+void tdi_zip_close(tdi_zip *zip)
+{
+    if (!zip)
+        return;
+    zip_discard(zip->archive);
+    free(zip);
+}
+
+int64_t tdi_zip_count(const tdi_zip *zip)
+{
+    return zip_get_num_entries(zip->archive, 0);
+}
+
+const char *tdi_zip_name(const tdi_zip *zip, int64_t index)
+{
+    return index < 0 ? NULL : zip_get_name(zip->archive, (zip_uint64_t)index, 0);
+}
+
+bool tdi_zip_has(const tdi_zip *zip, const char *name)
+{
+    return zip_name_locate(zip->archive, name, 0) >= 0;
+}
+
+static td_status check_entry(const tdi_zip *zip, const zip_stat_t *entry, const char *name, size_t limit,
+                             tdi_error *error)
+{
+    const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC;
+    if ((entry->valid & needed) != needed)
+        return tdi_fail(error, TD_BAD_FILE, "\"%s\": the archive does not say how large entry \"%s\" is", zip->path,
+                        name);
+    if ((entry->valid & ZIP_STAT_ENCRYPTION_METHOD) && entry->encryption_method != ZIP_EM_NONE)
+        return tdi_fail(error, TD_UNSUPPORTED, "\"%s\": entry \"%s\" is encrypted", zip->path, name);
+    if (entry->size > limit)
+        return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" is %llu bytes large; at most %zu are accepted",
+                        zip->path, name, (unsigned long long)entry->size, limit);
+    if (entry->comp_size > zip->size)
+        return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" claims %llu bytes, more than the whole file has",
+                        zip->path, name, (unsigned long long)entry->comp_size);
+    if (entry->size > BOMB_FLOOR && entry->size / BOMB_RATIO > entry->comp_size)
+        return tdi_fail(
+            error, TD_BAD_FILE,
+            "\"%s\": entry \"%s\" would expand from %llu to %llu bytes, as a decompression bomb does; if you "
+            "trust it, write the archive anew without compression",
+            zip->path, name, (unsigned long long)entry->comp_size, (unsigned long long)entry->size);
+    return TD_OK;
+}
+
+static td_status entry_failure(const tdi_zip *zip, const char *name, const char *reason, tdi_error *error)
+{
+    return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" is damaged: %s", zip->path, name, reason);
+}
+
+/* Reads on to the entry's end, since it is there that libzip compares size and checksum. */
+static td_status read_whole(const tdi_zip *zip, zip_file_t *entry, const char *name, char *bytes, size_t size,
+                            tdi_error *error)
+{
+    size_t done = 0;
+    for (;;) {
+        char beyond;
+        bool at_end = done == size;
+        zip_int64_t got = zip_fread(entry, at_end ? &beyond : bytes + done, at_end ? 1 : size - done);
+        if (got < 0)
+            return entry_failure(zip, name, zip_error_strerror(zip_file_get_error(entry)), error);
+        if (got == 0)
+            return at_end ? TD_OK : entry_failure(zip, name, "it is truncated", error);
+        if (at_end)
+            return entry_failure(zip, name, "it is longer than the archive says", error);
+        done += (size_t)got;
+    }
+}
+
+static td_status read_entry(tdi_zip *zip, zip_uint64_t index, const char *name, char *bytes, size_t size,
+                            tdi_error *error)
+{
+    zip_file_t *entry = zip_fopen_index(zip->archive, index, 0);
+    if (!entry)
+        return entry_failure(zip, name, zip_strerror(zip->archive), error);
+    td_status status = read_whole(zip, entry, name, bytes, size, error);
+    if (zip_fclose(entry) != 0 && status == TD_OK)
+        status = entry_failure(zip, name, "its checksum is wrong", error);
+    return status;
+}
+
+td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **bytes, size_t *size, tdi_error *error)
+{
+    zip_stat_t entry;
+    *bytes = NULL;
+    *size = 0;
+    zip_int64_t index = zip_name_locate(zip->archive, name, 0);
+    if (index < 0)
+        return tdi_fail(error, TD_NOT_FOUND, "\"%s\" has no entry \"%s\"", zip->path, name);
+    if (zip_stat_index(zip->archive, (zip_uint64_t)index, 0, &entry) != 0)
+        return entry_failure(zip, name, zip_strerror(zip->archive), error);
+    TDI_TRY(check_entry(zip, &entry, name, limit, error));
+    char *buffer = malloc(entry.size ? (size_t)entry.size : 1);
+    if (!buffer)
+        return tdi_no_memory(error);
+    td_status status = read_entry(zip, (zip_uint64_t)index, name, buffer, (size_t)entry.size, error);
+    if (status != TD_OK) {
+        free(buffer);
+        return status;
+    }
+    *bytes = buffer;
+    *size = (size_t)entry.size;
+    return TD_OK;
+}
+
+/* ---- writing ---- */
+
+/* libzip's view of the atomic file: write only. libzip's own temporary files would be neither fsynced nor
+ * unpredictable. */
+typedef struct sink {
+    tdi_atomic *file;
+    int64_t end;
+    zip_error_t reason; /* for libzip */
+    tdi_error *error;   /* for the person */
+} sink;
+
+static zip_int64_t sink_result(sink *to, td_status status)
+{
+    if (status == TD_OK)
+        return 0;
+    zip_error_set(&to->reason, ZIP_ER_WRITE, 0);
+    return -1;
+}
+
+static zip_int64_t sink_write(sink *to, const void *data, zip_uint64_t length)
+{
+    if (sink_result(to, tdi_atomic_write(to->file, data, (size_t)length, to->error)) < 0)
+        return -1;
+    if (to->end < tdi_atomic_position(to->file))
+        to->end = tdi_atomic_position(to->file);
+    return (zip_int64_t)length;
+}
+
+/* libzip goes back to fill in what it knows only after an entry. */
+static zip_int64_t sink_seek(sink *to, void *data, zip_uint64_t length)
+{
+    zip_int64_t target = zip_source_seek_compute_offset((zip_uint64_t)tdi_atomic_position(to->file),
+                                                        (zip_uint64_t)to->end, data, length, &to->reason);
+    return target < 0 ? -1 : sink_result(to, tdi_atomic_seek(to->file, target, to->error));
+}
+
+static zip_int64_t sink_stat(void *data)
+{
+    zip_stat_t *info = data;
+    zip_stat_init(info);
+    info->size = 0;
+    info->valid = ZIP_STAT_SIZE;
+    return sizeof *info;
+}
+
+static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_source_cmd_t command)
+{
+    sink *to = user;
+    switch (command) {
+    case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(
+            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE,
+            ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE, ZIP_SOURCE_WRITE, ZIP_SOURCE_SEEK_WRITE,
+            ZIP_SOURCE_TELL_WRITE, ZIP_SOURCE_COMMIT_WRITE, ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_REMOVE, -1);
+    case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&to->reason, data, length);
+    case ZIP_SOURCE_STAT:
+        return sink_stat(data);
+    case ZIP_SOURCE_WRITE:
+        return sink_write(to, data, length);
+    case ZIP_SOURCE_SEEK_WRITE:
+        return sink_seek(to, data, length);
+    case ZIP_SOURCE_TELL_WRITE:
+        return tdi_atomic_position(to->file);
+    default: /* nothing to open, read, commit or free here */
+        return 0;
+    }
+}
+
+static bool add_entry(zip_t *archive, const tdi_zip_entry *entry)
+{
+    zip_source_t *content = zip_source_buffer(archive, entry->bytes, entry->size, 0);
+    if (!content)
+        return false;
+    zip_int64_t index = zip_file_add(archive, entry->name, content, ZIP_FL_ENC_UTF_8);
+    if (index < 0) {
+        zip_source_free(content);
+        return false;
+    }
+    /* One fixed date (1 January 1980): the same content gives the same bytes. */
+    return zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
+           zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) == 0;
+}
+
+static td_status fill_archive(sink *to, const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)
+{
+    zip_source_t *source = zip_source_function_create(sink_call, to, &to->reason);
+    zip_t *archive = source ? zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &to->reason) : NULL;
+    if (!archive) {
+        zip_source_free(source);
+        return tdi_fail(error, TD_INTERNAL, "cannot begin the archive \"%s\": %s", path,
+                        zip_error_strerror(&to->reason));
+    }
+    bool good = true;
+    for (int i = 0; i < count && good; i++)
+        good = add_entry(archive, &entries[i]);
+    if (good && zip_close(archive) == 0)
+        return TD_OK;
+    tdi_fail(error, TD_IO, "cannot write the archive \"%s\": %s", path, zip_strerror(archive));
+    zip_discard(archive);
+    return TD_IO;
+}
+
+td_status tdi_zip_write(const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)
+{
+    sink to = {.error = error};
+    TDI_TRY(tdi_atomic_create(path, &to.file, error));
+    zip_error_init(&to.reason);
+    td_status status = fill_archive(&to, path, count, entries, error);
+    zip_error_fini(&to.reason);
+    if (status == TD_OK)
+        return tdi_atomic_commit(to.file, error);
+    tdi_atomic_abort(to.file);
+    return status;
+}

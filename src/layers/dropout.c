@@ -1,0 +1,76 @@
+/* dropout.c - Dropout: in training a fraction of the inputs is zeroed and the rest scaled up; else the input itself.
+ *
+ * The draws are named by a stream made of the layer's name and its seed, so that they do not depend on how the rest of
+ * the graph was emitted. */
+#include <string.h>
+
+#include "layers/layer.h"
+#include "ops/ops.h"
+
+static const tdi_field fields[] = {
+    TDI_FIELD(FLOAT, td_dropout_args, rate, "rate", 0),
+    TDI_FIELD(SEED, td_dropout_args, seed, "seed", 0),
+    TDI_FIXED_FIELD("noise_shape", "null"),
+    {0},
+};
+
+static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error)
+{
+    const td_dropout_args *args = layer->args;
+    (void)n_in;
+    if (!(args->rate >= 0 && args->rate < 1))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "rate is %g: the fraction to drop is at least 0 and below 1",
+                        (double)args->rate);
+    *out = in[0];
+    return TD_OK;
+}
+
+/* FNV-1a. */
+static uint64_t hash(uint64_t start, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++)
+        start = (start ^ byte[i]) * 0x100000001B3u;
+    return start;
+}
+
+static bool stream_taken(const tdi_graph *graph, uint64_t stream)
+{
+    for (int i = 0; i < graph->nodes.count; i++) {
+        const tdi_node *node = graph->nodes.at[i];
+        if (node->op == &tdi_op_dropout && ((const tdi_dropout_attrs *)node->attrs)->stream == stream)
+            return true;
+    }
+    return false;
+}
+
+static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)
+{
+    const td_dropout_args *args = layer->args;
+    (void)n_in;
+    if (!emit->training || args->rate == 0)
+        return in[0];
+    uint64_t stream = hash(0xCBF29CE484222325u, layer->name, strlen(layer->name));
+    stream = hash(stream, &args->seed, sizeof args->seed);
+    while (stream_taken(emit->graph, stream)) /* the layer's second call draws for itself */
+        stream = hash(stream, "again", 5);
+    return tdi_dropout(emit->graph, in[0], &(tdi_dropout_attrs){.rate = args->rate, .stream = stream});
+}
+
+const tdi_layer_type tdi_layer_type_dropout = {
+    .class_name = "Dropout",
+    .base_name = "dropout",
+    .args_size = sizeof(td_dropout_args),
+    .fields = fields,
+    .min_in = 1,
+    .max_in = 1,
+    .infer = infer,
+    .emit = emit,
+};
+
+td_tensor *td_dropout_(const td_dropout_args *args)
+{
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_dropout, args,
+        &(tdi_layer_use){"td_dropout", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+}

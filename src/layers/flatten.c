@@ -1,0 +1,45 @@
+/* flatten.c - Flatten: [batch, ...] -> [batch, product of the rest]. */
+#include "layers/layer.h"
+#include "ops/ops.h"
+
+static const tdi_field fields[] = {
+    TDI_FIXED_FIELD("data_format", "\"channels_last\""),
+    {0},
+};
+
+static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error)
+{
+    (void)layer;
+    (void)n_in;
+    (void)error;
+    *out = (td_shape){1, {tdi_shape_elements(&in[0])}};
+    return TD_OK;
+}
+
+static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)
+{
+    (void)layer;
+    (void)n_in;
+    if (!in[0])
+        return NULL;
+    td_shape flat = {2, {TDI_BATCH, tdi_shape_per_row(&in[0]->shape)}};
+    return tdi_reshape(emit->graph, in[0], &flat);
+}
+
+const tdi_layer_type tdi_layer_type_flatten = {
+    .class_name = "Flatten",
+    .base_name = "flatten",
+    .args_size = sizeof(td_flatten_args),
+    .fields = fields,
+    .min_in = 1,
+    .max_in = 1,
+    .infer = infer,
+    .emit = emit,
+};
+
+td_tensor *td_flatten_(const td_flatten_args *args)
+{
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_flatten, args,
+        &(tdi_layer_use){"td_flatten", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+}

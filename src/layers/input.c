@@ -1,0 +1,48 @@
+/* input.c - InputLayer: where a model's data comes in.
+ *
+ * It emits nothing itself: the model makes its input nodes, since it alone knows which number an input has. */
+#include "layers/layer.h"
+
+static const tdi_field fields[] = {
+    TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* in a file with null for the batch in front */
+    TDI_FIXED_FIELD("sparse", "false"),
+    TDI_FIXED_FIELD_SINCE("ragged", "false", "3.9"),
+    TDI_FIXED_FIELD_SINCE("optional", "false", "3.13"),
+    {0},
+};
+
+static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error)
+{
+    const td_input_args *args = layer->args;
+    (void)n_in;
+    (void)in;
+    if (args->dtype != TD_FLOAT32)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "an input of %s: Tandem computes in float32; use TD_FLOAT32, to which data of other types is "
+                        "converted when it is read",
+                        td_dtype_name(args->dtype));
+    if (args->shape.rank < 0 || args->shape.rank > TD_MAX_RANK - 1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "an input of %d axes: at most %d besides the batch are possible",
+                        args->shape.rank, TD_MAX_RANK - 1);
+    for (int i = 0; i < args->shape.rank; i++)
+        if (args->shape.dim[i] < 1)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "axis %d of its shape is %lld: every axis but the batch needs an extent of at least 1",
+                            i + 1, (long long)args->shape.dim[i]);
+    *out = args->shape;
+    return TD_OK;
+}
+
+const tdi_layer_type tdi_layer_type_input = {
+    .class_name = "InputLayer",
+    .base_name = "input_layer",
+    .args_size = sizeof(td_input_args),
+    .fields = fields,
+    .infer = infer,
+};
+
+td_tensor *td_input_(const td_input_args *args)
+{
+    return tdi_layer_apply(args->context, &tdi_layer_type_input, args,
+                           &(tdi_layer_use){"td_input", args->at, args->guard, args->name, TD_DEFAULT, 0, NULL});
+}

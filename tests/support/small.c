@@ -1,0 +1,78 @@
+/* small.c - small models and data for tests of training. */
+#include "support/small.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+static td_tensor *normalized(td_tensor *x, td_choice synchronized)
+{
+    td_tensor *y = td_conv2d(x, 3, 3, .padding = TD_SAME);
+    y = td_batch_normalization(y, .synchronized = synchronized);
+    return td_activation_layer(y, TD_RELU);
+}
+
+static td_tensor *body(td_tensor *x, small_kind kind)
+{
+    switch (kind) {
+    case SMALL_CNN:
+        x = td_conv2d(x, 3, 3, .padding = TD_SAME, .activation = TD_TANH);
+        return td_flatten(td_average_pooling2d(x, 2));
+    case SMALL_NORM:
+        return td_flatten(normalized(x, TD_NO));
+    case SMALL_SYNC:
+        return td_flatten(normalized(x, TD_YES));
+    case SMALL_DROPOUT:
+        return td_dropout(td_dense(td_flatten(x), 40, .activation = TD_RELU), 0.4f);
+    default:
+        return td_dense(td_flatten(x), 70, .activation = TD_RELU, .kernel_regularizer = {.l2 = 0.01f});
+    }
+}
+
+td_model *small_model(td_context *context, small_kind kind, td_optimizer optimizer, td_strategy strategy)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
+    td_tensor *y = td_dense(td_dense(body(x, kind), 33, .activation = TD_TANH), SMALL_CLASSES);
+    td_model *model = td_model_create(x, y, .name = "small", .seed = 12);
+    if (model)
+        td_compile(model, .optimizer = optimizer, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+                   .metrics = TD_METRICS(TD_ACCURACY), .strategy = strategy);
+    return model;
+}
+
+void small_data(int64_t samples, float *x, float *y)
+{
+    tdi_random random = tdi_random_create(99, 1);
+    for (int64_t i = 0; i < samples; i++) {
+        int class = (int)tdi_random_below(&random, SMALL_CLASSES);
+        y[i] = (float)class;
+        for (int64_t j = 0; j < SMALL_SAMPLE; j++)
+            x[i * SMALL_SAMPLE + j] = (float)tdi_random_normal(&random) + (float)(j % SMALL_CLASSES == class);
+    }
+}
+
+float *small_weights(td_model *model, int64_t *count)
+{
+    *count = td_parameter_count(model, NULL);
+    float *all = malloc((size_t)*count * sizeof *all);
+    int64_t used = 0;
+    for (int i = 0; all && i < td_weight_count(model); i++) {
+        int64_t elements = model->weights.at[i]->variable.elements;
+        td_get_weight(model, i, all + used, (size_t)elements);
+        used += elements;
+    }
+    return all;
+}
+
+double relative_difference(const float *a, const float *b, int64_t count)
+{
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+        size = fmax(size, fabs((double)b[i]));
+        if (!isfinite(a[i]) || !isfinite(b[i]))
+            return INFINITY;
+    }
+    return difference / size;
+}

@@ -1,0 +1,30 @@
+/* small.h - small models and data for tests of training. */
+#ifndef TESTS_SUPPORT_SMALL_H
+#define TESTS_SUPPORT_SMALL_H
+
+#include "model/model.h"
+
+typedef enum small_kind {
+    SMALL_MLP,     /* dense only */
+    SMALL_CNN,     /* conv, pooling, dense */
+    SMALL_NORM,    /* conv, batch normalization per replica, dense */
+    SMALL_SYNC,    /* the same, synchronized */
+    SMALL_DROPOUT, /* dense with dropout */
+    SMALL_KINDS
+} small_kind;
+
+enum { SMALL_HEIGHT = 6, SMALL_WIDTH = 5, SMALL_CHANNELS = 2, SMALL_CLASSES = 4, SMALL_SAMPLE = 60 };
+
+/* A compiled model on [6, 5, 2]; the same weights each time. */
+td_model *small_model(td_context *context, small_kind kind, td_optimizer optimizer, td_strategy strategy);
+
+/* `samples` samples of noise around a mean per class, the same each time; x and y must hold them. */
+void small_data(int64_t samples, float *x, float *y);
+
+/* All weights in Keras's order; the caller frees. */
+float *small_weights(td_model *model, int64_t *count);
+
+/* max|a - b| / max|b| */
+double relative_difference(const float *a, const float *b, int64_t count);
+
+#endif

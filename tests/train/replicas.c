@@ -1,0 +1,184 @@
+/* N replicas give what one gives: for any batch size, uneven, smaller than N, a last batch of one; with shards, bit for
+ * bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/small.h"
+
+enum { SAMPLES = 43 };
+
+static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+
+typedef struct setting {
+    const char *devices;
+    int shards;
+    bool apart;
+    int64_t batch;
+    td_optimizer optimizer;
+    small_kind kind;
+} setting;
+
+static float *train(const setting *s, int64_t *count, td_logs *logs)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model =
+        small_model(context, s->kind, s->optimizer, (td_strategy){.devices = s->devices, .shards = s->shards});
+    assert_string_equal(td_error(context), "");
+    model->apart = s->apart;
+    td_epoch last = {0};
+    td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    td_fit(model, data, .epochs = 2, .batch_size = s->batch, .seed = 5, .last = &last);
+    assert_string_equal(td_error(context), "");
+    if (logs)
+        *logs = last.logs;
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+static void expect_same_as_one(setting s, const char *devices, double tolerance)
+{
+    int64_t count;
+    td_logs one_logs, logs;
+    setting alone = s;
+    alone.devices = "cpu:0";
+    alone.apart = true;
+    float *one = train(&alone, &count, &one_logs);
+    s.devices = devices;
+    float *many = train(&s, &count, &logs);
+    double difference = relative_difference(many, one, count);
+    if (difference > tolerance)
+        fail_msg("kind %d on %s, batch %d: weights differ by %g", (int)s.kind, devices, (int)s.batch, difference);
+    for (int i = 0; i < logs.count; i++)
+        assert_float_equal(logs.entry[i].value, one_logs.entry[i].value, 1e-5);
+    free(one);
+    free(many);
+}
+
+static const char *const LISTS[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"};
+
+static void check_kind(small_kind kind, bool apart)
+{
+    const int64_t batches[] = {1, 3, 14, 21, 43, 64}; /* 43 = 3 * 14 + 1 = 2 * 21 + 1 */
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+        for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
+            expect_same_as_one((setting){.kind = kind, .apart = apart, .batch = batches[b],
+                                         .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f)},
+                               LISTS[l], 3e-6);
+}
+
+static void test_mlp_apart(void **state)
+{
+    (void)state;
+    check_kind(SMALL_MLP, true);
+}
+
+static void test_mlp_as_one(void **state)
+{
+    (void)state;
+    check_kind(SMALL_MLP, false);
+}
+
+static void test_cnn_apart(void **state)
+{
+    (void)state;
+    check_kind(SMALL_CNN, true);
+}
+
+static void test_dropout(void **state)
+{
+    (void)state;
+    check_kind(SMALL_DROPOUT, true);
+    check_kind(SMALL_DROPOUT, false);
+}
+
+static void test_synchronized_batch_norm(void **state)
+{
+    (void)state;
+    const int64_t batches[] = {14, 21, 43};
+    for (size_t b = 0; b < 3; b++)
+        for (size_t l = 0; l < 3; l++)
+            for (int apart = 0; apart < 2; apart++)
+                expect_same_as_one((setting){.kind = SMALL_SYNC, .apart = apart == 1, .batch = batches[b],
+                                             .optimizer = td_sgd(.learning_rate = 0.02f)},
+                                   LISTS[l], 1e-5);
+}
+
+static void test_shards_give_the_same_bits(void **state)
+{
+    (void)state;
+    const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
+                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    for (int kind = 0; kind < SMALL_KINDS; kind++)
+        for (int64_t batch = 5; batch <= 17; batch += 6) {
+            int64_t count;
+            setting s = {.kind = (small_kind)kind, .shards = 8, .batch = batch, .optimizer = td_adam(.learning_rate = 0.01f)};
+            s.devices = lists[0];
+            float *one = train(&s, &count, NULL);
+            for (int l = 1; l < 4; l++) {
+                s.devices = lists[l];
+                float *many = train(&s, &count, NULL);
+                if (memcmp(one, many, (size_t)count * sizeof *one) != 0)
+                    fail_msg("kind %d, batch %d: %s gives other bits than one device", kind, (int)batch, lists[l]);
+                free(many);
+            }
+            free(one);
+        }
+}
+
+static void test_same_bits_again(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < SMALL_KINDS; kind++) {
+        int64_t count;
+        setting s = {.kind = (small_kind)kind, .devices = "cpu:0,cpu:1", .batch = 16, .optimizer = td_adam()};
+        float *first = train(&s, &count, NULL), *second = train(&s, &count, NULL);
+        assert_memory_equal(first, second, (size_t)count * sizeof *first);
+        free(first);
+        free(second);
+    }
+}
+
+/* Per replica: each half is normalised by its own statistics; the moving ones are the average by rows. */
+static void test_moving_statistics_per_replica(void **state)
+{
+    (void)state;
+    enum { ROWS = 5 }; /* 2 and 3 */
+    float rows[ROWS] = {1, 3, 2, 4, 9}, targets[ROWS] = {0};
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(1));
+    td_tensor *out = td_dense(td_batch_normalization(in, .momentum = TD_SET(0.5f)), 1);
+    td_model *model = td_model_create(in, out, .seed = 1);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_train_on_batch(model, ROWS, rows, targets, NULL);
+    assert_string_equal(td_error(context), "");
+    float mean, variance;
+    td_get_weight(model, 2, &mean, 1);
+    td_get_weight(model, 3, &variance, 1);
+    double batch_mean = (2 * 2.0 + 3 * 5.0) / 5, batch_variance = (2 * 1.0 + 3 * (9 + 1 + 16) / 3.0) / 5;
+    assert_float_equal(mean, 0.5 * 0 + 0.5 * batch_mean, 1e-6);
+    assert_float_equal(variance, 0.5 * 1 + 0.5 * batch_variance, 1e-5);
+    td_context_free(context);
+}
+
+int main(void)
+{
+    small_data(SAMPLES, x, y);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp_apart),
+        cmocka_unit_test(test_mlp_as_one),
+        cmocka_unit_test(test_cnn_apart),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_synchronized_batch_norm),
+        cmocka_unit_test(test_shards_give_the_same_bits),
+        cmocka_unit_test(test_same_bits_again),
+        cmocka_unit_test(test_moving_statistics_per_replica),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
