@@ -63,9 +63,9 @@ static int passes(const trial *trial)
 int main(void)
 {
     td_data *data = td_mnist("train");
-    const char *missing = td_data_error(data);
+    int missing = td_data_samples(data) < 0;
     if (missing)
-        printf("skipped: %s\n", missing);
+        printf("skipped: %s\n", td_data_error(data));
     td_data_release(data);
     if (missing)
         return 77;
