@@ -143,9 +143,8 @@ static bool begin_step(run *r, int worker, int lane, int64_t i, tdi_communicator
     return !atomic_load(&r->ended);
 }
 
-static void run_thread(void *argument, int index)
+static void run_steps(run *r, int index)
 {
-    run *r = argument;
     tdi_runtime *runtime = r->runtime;
     tdi_mode_state *mode = &runtime->modes[r->job->mode];
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
@@ -161,6 +160,16 @@ static void run_thread(void *argument, int index)
         if (r->job->take && lane == 0)
             take_outputs(r, worker, r->job->first_step + i, rows_of(r, i), plans);
     }
+}
+
+static void run_thread(void *argument, int index)
+{
+    run *r = argument;
+    tdi_device *device = r->runtime->devices[0];
+    int state = device->enter_thread ? device->enter_thread(device) : 0;
+    run_steps(r, index);
+    if (device->leave_thread)
+        device->leave_thread(device, state);
 }
 
 /* ---- the job ---- */
