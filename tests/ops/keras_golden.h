@@ -1,5 +1,6 @@
 /* keras_golden.h - made by keras_golden.py: do not edit.
  * Keras 3.15.1, JAX 0.10.2. */
+/* clang-format off */
 #ifndef TEST_OPS_KERAS_GOLDEN_H
 #define TEST_OPS_KERAS_GOLDEN_H
 

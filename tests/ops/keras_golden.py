@@ -30,7 +30,7 @@ def normal(*shape):
 
 
 out.write("/* keras_golden.h - made by keras_golden.py: do not edit.\n"
-          f" * Keras {keras.__version__}, JAX {jax.__version__}. */\n")
+          f" * Keras {keras.__version__}, JAX {jax.__version__}. */\n/* clang-format off */\n")
 out.write("#ifndef TEST_OPS_KERAS_GOLDEN_H\n#define TEST_OPS_KERAS_GOLDEN_H\n\n#include <stdint.h>\n\n")
 
 # activations: values and derivatives
