@@ -10,21 +10,25 @@
 #include "graph/op.h"
 
 /* The list that ties an op's files together: X(stem). `tdi_op_<stem>` is the op. */
+/* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
-    X(input)                                                                                                           \
-    X(parameter)                                                                                                       \
-    X(slot) X(fill) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add) X(reduce) X(broadcast)  \
-        X(reshape) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add) X(matmul) X(conv2d)                 \
-            X(conv2d_grad_input) X(conv2d_grad_filter) X(max_pool2d) X(max_pool2d_grad) X(average_pool2d)              \
-                X(average_pool2d_grad) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad)                   \
-                    X(sparse_softmax_cross_entropy) X(sparse_softmax_cross_entropy_grad) X(softmax_cross_entropy)      \
-                        X(softmax_cross_entropy_grad) X(sigmoid_cross_entropy) X(sigmoid_cross_entropy_grad)           \
-                            X(dropout) X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats)  \
-                                X(batch_norm_grad_merge) X(batch_norm_grad_input) X(batch_norm_inference)              \
-                                    X(batch_norm_moving) X(batch_mean) X(batch_mean_grad)                              \
-                                        X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy)      \
-                                            X(accumulate) X(regularization) X(regularize) X(all_gather)                \
-                                                X(reduce_scatter) X(sgd) X(adam)
+    X(input) X(parameter) X(slot)                                                                                      \
+    X(fill) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)                                 \
+    X(reduce) X(broadcast) X(reshape) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                  \
+    X(matmul)                                                                                                          \
+    X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
+    X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \
+    X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad)                                                      \
+    X(sparse_softmax_cross_entropy) X(sparse_softmax_cross_entropy_grad)                                               \
+    X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
+    X(sigmoid_cross_entropy) X(sigmoid_cross_entropy_grad)                                                             \
+    X(dropout)                                                                                                         \
+    X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
+    X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
+    X(batch_mean) X(batch_mean_grad)                                                                                   \
+    X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam)
+/* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
 TDI_OPS(TDI_DECLARE_OP_)
