@@ -121,9 +121,9 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
-        if (!step->node)
+        if (plan->spec.schedule->at[s].kind != TDI_STEP_KERNEL)
             t.since.count = 0; /* lanes meet at every collective */
-        else if (!step->constant)
+        else if (step->node && !step->constant)
             visit(&t, step, touches);
     }
     tdi_vec_free(&t.since);

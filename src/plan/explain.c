@@ -26,6 +26,8 @@ static const char *share_of(const tdi_plan *plan, const tdi_node *node)
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
+    if (step->barrier)
+        fprintf(out, "- the lanes meet -\n");
     char shape[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
         node->op->describe(node, details, sizeof details);
