@@ -236,26 +236,29 @@ uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count, mean, M2 = sum (x - mean)^2 */
-/* Statistics of the part's group from all parts' [parts, 3, c], merged in a fixed tree (Chan et al. 1979) -> [3, c] */
-tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered);
+/* Statistics of the part's group (or of `all` parts, for a synchronized layer) from all parts' [parts, 3, c], merged in
+ * a fixed tree (Chan et al. 1979) -> [3, c] */
+tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
     bool variance; /* batch_norm_moving: the variance rather than the mean */
+    bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
 /* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it
  * merges its two sums over the group exactly when `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
 tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats,
-                                    float epsilon);                        /* [2, c]: sum dy, sum dy * xhat */
-tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered); /* [parts, 2, c] -> [2, c] */
+                                    float epsilon);                                  /* [2, c]: sum dy, sum dy * xhat */
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
                                     tdi_node *gamma, float epsilon);
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
  * by their counts, of gathered [parts, 3, c]. Once; an effect. */
-tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance);
+tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance,
+                                bool all);
 
 /* ---- replicas ---- */
 

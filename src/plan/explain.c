@@ -54,6 +54,7 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
         flops += flops_of(step->node, &step->calls[0]);
         bytes += bytes_of(plan, step->node);
     }
-    fprintf(out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
-            flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
+    fprintf(
+        out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
+        flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
 }

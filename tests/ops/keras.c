@@ -338,8 +338,8 @@ static void batch_normalization(void **state)
     tdi_node *y = tdi_batch_norm(graph, x, stats, gamma, beta, 1e-3f);
     differentiate(b, y, dy, (tdi_node *[]){x, gamma, beta}, d);
     tdi_node *gathered = tdi_all_gather(graph, stats);
-    tdi_node *moving_mean = tdi_batch_norm_moving(graph, mean, gathered, 0.97f, false);
-    tdi_node *moving_variance = tdi_batch_norm_moving(graph, variance, gathered, 0.97f, true);
+    tdi_node *moving_mean = tdi_batch_norm_moving(graph, mean, gathered, 0.97f, false, false);
+    tdi_node *moving_variance = tdi_batch_norm_moving(graph, variance, gathered, 0.97f, true, false);
     run(b);
     CHECK(b, inference, norm_inference);
     CHECK(b, y, norm_y);

@@ -91,7 +91,8 @@ static void normalize(const cut *c, float y[COUNT], float dx[COUNT])
 {
     program p;
     begin(&p, c);
-    tdi_node *stats = tdi_batch_norm_merge(p.graph, tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x))), *d;
+    tdi_node *stats = tdi_batch_norm_merge(p.graph, tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x)), false),
+             *d;
     tdi_node *node = tdi_batch_norm(p.graph, p.x, stats, NULL, NULL, 1e-3f);
     tdi_node *product = tdi_binary(p.graph, TDI_MULTIPLY, node, p.dy);
     assert_int_equal(tdi_gradients(p.graph, tdi_reduce(p.graph, TDI_SUM, product, 3u, false), 1, &p.x, &d), TD_OK);
@@ -122,7 +123,7 @@ static void check_moving(const cut *c, bool variance)
     program p;
     begin(&p, c);
     tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x));
-    tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, variance);
+    tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, variance, false);
     run(&p, c, 0);
     int size = c->group_size ? c->group_size : c->parts;
     for (int j = 0; j < WIDTH; j++) {
@@ -164,7 +165,7 @@ static void nothing_moves_without_rows(void **state)
     program p;
     begin(&p, &none);
     tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x));
-    tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, false);
+    tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, false, false);
     run(&p, &none, 0);
     for (int j = 0; j < WIDTH; j++)
         assert_true(p.values[j] == 1.0f);

@@ -156,7 +156,7 @@ static void poison_passes_through(void **state)
     assert_null(tdi_transpose(graph, none, (int[]){0, 1}));
     assert_null(tdi_all_gather(graph, none));
     assert_null(tdi_max_pool2d(graph, none, &pool));
-    assert_null(tdi_batch_norm_moving(graph, none, none, 0.9f, false));
+    assert_null(tdi_batch_norm_moving(graph, none, none, 0.9f, false, false));
     assert_null(tdi_sgd(graph, none, none, 0, NULL, &(tdi_optimizer_attrs){.momentum = 0.0f}));
     assert_null(tdi_adam(graph, x, x, 2, (tdi_node *[]){x, none}, &(tdi_optimizer_attrs){.momentum = 0.0f}));
     assert_int_equal(graph->error.status, TD_OK);
