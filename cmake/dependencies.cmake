@@ -1,4 +1,4 @@
-# The libraries, by pkg-config.
+# The libraries, by pkg-config. Installed too: find_package(tandem) includes it.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
@@ -11,8 +11,10 @@ if(TANDEM_ONEDNN)
   find_library(DNNL_LIBRARY dnnl)
   if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
     set(dnnl_FOUND TRUE)
-    add_library(DNNL::dnnl UNKNOWN IMPORTED)
-    set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
-                          INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+    if(NOT TARGET DNNL::dnnl)
+      add_library(DNNL::dnnl UNKNOWN IMPORTED)
+      set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
+                            INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+    endif()
   endif()
 endif()

@@ -25,11 +25,11 @@ typedef struct td_open_args {
     float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX), 1 for all else */
 } td_open_args;
 
-/* Opens `path`: an IDX directory (gzipped or not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several
- * inputs or targets as x0, x1, ... and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent
- * of every array is the samples. The whole of it is read into memory, in the dtype it is stored in: float32, float64,
- * uint8, bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call
- * adopts it. */
+/* Opens `path`: an IDX directory (gzipped or not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test;
+ * several inputs or targets as x0, x1, ... and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The
+ * first extent of every array is the samples. All of it is read into memory, in the dtype it is stored in: float32,
+ * float64, uint8, bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release
+ * unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -68,16 +68,21 @@ TD_API int64_t td_data_samples(const td_data *data);
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);
 
-/* Reads samples for a loop of one's own: `x` receives [count, x_shape...] and `y` [count, y_shape...], row-major floats,
- * x scaled, class numbers as floats; either may be NULL. `rows` are sample numbers in any order, NULL: 0 .. count-1. On
- * failure, and for poison, the sentence is in `context`, and x and y are undefined. */
-TD_API td_status td_data_read(td_context *context, td_data *data, const int64_t *rows, int64_t count, float *x, float *y);
+/* Reads samples for a loop of one's own: `x` receives [count, x_shape...] and `y` [count, y_shape...], row-major
+ * floats, x scaled, class numbers as floats; either may be NULL. `rows` are sample numbers in any order, NULL: the first
+ * `count`. On failure, and for poison, the sentence is in `context`, and x and y are undefined. */
+TD_API td_status td_data_read(td_context *context, td_data *data, const int64_t *rows, int64_t count, float *x,
+                              float *y);
 
 /* Why the data is poison; NULL when it is fine. Borrowed until the data is released. */
 TD_API const char *td_data_error(const td_data *data);
 /* Another owner: each releases it once. Several threads may use, retain and release the same data. */
 TD_API td_data *td_data_retain(td_data *data);
 TD_API void td_data_release(td_data *data); /* NULL is accepted */
+
+/* Writes floats, row-major, as a NumPy file of `shape`: beside `path`, fsynced, then renamed; on failure a file already at
+ * `path` is untouched. */
+TD_API td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape);
 
 #ifdef __cplusplus
 }

@@ -250,7 +250,7 @@ TD_API td_tensor *td_dropout_(const td_dropout_args *args);
 TD_LAYER_(td_dropout)
 
 /* A NULL-terminated list of tensors: td_add(TD_TENSORS(a, b)). */
-#define TD_TENSORS(...) ((td_tensor *const[]){__VA_ARGS__, NULL})
+#define TD_TENSORS(...) TD_LIST_(td_tensor *, __VA_ARGS__, NULL)
 
 /* The element-wise sum of tensors of one shape. */
 typedef struct td_add_args {

@@ -60,10 +60,8 @@ typedef struct td_optimizer {
     float clipvalue;                   /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
 } td_optimizer;
 
-#ifndef __cplusplus
-#define td_sgd(...)  ((td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
-#define td_adam(...) ((td_optimizer){.kind = TD_OPTIMIZER_ADAM, __VA_ARGS__})
-#endif
+#define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
+#define td_adam(...) (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_ADAM, __VA_ARGS__})
 
 typedef enum td_loss {
     TD_LOSS_NONE = 0,
@@ -87,7 +85,7 @@ typedef enum td_metric {
     TD_METRIC_COUNT
 } td_metric;
 
-#define TD_METRICS(...) ((const td_metric[]){__VA_ARGS__, TD_METRIC_END})
+#define TD_METRICS(...) TD_LIST_(td_metric, __VA_ARGS__, TD_METRIC_END)
 
 /* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
 typedef struct td_strategy {
@@ -96,9 +94,7 @@ typedef struct td_strategy {
                             gives the same bits; 0: one part per replica */
 } td_strategy;
 
-#ifndef __cplusplus
-#define td_mirrored(...) ((td_strategy){.devices = __VA_ARGS__})
-#endif
+#define td_mirrored(...) (TD_STRUCT_(td_strategy){.devices = __VA_ARGS__})
 
 typedef struct td_compile_args {
     td_location at;
@@ -117,6 +113,11 @@ TD_API td_status td_compile_(const td_compile_args *args);
 #else
 } inline td_status td_compile(const td_compile_args &args) { return td_compile_(&args); } extern "C" {
 #endif
+
+/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), and the loss of its first
+ * output (NONE without one). */
+TD_API td_optimizer td_model_optimizer(const td_model *model);
+TD_API td_loss td_model_loss(const td_model *model);
 
 /* ---- fit, evaluate, predict ---- */
 

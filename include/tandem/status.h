@@ -2,6 +2,16 @@
 #ifndef TANDEM_STATUS_H
 #define TANDEM_STATUS_H
 
+/* A struct, or a list of values, in the middle of an expression: compound literals are C only. */
+#ifdef __cplusplus
+#include <initializer_list>
+#define TD_STRUCT_(type)    type
+#define TD_LIST_(type, ...) (std::initializer_list<type>{__VA_ARGS__}.begin())
+#else
+#define TD_STRUCT_(type)    (type)
+#define TD_LIST_(type, ...) ((type const[]){__VA_ARGS__})
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,11 +53,7 @@ typedef struct td_optional {
     float value;
 } td_optional;
 
-#ifdef __cplusplus
-#define TD_SET(number) (td_optional{1, (number)})
-#else
-#define TD_SET(number) ((td_optional){1, (number)})
-#endif
+#define TD_SET(number) (TD_STRUCT_(td_optional){1, (number)})
 
 /* A boolean whose default is Keras's, not "no". */
 typedef enum td_choice { TD_DEFAULT = 0, TD_YES, TD_NO } td_choice;

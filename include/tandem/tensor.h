@@ -25,15 +25,19 @@ typedef struct td_shape {
     int64_t dim[TD_MAX_RANK];
 } td_shape;
 
+#ifdef __cplusplus
+#define TD_SHAPE_RANK_(...) ((int)std::initializer_list<int64_t>{__VA_ARGS__}.size())
+#else
 #define TD_SHAPE_RANK_(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
-#define TD_SHAPE(...)       ((td_shape){TD_SHAPE_RANK_(__VA_ARGS__), {__VA_ARGS__}})
+#endif
+#define TD_SHAPE(...) (TD_STRUCT_(td_shape){TD_SHAPE_RANK_(__VA_ARGS__), {__VA_ARGS__}})
 
 /* Height and width: `.strides = TD_SIZE(2, 1)`. Zeros mean the default. */
 typedef struct td_size {
     int height, width;
 } td_size;
 
-#define TD_SIZE(height, width) ((td_size){(height), (width)})
+#define TD_SIZE(height, width) (TD_STRUCT_(td_size){(height), (width)})
 
 /* The output of a layer in a model under construction. Owned by its context. After a failed call it is a harmless
  * poison value that every builder accepts and passes on. */

@@ -15,7 +15,8 @@
 
 struct tdi_zip {
     zip_t *archive;
-    char path[256]; /* for messages */
+    zip_uint64_t size; /* of the archive, on disk */
+    char path[256];    /* for messages */
 };
 
 /* ---- reading ---- */
@@ -33,7 +34,7 @@ static td_status open_failure(const char *path, int code, tdi_error *error)
 }
 
 /* A pipe would block, a folder confuses: only regular files are opened. */
-static td_status check_regular(const char *path, tdi_error *error)
+static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *error)
 {
     struct stat info;
     if (stat(path, &info) != 0)
@@ -41,18 +42,21 @@ static td_status check_regular(const char *path, tdi_error *error)
     if (!S_ISREG(info.st_mode))
         return tdi_fail(error, TD_BAD_FILE, "cannot read \"%s\": it is %s", path,
                         S_ISDIR(info.st_mode) ? "a folder" : "no regular file");
+    *size = (zip_uint64_t)info.st_size;
     return TD_OK;
 }
 
 td_status tdi_zip_open(const char *path, tdi_zip **zip, tdi_error *error)
 {
     int code = 0;
+    zip_uint64_t size = 0;
     *zip = NULL;
-    TDI_TRY(check_regular(path, error));
+    TDI_TRY(check_regular(path, &size, error));
     tdi_zip *made = calloc(1, sizeof *made);
     if (!made)
         return tdi_no_memory(error);
     strncpy(made->path, path, sizeof made->path - 1);
+    made->size = size;
     made->archive = zip_open(path, ZIP_RDONLY, &code);
     if (!made->archive) {
         free(made);
@@ -97,6 +101,9 @@ static td_status check_entry(const tdi_zip *zip, const zip_stat_t *entry, const 
     if (entry->size > limit)
         return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" is %llu bytes large; at most %zu are accepted",
                         zip->path, name, (unsigned long long)entry->size, limit);
+    if (entry->comp_size > zip->size)
+        return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" claims %llu bytes, more than the whole file has",
+                        zip->path, name, (unsigned long long)entry->comp_size);
     if (entry->size > BOMB_FLOOR && entry->size / BOMB_RATIO > entry->comp_size)
         return tdi_fail(
             error, TD_BAD_FILE,

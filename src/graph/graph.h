@@ -67,7 +67,7 @@ tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same n
 tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
 
 /* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
- * TD_INTERNAL naming the node otherwise. Run between passes in the tests. */
+ * TD_INTERNAL naming the node otherwise. Run between passes. */
 td_status tdi_graph_verify(const tdi_graph *graph, tdi_error *error);
 
 /* A weight, or a statistic: what a model trains, saves and shares between replicas. */

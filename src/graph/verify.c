@@ -7,14 +7,10 @@ static td_status verify_edges(const tdi_graph *graph, int position, tdi_error *e
 {
     const tdi_node *node = graph->nodes.at[position];
     for (int i = 0; i < node->n_in; i++) {
-        if (!node->in[i])
-            continue;
-        bool earlier = false;
-        for (int j = 0; j < position && !earlier; j++)
-            earlier = graph->nodes.at[j] == node->in[i];
-        if (!earlier)
+        const tdi_node *from = node->in[i];
+        if (from && (from->id >= position || graph->nodes.at[from->id] != from))
             return tdi_fail(error, TD_INTERNAL, "node %d (%s) in %s: input %d (%s) does not stand before it", node->id,
-                            node->op->name, node->scope, i, node->in[i]->op->name);
+                            node->op->name, node->scope, i, from->op->name);
     }
     return TD_OK;
 }
@@ -48,7 +44,7 @@ td_status tdi_graph_verify(const tdi_graph *graph, tdi_error *error)
 {
     for (int i = 0; i < graph->nodes.count; i++) {
         const tdi_node *node = graph->nodes.at[i];
-        if (!node->op || !node->attrs || node->graph != graph)
+        if (!node->op || !node->attrs || node->graph != graph || node->id != i)
             return tdi_fail(error, TD_INTERNAL, "node at position %d is incomplete", i);
         TDI_TRY(verify_edges(graph, i, error));
         TDI_TRY(verify_shape(node, error));

@@ -189,6 +189,7 @@ static td_tensor *record_call(tdi_layer *layer, int n_in, td_tensor *const *in, 
         inputs[i] = in[i];
     *site = (tdi_call_site){.layer = layer, .index = layer->n_calls++, .n_in = n_in, .in = inputs};
     *tensor = (td_tensor){.context = layer->context, .site = site, .shape = *shape, .dtype = TD_FLOAT32};
+    site->out = tensor;
     return tensor;
 }
 

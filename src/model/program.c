@@ -220,6 +220,14 @@ static td_status build(builder *b)
     return b->graph->error.status;
 }
 
+static td_status run_passes(tdi_program *program, tdi_error *error)
+{
+    TDI_TRY(tdi_graph_verify(program->graph, error));
+    TDI_TRY(tdi_fuse(program->graph, &program->notes));
+    TDI_TRY(tdi_graph_verify(program->graph, error));
+    return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
+}
+
 td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
                              tdi_program *program, tdi_error *error)
 {
@@ -233,9 +241,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bo
                         .merge_statistics = merge_statistics};
     td_status status = build(&b);
     if (status == TD_OK)
-        status = tdi_fuse(b.graph, &program->notes);
-    if (status == TD_OK)
-        status = tdi_schedule_make(b.graph, &program->schedule, &program->collectives, &b.graph->error);
+        status = run_passes(program, &b.graph->error);
     if (status != TD_OK) {
         tdi_fail(error, status, "%s", b.graph->error.message);
         tdi_program_release(program);

@@ -254,7 +254,10 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
 
 /* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one process. */
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
-/* The sum over parts of a variable's gradient, in the fixed tree of tdi_tree_sum; each replica makes its own range. Once. */
+/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
+ * count alone. */
+float tdi_tree_sum(float *const *values, int count, int64_t offset);
+/* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range. Once. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
 /* ---- optimizers and regularizers; once, in place, each replica on its own range ---- */
@@ -275,5 +278,12 @@ tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_
                   const tdi_optimizer_attrs *attrs);
 tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
                    const tdi_optimizer_attrs *attrs);
+
+/* What one step of Adam multiplies with: alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t), 1 - beta_1 and
+ * 1 - beta_2, as Keras rounds them. Reference and kernels agree through it. */
+typedef struct tdi_adam_rates {
+    float alpha, rate_1, rate_2;
+} tdi_adam_rates;
+tdi_adam_rates tdi_adam_rates_at(const tdi_optimizer_attrs *attrs, const tdi_control *control);
 
 #endif

@@ -112,3 +112,26 @@ td_status td_compile_(const td_compile_args *args)
         tdi_error_prefix(&error, "%s:%d", args->at.file, args->at.line);
     return status == TD_OK ? TD_OK : tdi_fail(&args->model->context->error, status, "%s", error.message);
 }
+
+td_optimizer td_model_optimizer(const td_model *model)
+{
+    return model->optimizer;
+}
+
+td_loss td_model_loss(const td_model *model)
+{
+    tdi_loss loss = model->training[0].loss;
+    switch (loss.kind) {
+    case TDI_LOSS_SPARSE_CATEGORICAL:
+        return loss.from_logits ? TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS : TD_SPARSE_CATEGORICAL_CROSSENTROPY;
+    case TDI_LOSS_CATEGORICAL:
+        return loss.from_logits ? TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS : TD_CATEGORICAL_CROSSENTROPY;
+    case TDI_LOSS_BINARY:
+        return loss.from_logits ? TD_BINARY_CROSSENTROPY_FROM_LOGITS : TD_BINARY_CROSSENTROPY;
+    case TDI_LOSS_MSE:
+        return TD_MEAN_SQUARED_ERROR;
+    case TDI_LOSS_NONE:
+        break;
+    }
+    return TD_LOSS_NONE;
+}

@@ -1,6 +1,7 @@
-/* files.c - td_load, td_save, and the ready-made models of td_new. */
+/* files.c - td_load, td_save, td_save_npy, and the ready-made models of td_new. */
 #include <string.h>
 
+#include "files/npy.h"
 #include "formats/keras.h"
 
 td_model *td_load(td_context *context, const char *path)
@@ -14,6 +15,11 @@ td_model *td_load(td_context *context, const char *path)
 td_status td_save(td_model *model, const char *path)
 {
     return tdi_keras_write(model, path, &model->context->error);
+}
+
+td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape)
+{
+    return tdi_npy_write(path, TD_FLOAT32, shape, values, &context->error);
 }
 
 static td_tensor *mlp(td_context *context, td_tensor **x)

@@ -1,0 +1,278 @@
+/* batch_norm.c - normalization per channel by given statistics, and its gradient.
+ *
+ * With xhat = (x - mean) / sqrt(M2 / N + epsilon), N elements per channel in the group, and g = dy * gamma:
+ * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group. */
+#include "ops/common.h"
+
+static float epsilon_of(const void *attrs)
+{
+    return ((const tdi_batch_norm_attrs *)attrs)->epsilon;
+}
+
+static td_status check_x(const tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(tdi_want_floats(node, error));
+    return tdi_want_last_axis(node, 0, error);
+}
+
+static td_status check_vectors(const tdi_node *node, int first, tdi_error *error)
+{
+    for (int i = first; i < node->n_in; i++)
+        if (node->in[i])
+            TDI_TRY(tdi_want_vector(node, i, tdi_last_extent(&node->in[0]->shape), error));
+    return TD_OK;
+}
+
+/* Input i is [rows, c]. */
+static td_status check_table(const tdi_node *node, int i, int64_t rows, tdi_error *error)
+{
+    td_shape shape = {.rank = 2, .dim = {rows, tdi_last_extent(&node->in[0]->shape)}};
+    return tdi_want_shape(node, i, &shape, error);
+}
+
+static double inverse_deviation(const float *stats, int64_t channels, int64_t c, float epsilon)
+{
+    double count = (double)stats[c], variance = count > 0 ? (double)stats[2 * channels + c] / count : 0;
+    return 1 / sqrt(variance + (double)epsilon);
+}
+
+/* ---- forward ---- */
+
+static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_x(node, error));
+    TDI_TRY(check_table(node, 1, 3, error));
+    TDI_TRY(check_vectors(node, 2, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* Row `row` of [rows, c] as a vector. */
+static tdi_node *vector_of(tdi_graph *graph, tdi_node *table, int64_t row)
+{
+    tdi_node *slice = tdi_slice(graph, table, 0, row, 1);
+    return slice ? tdi_reshape(graph, slice, &(td_shape){.rank = 1, .dim = {slice->shape.dim[1]}}) : NULL;
+}
+
+/* gamma's and beta's gradients are the part's own sums; only x's needs the group's. */
+static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
+{
+    float epsilon = epsilon_of(node->attrs);
+    tdi_node *x = node->in[0], *stats = node->in[1], *gamma = node->in[2], *beta = node->in[3];
+    tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, epsilon), *sums = own;
+    if (stats->op == &tdi_op_batch_norm_merge)
+        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, own));
+    dx[0] = tdi_batch_norm_grad_input(graph, x, dy, stats, sums, gamma, epsilon);
+    dx[2] = gamma ? vector_of(graph, own, 1) : NULL;
+    dx[3] = beta ? vector_of(graph, own, 0) : NULL;
+}
+
+static void batch_norm_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
+    float *out = call->out.data;
+    int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i % channels;
+        double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs));
+        double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
+        out[i] = (float)(xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0));
+    }
+}
+
+static tdi_split batch_norm_reads(const tdi_node *node, int i, tdi_split split)
+{
+    if (split == TDI_COLUMNS || tdi_shape_equal(&node->in[i]->shape, &node->shape))
+        return split;
+    return TDI_WHOLE;
+}
+
+static double batch_norm_flops(const tdi_call *call)
+{
+    return 2.0 * (double)tdi_shape_elements(&call->out.shape);
+}
+
+static void batch_norm_describe(const tdi_node *node, char *text, size_t size)
+{
+    snprintf(text, size, "epsilon %g", (double)epsilon_of(node->attrs));
+}
+
+/* ---- backward ---- */
+
+static td_status grad_stats_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_x(node, error));
+    TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
+    TDI_TRY(check_table(node, 2, 3, error));
+    node->shape = (td_shape){.rank = 2, .dim = {2, tdi_last_extent(&node->in[0]->shape)}};
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static void grad_stats_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data;
+    float *out = call->out.data;
+    int64_t rows = tdi_outer_extent(&call->in[0].shape), channels = call->out.shape.dim[1];
+    for (int64_t c = 0; c < channels; c++) {
+        double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), sum = 0, dot = 0;
+        for (int64_t i = c; i < rows * channels; i += channels) {
+            sum += (double)dy[i];
+            dot += (double)dy[i] * ((double)x[i] - (double)stats[channels + c]) * inverse;
+        }
+        out[c] = (float)sum;
+        out[channels + c] = (float)dot;
+    }
+}
+
+static double grad_stats_flops(const tdi_call *call)
+{
+    return 5.0 * tdi_flops_per_input(call);
+}
+
+static td_status grad_input_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_x(node, error));
+    TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
+    TDI_TRY(check_table(node, 2, 3, error));
+    TDI_TRY(check_table(node, 3, 2, error));
+    TDI_TRY(check_vectors(node, 4, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static void grad_input_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data, *sums = call->in[3].data;
+    const float *gamma = call->in[4].data;
+    float *out = call->out.data;
+    int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i % channels;
+        double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), n = (double)stats[c];
+        double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
+        double d = (double)dy[i] - (double)sums[c] / n - xhat * (double)sums[channels + c] / n;
+        out[i] = (float)(d * inverse * (gamma ? (double)gamma[c] : 1));
+    }
+}
+
+static double grad_input_flops(const tdi_call *call)
+{
+    return 6.0 * (double)tdi_shape_elements(&call->out.shape);
+}
+
+/* ---- inference ---- */
+
+static td_status inference_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_x(node, error));
+    TDI_TRY(check_vectors(node, 1, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* The statistics are constants here. */
+static void inference_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
+{
+    tdi_node *x = node->in[0], *mean = node->in[1], *gamma = node->in[3], *beta = node->in[4];
+    tdi_node *shifted = tdi_affine(graph, node->in[2], 1.0f, epsilon_of(node->attrs));
+    tdi_node *inverse = tdi_unary(graph, shifted, TDI_UNARY_RSQRT);
+    tdi_node *scale = gamma ? tdi_binary(graph, TDI_MULTIPLY, inverse, gamma) : inverse;
+    dx[0] = tdi_binary(graph, TDI_MULTIPLY, dy, scale);
+    if (gamma) {
+        tdi_node *centred = tdi_binary(graph, TDI_SUBTRACT, x, mean);
+        tdi_node *xhat = tdi_binary(graph, TDI_MULTIPLY, centred, inverse);
+        dx[3] = tdi_sum_to(graph, tdi_binary(graph, TDI_MULTIPLY, dy, xhat), &gamma->shape);
+    }
+    dx[4] = beta ? tdi_sum_to(graph, dy, &beta->shape) : NULL;
+}
+
+static void inference_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data, *mean = call->in[1].data, *variance = call->in[2].data;
+    const float *gamma = call->in[3].data, *beta = call->in[4].data;
+    float *out = call->out.data;
+    int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i % channels;
+        double inverse = 1 / sqrt((double)variance[c] + (double)epsilon_of(call->attrs));
+        double xhat = ((double)x[i] - (double)mean[c]) * inverse;
+        out[i] = (float)(xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0));
+    }
+}
+
+/* ---- the ops ---- */
+
+const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
+                                  .min_in = 2,
+                                  .max_in = 4,
+                                  .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                  .infer = batch_norm_infer,
+                                  .gradient = batch_norm_gradient,
+                                  .reference = batch_norm_reference,
+                                  .flops = batch_norm_flops,
+                                  .reads = batch_norm_reads,
+                                  .in_place = true,
+                                  .describe = batch_norm_describe};
+
+const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
+                                             .min_in = 3,
+                                             .max_in = 3,
+                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                             .infer = grad_stats_infer,
+                                             .no_gradient = "second derivatives are not built",
+                                             .reference = grad_stats_reference,
+                                             .flops = grad_stats_flops,
+                                             .reads = tdi_reads_columns};
+
+const tdi_op tdi_op_batch_norm_grad_input = {.name = "batch_norm_grad_input",
+                                             .min_in = 4,
+                                             .max_in = 5,
+                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                             .infer = grad_input_infer,
+                                             .no_gradient = "second derivatives are not built",
+                                             .reference = grad_input_reference,
+                                             .flops = grad_input_flops,
+                                             .reads = batch_norm_reads,
+                                             .in_place = true};
+
+const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
+                                            .min_in = 3,
+                                            .max_in = 5,
+                                            .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                            .infer = inference_infer,
+                                            .gradient = inference_gradient,
+                                            .reference = inference_reference,
+                                            .flops = batch_norm_flops,
+                                            .reads = batch_norm_reads,
+                                            .in_place = true,
+                                            .describe = batch_norm_describe};
+
+tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta, float epsilon)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 4,
+                           (tdi_node *[]){x, stats, gamma, beta});
+}
+
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, float epsilon)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_stats, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 3,
+                           (tdi_node *[]){x, dy, stats});
+}
+
+tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
+                                    tdi_node *gamma, float epsilon)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_input, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 5,
+                           (tdi_node *[]){x, dy, stats, sums, gamma});
+}
+
+tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
+                                   tdi_node *beta, float epsilon)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_inference, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 5,
+                           (tdi_node *[]){x, mean, variance, gamma, beta});
+}

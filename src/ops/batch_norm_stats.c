@@ -1,0 +1,267 @@
+/* batch_norm_stats.c - batch statistics per channel and their merging over parts: count, mean and M2, the sum of
+ * squared distances from the mean (Chan, Golub & LeVeque 1979), which stays exact where E[x^2] - E[x]^2 cancels.
+ * Merging goes in a fixed balanced tree: ((0,1),(2,3)),..., so that the bits depend on the parts alone. */
+#include "ops/common.h"
+
+typedef struct moments {
+    double count, mean, m2;
+} moments;
+
+static td_status check_channels(const tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(tdi_want_floats(node, error));
+    return tdi_want_last_axis(node, 0, error);
+}
+
+/* ---- one part ---- */
+
+static td_status stats_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_channels(node, error));
+    node->shape = (td_shape){.rank = 2, .dim = {3, tdi_last_extent(&node->in[0]->shape)}};
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static moments channel_moments(const float *x, int64_t count, int64_t stride)
+{
+    moments m = {.count = (double)count};
+    for (int64_t i = 0; i < count; i++)
+        m.mean += (double)x[i * stride];
+    m.mean /= count ? (double)count : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double d = (double)x[i * stride] - m.mean;
+        m.m2 += d * d;
+    }
+    return m;
+}
+
+static void store(float *out, int64_t channels, int64_t c, moments m)
+{
+    out[c] = (float)m.count;
+    out[channels + c] = (float)m.mean;
+    out[2 * channels + c] = (float)m.m2;
+}
+
+static void stats_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data;
+    int64_t count = tdi_outer_extent(&call->in[0].shape), channels = call->out.shape.dim[1];
+    for (int64_t c = 0; c < channels; c++)
+        store(call->out.data, channels, c, channel_moments(x + c, count, channels));
+}
+
+static double stats_flops(const tdi_call *call)
+{
+    return 4.0 * tdi_flops_per_input(call);
+}
+
+/* ---- several ---- */
+
+static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, tdi_error *error)
+{
+    const td_shape *gathered = &node->in[i]->shape;
+    TDI_TRY(tdi_want_floats(node, error));
+    if (gathered->rank == 3 && gathered->dim[0] == node->graph->parts && gathered->dim[1] == per_part)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld, channels], all %d parts'",
+                    TDI_TEXT(gathered), node->graph->parts, (long long)per_part, node->graph->parts);
+}
+
+static td_status merge_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_gathered(node, 0, 3, error));
+    node->shape = (td_shape){.rank = 2, .dim = {3, node->in[0]->shape.dim[2]}};
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static moments merge(moments a, moments b)
+{
+    double count = a.count + b.count, d = b.mean - a.mean;
+    if (a.count == 0)
+        return b;
+    if (b.count == 0)
+        return a;
+    return (moments){count, a.mean + d * b.count / count, a.m2 + b.m2 + d * d * a.count * b.count / count};
+}
+
+static int left_half(int count)
+{
+    int half = 1;
+    while (2 * half < count)
+        half *= 2;
+    return half;
+}
+
+/* Of parts [first, first + count), channel c. */
+static moments merge_parts(const float *gathered, int64_t channels, int64_t c, int first, int count)
+{
+    if (count == 1) {
+        const float *part = gathered + 3 * channels * first + c;
+        return (moments){(double)part[0], (double)part[channels], (double)part[2 * channels]};
+    }
+    int left = left_half(count);
+    return merge(merge_parts(gathered, channels, c, first, left),
+                 merge_parts(gathered, channels, c, first + left, count - left));
+}
+
+static void merge_reference(const tdi_call *call)
+{
+    int64_t channels = call->out.shape.dim[1];
+    for (int64_t c = 0; c < channels; c++)
+        store(call->out.data, channels, c,
+              merge_parts(call->in[0].data, channels, c, call->part->group_first, call->part->group_count));
+}
+
+/* ---- the gradient's two sums ---- */
+
+static td_status grad_merge_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(check_gathered(node, 0, 2, error));
+    node->shape = (td_shape){.rank = 2, .dim = {2, node->in[0]->shape.dim[2]}};
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static float sum_parts(const float *gathered, int64_t stride, int first, int count)
+{
+    if (count == 1)
+        return gathered[stride * first];
+    int left = left_half(count);
+    return sum_parts(gathered, stride, first, left) + sum_parts(gathered, stride, first + left, count - left);
+}
+
+static void grad_merge_reference(const tdi_call *call)
+{
+    const float *gathered = call->in[0].data;
+    float *out = call->out.data;
+    int64_t count = tdi_shape_elements(&call->out.shape);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = sum_parts(gathered + i, count, call->part->group_first, call->part->group_count);
+}
+
+/* ---- moving statistics ---- */
+
+static td_status moving_infer(tdi_node *node, tdi_error *error)
+{
+    const td_shape *moving = &node->in[0]->shape;
+    TDI_TRY(tdi_want_rank(node, 0, 1, error));
+    TDI_TRY(check_gathered(node, 1, 3, error));
+    if (node->in[1]->shape.dim[2] != moving->dim[0])
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "the moving statistic is %s, but the batch's are %s: channels differ", TDI_TEXT(moving),
+                        TDI_TEXT(&node->in[1]->shape));
+    node->shape = *moving;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* The groups are runs of group_count parts, this part's among them. */
+static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c, bool variance, double *rows)
+{
+    double sum = 0;
+    int parts = call->part->parts, size = call->part->group_count;
+    *rows = 0;
+    for (int first = 0; first < parts; first += size) {
+        int count = first + size < parts ? size : parts - first;
+        moments m = merge_parts(call->in[1].data, channels, c, first, count);
+        sum += variance ? m.m2 : m.mean * m.count;
+        *rows += m.count;
+    }
+    return *rows > 0 ? sum / *rows : 0;
+}
+
+static void moving_reference(const tdi_call *call)
+{
+    const tdi_batch_norm_attrs *attrs = call->attrs;
+    const float *moving = call->in[0].data;
+    float *out = call->out.data, rate = tdi_one_minus(attrs->momentum);
+    int64_t channels = call->out.shape.dim[0];
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0; r < runs.count; r++)
+        for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
+            double rows, batch = batch_statistic(call, channels, i, attrs->variance, &rows);
+            out[i] = rows > 0 ? moving[i] * attrs->momentum + (float)batch * rate : moving[i];
+        }
+}
+
+static tdi_split moving_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    return i == 0 ? split : TDI_WHOLE;
+}
+
+static void moving_describe(const tdi_node *node, char *text, size_t size)
+{
+    const tdi_batch_norm_attrs *attrs = node->attrs;
+    snprintf(text, size, "%s, momentum %g", attrs->variance ? "variance" : "mean", (double)attrs->momentum);
+}
+
+/* ---- the ops ---- */
+
+const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
+                                        .min_in = 1,
+                                        .max_in = 1,
+                                        .infer = stats_infer,
+                                        .no_gradient = "batch_norm's gradient goes through the statistics itself",
+                                        .reference = stats_reference,
+                                        .flops = stats_flops,
+                                        .reads = tdi_reads_columns};
+
+const tdi_op tdi_op_batch_norm_merge = {.name = "batch_norm_merge",
+                                        .min_in = 1,
+                                        .max_in = 1,
+                                        .infer = merge_infer,
+                                        .no_gradient = "batch_norm's gradient goes through the statistics itself",
+                                        .reference = merge_reference,
+                                        .flops = tdi_flops_per_input,
+                                        .reads = tdi_reads_columns};
+
+const tdi_op tdi_op_batch_norm_grad_merge = {.name = "batch_norm_grad_merge",
+                                             .min_in = 1,
+                                             .max_in = 1,
+                                             .infer = grad_merge_infer,
+                                             .no_gradient = "second derivatives are not built",
+                                             .reference = grad_merge_reference,
+                                             .flops = tdi_flops_per_input,
+                                             .reads = tdi_reads_columns};
+
+const tdi_op tdi_op_batch_norm_moving = {.name = "batch_norm_moving",
+                                         .min_in = 2,
+                                         .max_in = 2,
+                                         .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                         .infer = moving_infer,
+                                         .no_gradient = "it is an update",
+                                         .reference = moving_reference,
+                                         .reads = moving_reads,
+                                         .in_place = true,
+                                         .describe = moving_describe};
+
+tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_stats, NULL, 1, &x);
+}
+
+tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_merge, NULL, 1, &gathered);
+}
+
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_merge, NULL, 1, &gathered);
+}
+
+tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance)
+{
+    tdi_batch_norm_attrs attrs = {.momentum = momentum, .variance = variance};
+    tdi_node *node = tdi_node_create(graph, &tdi_op_batch_norm_moving, &attrs, 2, (tdi_node *[]){moving, gathered});
+    if (node) {
+        node->home = moving->home;
+        node->variable = moving->variable;
+        node->slot = moving->slot;
+        node->once = node->effect = true;
+    }
+    return node;
+}

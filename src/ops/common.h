@@ -1,0 +1,65 @@
+/* common.h - what the files of this folder share: checks of inputs, index arithmetic, the usual divisions among lanes.
+ */
+#ifndef TDI_OPS_COMMON_H
+#define TDI_OPS_COMMON_H
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/ops.h"
+
+/* A shape's text for a sentence; it lives as long as the enclosing block. */
+#define TDI_TEXT(shape) tdi_shape_text((shape), (char[TDI_SHAPE_TEXT]){0})
+
+/* ---- checks: TD_INVALID_ARGUMENT with a sentence ---- */
+
+td_status tdi_want_dtype(const tdi_node *node, int i, td_dtype dtype, tdi_error *error);
+td_status tdi_want_floats(const tdi_node *node, tdi_error *error); /* every input that is present */
+td_status tdi_want_rank(const tdi_node *node, int i, int rank, tdi_error *error);
+td_status tdi_want_shape(const tdi_node *node, int i, const td_shape *shape, tdi_error *error);
+/* Input i is [n]. */
+td_status tdi_want_vector(const tdi_node *node, int i, int64_t n, tdi_error *error);
+/* The last axis exists and is not the batch. */
+td_status tdi_want_last_axis(const tdi_node *node, int i, tdi_error *error);
+/* `axis` is one of input i's, and not its batch. */
+td_status tdi_want_axis(const tdi_node *node, int i, int axis, tdi_error *error);
+
+/* ---- shapes and indices ---- */
+
+int64_t tdi_last_extent(const td_shape *shape);  /* 1 for a scalar */
+int64_t tdi_outer_extent(const td_shape *shape); /* product of all extents but the last, resolved; 1 for a scalar */
+td_shape tdi_without_last(const td_shape *shape);
+void tdi_strides(const td_shape *shape, int64_t stride[TD_MAX_RANK]); /* in elements, row-major */
+/* Strides that read `in` at the positions of `out`, to which it is broadcast. */
+void tdi_broadcast_strides(const td_shape *in, const td_shape *out, int64_t stride[TD_MAX_RANK]);
+/* The offset of the flat-th position of a box of `shape` walked row-major, in an array of these strides. */
+int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], int64_t flat);
+/* Copies a box of elements between arrays of these strides. */
+void tdi_copy_box(const td_shape *box, size_t size, char *to, const int64_t *to_stride, const char *from,
+                  const int64_t *from_stride);
+
+/* The elements that a call is to make, as runs: run r is [first + r * stride, + length). */
+typedef struct tdi_runs {
+    int64_t count, first, stride, length;
+} tdi_runs;
+tdi_runs tdi_call_runs(const tdi_call *call);
+
+/* ---- `reads` rules ---- */
+
+tdi_split tdi_reads_same(const tdi_node *node, int i, tdi_split split);
+/* Inputs smaller than the output are broadcast to it. */
+tdi_split tdi_reads_broadcast(const tdi_node *node, int i, tdi_split split);
+/* Rows from rows, everything for the rest. */
+tdi_split tdi_reads_rows(const tdi_node *node, int i, tdi_split split);
+/* Columns from columns, everything for the rest. */
+tdi_split tdi_reads_columns(const tdi_node *node, int i, tdi_split split);
+
+/* 1 - value as Keras has it: taken in double precision from the decimal number that the float stands for (0.999f:
+ * 0.999), then rounded. From the float itself it would be off by 1e-5 of its size. */
+float tdi_one_minus(float value);
+
+double tdi_flops_none(const tdi_call *call);
+double tdi_flops_per_input(const tdi_call *call); /* one per element of input 0 */
+
+#endif

@@ -1,0 +1,32 @@
+/* optimizer.c - what the optimizers share: the update of one variable as a node. */
+#include "ops/optimizer.h"
+
+enum { MAX_SLOTS = 3 };
+
+td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(tdi_want_floats(node, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = TD_FLOAT32;
+    for (int i = 1; i < node->n_in; i++)
+        TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
+    return TD_OK;
+}
+
+tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weight, tdi_node *gradient, int n_slots,
+                             tdi_node *const *slots, const tdi_optimizer_attrs *attrs)
+{
+    tdi_node *in[2 + MAX_SLOTS] = {weight, gradient};
+    for (int i = 0; i < n_slots && i < MAX_SLOTS; i++) {
+        if (!slots[i])
+            return NULL;
+        in[2 + i] = slots[i];
+    }
+    tdi_node *node = tdi_node_create(graph, op, attrs, 2 + n_slots, in);
+    if (node) {
+        node->home = TDI_HOME_VARIABLE;
+        node->variable = weight->variable;
+        node->once = node->effect = true;
+    }
+    return node;
+}

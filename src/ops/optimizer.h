@@ -1,0 +1,26 @@
+/* optimizer.h - what the optimizers share. */
+#ifndef TDI_OPS_OPTIMIZER_H
+#define TDI_OPS_OPTIMIZER_H
+
+#include "ops/common.h"
+
+/* The update op(weight, gradient, slots...): lives where the weight does, once per replica. */
+tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weight, tdi_node *gradient, int n_slots,
+                             tdi_node *const *slots, const tdi_optimizer_attrs *attrs);
+td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error);
+
+/* Keras clips the gradient first, then decays the weight, then updates it. */
+static inline float tdi_clipped(const tdi_optimizer_attrs *attrs, float gradient)
+{
+    float limit = attrs->clipvalue;
+    if (!(limit > 0.0f))
+        return gradient;
+    return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
+}
+
+static inline float tdi_decayed(const tdi_optimizer_attrs *attrs, float learning_rate, float weight)
+{
+    return weight - weight * attrs->weight_decay * learning_rate;
+}
+
+#endif

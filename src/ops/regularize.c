@@ -1,0 +1,99 @@
+/* regularize.c - l1 * sum|w| + l2 * sum w^2 as a number for the log, and its gradient, added once to the reduced
+ * gradient by the owner of the range: not through the loss, where every part would add it. */
+#include "ops/common.h"
+
+static td_status regularization_infer(tdi_node *node, tdi_error *error)
+{
+    node->shape = (td_shape){0};
+    node->dtype = TD_FLOAT32;
+    return tdi_want_floats(node, error);
+}
+
+static void regularization_reference(const tdi_call *call)
+{
+    const tdi_regularize_attrs *attrs = call->attrs;
+    const float *w = call->in[0].data;
+    int64_t count = tdi_shape_elements(&call->in[0].shape);
+    double l1 = 0, l2 = 0;
+    for (int64_t i = 0; i < count; i++) {
+        l1 += fabs((double)w[i]);
+        l2 += (double)w[i] * (double)w[i];
+    }
+    *(float *)call->out.data = (float)((double)attrs->l1 * l1 + (double)attrs->l2 * l2);
+}
+
+static double regularization_flops(const tdi_call *call)
+{
+    return 4.0 * tdi_flops_per_input(call);
+}
+
+static td_status regularize_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(tdi_want_floats(node, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = TD_FLOAT32;
+    return tdi_want_shape(node, 1, &node->shape, error);
+}
+
+static void regularize_reference(const tdi_call *call)
+{
+    const tdi_regularize_attrs *attrs = call->attrs;
+    const float *g = call->in[0].data, *w = call->in[1].data;
+    float *out = call->out.data;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0; r < runs.count; r++)
+        for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
+            float sign = (float)((w[i] > 0.0f) - (w[i] < 0.0f));
+            out[i] = g[i] + attrs->l1 * sign + 2.0f * attrs->l2 * w[i];
+        }
+}
+
+static double regularize_flops(const tdi_call *call)
+{
+    return 4.0 * (double)tdi_shape_elements(&call->out.shape);
+}
+
+static void regularize_describe(const tdi_node *node, char *text, size_t size)
+{
+    const tdi_regularize_attrs *attrs = node->attrs;
+    snprintf(text, size, "l1 %g, l2 %g", (double)attrs->l1, (double)attrs->l2);
+}
+
+const tdi_op tdi_op_regularization = {.name = "regularization",
+                                      .min_in = 1,
+                                      .max_in = 1,
+                                      .attrs_size = sizeof(tdi_regularize_attrs),
+                                      .infer = regularization_infer,
+                                      .no_gradient = "regularize adds it, once",
+                                      .reference = regularization_reference,
+                                      .flops = regularization_flops,
+                                      .describe = regularize_describe};
+
+const tdi_op tdi_op_regularize = {.name = "regularize",
+                                  .min_in = 2,
+                                  .max_in = 2,
+                                  .attrs_size = sizeof(tdi_regularize_attrs),
+                                  .infer = regularize_infer,
+                                  .no_gradient = "it is part of an update",
+                                  .reference = regularize_reference,
+                                  .flops = regularize_flops,
+                                  .reads = tdi_reads_same,
+                                  .in_place = true,
+                                  .describe = regularize_describe};
+
+tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2)
+{
+    return tdi_node_create(graph, &tdi_op_regularization, &(tdi_regularize_attrs){l1, l2}, 1, &weight);
+}
+
+tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2)
+{
+    tdi_node *node = tdi_node_create(graph, &tdi_op_regularize, &(tdi_regularize_attrs){l1, l2}, 2,
+                                     (tdi_node *[]){gradient, weight});
+    if (node) {
+        node->home = TDI_HOME_GRADIENT;
+        node->variable = weight->variable;
+        node->once = true;
+    }
+    return node;
+}

@@ -1,0 +1,195 @@
+"""Every test, in stages below build/stages/: GCC, Clang, without oneDNN, under the sanitizers, fuzzing, and against real
+Keras in an environment of its own. scripts/test installs what this needs and calls it.
+
+Ends with one line, `N passed, N failed, N skipped`, and exits 1 when anything failed."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STAGES = ROOT / "build" / "stages"
+KERAS_ENV = ROOT / "build" / "keras-env"
+KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py"]
+PIP_SECONDS = 600
+FUZZ_SECONDS = 60
+JOBS = str(os.cpu_count() or 1)
+ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
+
+passed, failed, skipped = [], [], []
+
+
+def run(command, **options):
+    """True when the command succeeds; what it prints is shown."""
+    print("$ " + " ".join(map(str, command)), flush=True)
+    return subprocess.run([str(part) for part in command], **options).returncode == 0
+
+
+def succeeds(command, seconds, **options):
+    """True when the command succeeds in time; silent."""
+    try:
+        return subprocess.run(command, timeout=seconds, capture_output=True, **options).returncode == 0
+    except (subprocess.TimeoutExpired, OSError):
+        return False
+
+
+def title(text):
+    print(f"\n== {text}", flush=True)
+
+
+def build(name, options, compiler):
+    folder = STAGES / name
+    environment = dict(os.environ, CC=compiler)
+    configure = ["cmake", "-S", ROOT, "-B", folder, *options]
+    if run(configure, env=environment) and run(["cmake", "--build", folder, "--parallel", JOBS]):
+        return folder
+    failed.append(f"{name}: build")
+    return None
+
+
+def count(report, stage):
+    """Sorts the tests of a JUnit report into passed, failed and skipped."""
+    cases = xml.etree.ElementTree.parse(report).getroot().findall("testcase")
+    for case in cases:
+        name = f"{stage}: {case.get('name')}"
+        status = case.get("status")
+        if case.find("skipped") is not None or status == "disabled":
+            skipped.append(name)
+        elif status == "run" and case.find("failure") is None:
+            passed.append(name)
+        else:
+            failed.append(name)
+    return len(cases)
+
+
+def run_tests(name, folder, options, environment=None, prefix=()):
+    report = folder / "tests.xml"
+    report.unlink(missing_ok=True)
+    run([*prefix, "ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error", "-j", JOBS, "--output-junit",
+         report, *options], env={**os.environ, "CTEST_OUTPUT_ON_FAILURE": "1", **(environment or {})})
+    if not report.exists() or count(report, name) == 0:
+        failed.append(f"{name}: no test was run")
+
+
+def stage(name, says, compiler, options, test_options=("-LE", ONCE), environment=None, prefix=()):
+    title(f"{name}: {says}")
+    if not shutil.which(compiler):
+        skipped.append(f"{name}: {compiler} is not installed")
+        return
+    folder = build(name, options, compiler)
+    if folder:
+        run_tests(name, folder, test_options, environment, prefix)
+
+
+def keras_python():
+    """The interpreter of an environment that holds real Keras, or None."""
+    python = KERAS_ENV / "bin" / "python"
+    works = [python, "-c", "import h5py, jax, keras; assert keras.__version__ == '3.15.1'"]
+    environment = dict(os.environ, KERAS_BACKEND="jax")
+    if succeeds(works, 120, env=environment):
+        return python
+    print(f"making {KERAS_ENV.relative_to(ROOT)}", flush=True)
+    shutil.rmtree(KERAS_ENV, ignore_errors=True)
+    pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--timeout", "15", "--retries", "1"]
+    if not succeeds([sys.executable, "-m", "venv", KERAS_ENV], 120):
+        print("python3 -m venv failed", flush=True)
+    elif not run(["timeout", str(PIP_SECONDS), *pip, *KERAS_PACKAGES]):
+        print("Keras cannot be installed from PyPI here: its tests are skipped", flush=True)
+    elif succeeds(works, 300, env=environment):
+        return python
+    return None
+
+
+def thread_sanitizer_prefix():
+    """What to put before a program built with -fsanitize=thread so that it starts: some kernels place memory where the
+    sanitizer wants its own, unless told not to. None when it does not start at all."""
+    program = STAGES / "tsan-probe"
+    STAGES.mkdir(parents=True, exist_ok=True)
+    compile_probe = ["cc", "-fsanitize=thread", "-x", "c", "-o", str(program), "-"]
+    if not succeeds(compile_probe, 60, input=b"int main(void) { return 0; }"):
+        return None
+    for prefix in ((), ("setarch", "-R")):
+        if all(succeeds([*prefix, str(program)], 60) for _ in range(10)):
+            return prefix
+    return None
+
+
+def thread_sanitizer_stage():
+    prefix = thread_sanitizer_prefix()
+    if prefix is None:
+        skipped.append("thread: programs with -fsanitize=thread do not start on this machine")
+        return
+    stage("thread", "thread sanitizer", "cc", ["-DTANDEM_SANITIZE=thread"],
+          environment={"TSAN_OPTIONS": "halt_on_error=1"}, prefix=prefix)
+
+
+def fuzz_one(program):
+    """Starts a fuzz target on its seeds; the process."""
+    name = program.name.removeprefix("fuzz_")
+    found = program.parent / f"found-{name}"
+    found.mkdir(exist_ok=True)
+    seeds = ROOT / "tests" / "fuzz" / "corpus" / name
+    log = open(program.parent / f"{name}.log", "w")
+    command = [program, f"-max_total_time={FUZZ_SECONDS}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1",
+               f"-artifact_prefix={program.parent}/{name}-", found, *([seeds] if seeds.is_dir() else [])]
+    return subprocess.Popen(list(map(str, command)), stdout=log, stderr=subprocess.STDOUT)
+
+
+def fuzz_stage():
+    title(f"fuzz: {FUZZ_SECONDS} seconds for each file format")
+    targets = sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("*.c"))
+    probe = ["clang", "-x", "c", "-fsanitize=fuzzer,address,undefined", "-o", "/dev/null", "-"]
+    if not succeeds(probe, 60, input=b"int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n > 9; }"):
+        skipped.extend(f"fuzz: {name} (Clang's libFuzzer is not installed)" for name in targets)
+        return
+    folder = build("fuzz", ["-DTANDEM_FUZZ=ON", "-DTANDEM_SANITIZE=address,undefined", "-DTANDEM_TOOLS=OFF",
+                            "-DTANDEM_EXAMPLES=OFF"], "clang") if targets else None
+    if not folder:
+        return
+    waiting, running = list(targets), {}
+    while waiting or running:
+        while waiting and len(running) < int(JOBS):
+            name = waiting.pop(0)
+            running[name] = fuzz_one(folder / "fuzz" / f"fuzz_{name}")
+        for name in [name for name, process in running.items() if process.poll() is not None]:
+            process = running.pop(name)
+            (passed if process.returncode == 0 else failed).append(f"fuzz: {name}")
+            lines = (folder / "fuzz" / f"{name}.log").read_text(errors="replace").splitlines()
+            print(f"-- {name}: exit {process.returncode}", *lines[-6 if process.returncode == 0 else -60:], sep="\n", flush=True)
+        time.sleep(0.2)
+
+
+def first_stage():
+    title("gcc: every test, with real Keras as the judge")
+    python = keras_python()
+    options = ["-DTANDEM_WERROR=ON", f"-DTANDEM_KERAS_PYTHON={python or ''}"]
+    folder = build("gcc", options, "cc")
+    if folder:
+        run_tests("gcc", folder, ())
+
+
+def report(began):
+    title(f"Every stage is done, after {(time.monotonic() - began) / 60:.0f} minutes")
+    for word, names in (("skipped", skipped), ("FAILED", failed)):
+        for name in names:
+            print(f"{word}: {name}")
+    print(f"{len(passed)} passed, {len(failed)} failed, {len(skipped)} skipped", flush=True)
+    sys.exit(1 if failed or not passed else 0)
+
+
+def main():
+    began = time.monotonic()
+    first_stage()
+    stage("clang", "no warnings, and the tests, with Clang", "clang", ["-DTANDEM_WERROR=ON"])
+    stage("reference", "without oneDNN", "cc", ["-DTANDEM_ONEDNN=OFF"])
+    stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined"],
+          environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
+    thread_sanitizer_stage()
+    fuzz_stage()
+    report(began)
+
+
+main()

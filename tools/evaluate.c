@@ -1,0 +1,67 @@
+/* evaluate.c - `tandem evaluate`: a model's loss and metrics on data. */
+#include <stdio.h>
+
+#include "options.h"
+#include "session.h"
+
+static int evaluate(const struct options *options, struct session *session)
+{
+    td_data *data;
+    int status = session_data(options, "data", options->data, TD_TEST, &data);
+    if (status != TOOL_DONE)
+        return status;
+    td_logs logs = {0};
+    if (td_evaluate_(&(td_evaluate_args){.model = session->model,
+                                         .data = data,
+                                         .logs = &logs,
+                                         .batch_size = options->batch_size,
+                                         .progress = options->quiet ? NULL : stdout}) != TD_OK)
+        return session_failed(session);
+    for (int i = 0; i < logs.count; i++)
+        printf("%s: %.6g\n", logs.entry[i].name, logs.entry[i].value);
+    return TOOL_DONE;
+}
+
+static int run(const struct options *options)
+{
+    struct session session = {0};
+    if (!options->data)
+        return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
+    int status = session_load(options, &session);
+    if (status == TOOL_DONE)
+        status = session_compile(options, &session, TO_EVALUATE);
+    if (status == TOOL_DONE)
+        status = evaluate(options, &session);
+    session_close(&session);
+    return status;
+}
+
+static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
+                                             OPTION_DATA,
+                                             OPTION_SCALE,
+                                             OPTION_GROUP("Work:", 2),
+                                             OPTION_BATCH_SIZE,
+                                             OPTION_DEVICES,
+                                             OPTION_SHARDS,
+                                             OPTION_GROUP("Over the file's compile configuration:", 3),
+                                             OPTIONS_LOSS,
+                                             OPTION_GROUP("Results:", 4),
+                                             OPTION_QUIET,
+                                             OPTIONS_END};
+
+const struct command evaluate_command = {"evaluate",
+                                         "MODEL.keras",
+                                         "the loss and the metrics of a model on data", /* */
+                                         "Prints the loss and the metrics of MODEL.keras on data it was not trained "
+                                         "on: exact means over all samples. The file "
+                                         "is not changed.\n\n" HELP_DATA "\v"
+                                         "Examples:\n"
+                                         "\n"
+                                         "  On MNIST's 10,000 test images:\n"
+                                         "    tandem evaluate mlp-trained.keras --data mnist/\n"
+                                         "\n"
+                                         "  Only the numbers, of a model saved without a loss:\n"
+                                         "    tandem evaluate net.keras --data test.npz --quiet --metrics accuracy \\\n"
+                                         "      --loss sparse_categorical_crossentropy --from-logits\n",
+                                         options,
+                                         run};

@@ -1,0 +1,43 @@
+/* explain.c - `tandem explain`: what one training step of a model is on this machine. */
+#include <stdio.h>
+
+#include "options.h"
+#include "session.h"
+
+static int run(const struct options *options)
+{
+    struct session session = {0};
+    int status = session_load(options, &session);
+    if (status == TOOL_DONE)
+        status = session_compile(options, &session, TO_TRAIN);
+    if (status == TOOL_DONE &&
+        td_explain(session.model, options->batch_size ? options->batch_size : 32, stdout) != TD_OK)
+        status = session_failed(&session);
+    session_close(&session);
+    return status;
+}
+
+static const struct argp_option options[] = {OPTION_GROUP("Work:", 1),
+                                             OPTION_BATCH_SIZE,
+                                             OPTION_DEVICES,
+                                             OPTION_SHARDS,
+                                             OPTION_GROUP("Over the file's compile configuration:", 2),
+                                             OPTIONS_OPTIMIZER,
+                                             OPTIONS_LOSS,
+                                             OPTIONS_END};
+
+const struct command explain_command = {"explain",
+                                        "MODEL.keras",
+                                        "what a training step runs: kernels, bytes, FLOPs", /* */
+                                        "Prints the plan of one training step as this machine would run it: for each "
+                                        "operation the kernel chosen, which ones "
+                                        "declined and why, bytes and FLOPs, and what was fused. Nothing is trained.\v"
+                                        "Examples:\n"
+                                        "\n"
+                                        "  Why a model is as fast as it is:\n"
+                                        "    tandem explain cnn.keras --batch-size 64\n"
+                                        "\n"
+                                        "  How the batch is shared between two devices:\n"
+                                        "    tandem explain mlp.keras --devices cpu:0,cpu:1\n",
+                                        options,
+                                        run};

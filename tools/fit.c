@@ -1,0 +1,178 @@
+/* fit.c - `tandem fit`: trains a model file on data and writes the trained model. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+#include "options.h"
+#include "output.h"
+#include "session.h"
+#include "stop.h"
+
+struct fit {
+    const struct options *options;
+    struct session session;
+    td_data *train, *validation;
+    FILE *log;
+    int log_error; /* errno of the first line that could not be written */
+    char output[OUTPUT_SIZE];
+};
+
+static int open_log(struct fit *fit)
+{
+    const char *path = fit->options->log;
+    if (!path)
+        return TOOL_DONE;
+    fit->log = fopen(path, "a");
+    return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
+}
+
+static int open_data(struct fit *fit)
+{
+    int status = session_data(fit->options, "train", fit->options->train, TD_TRAIN, &fit->train);
+    if (status == TOOL_DONE && fit->options->validation)
+        status = session_data(fit->options, "validation", fit->options->validation, TD_TEST, &fit->validation);
+    return status;
+}
+
+/* Everything that can be found wrong before the training begins. */
+static int prepare(struct fit *fit)
+{
+    const struct options *options = fit->options;
+    if (!options->train)
+        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
+    int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
+    if (status == TOOL_DONE)
+        status = session_load(options, &fit->session);
+    if (status == TOOL_DONE)
+        status = session_compile(options, &fit->session, TO_TRAIN);
+    if (status == TOOL_DONE)
+        status = open_data(fit);
+    return status == TOOL_DONE ? open_log(fit) : status;
+}
+
+static void on_epoch(void *user, const td_epoch *epoch)
+{
+    struct fit *fit = user;
+    if (fit->log && !fit->log_error && log_epoch(fit->log, epoch) != 0)
+        fit->log_error = errno;
+    stop_again();
+}
+
+static td_status train(struct fit *fit)
+{
+    const struct options *options = fit->options;
+    td_data *data = fit->train, *validation = fit->validation;
+    fit->train = fit->validation = NULL; /* td_fit adopts them */
+    return td_fit_(&(td_fit_args){.model = fit->session.model,
+                                  .data = data,
+                                  .validation = validation,
+                                  .validation_split = options->validation_split,
+                                  .epochs = (int)options->epochs,
+                                  .initial_epoch = (int)options->initial_epoch,
+                                  .batch_size = options->batch_size,
+                                  .steps_per_epoch = options->steps_per_epoch,
+                                  .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
+                                  .seed = (uint64_t)options->seed,
+                                  .progress = options->quiet ? NULL : stdout,
+                                  .on_epoch = on_epoch,
+                                  .user = fit});
+}
+
+static int finish(struct fit *fit, td_status status)
+{
+    if (status != TD_OK && status != TD_STOPPED)
+        return session_failed(&fit->session);
+    td_clear_error(fit->session.context);
+    if (td_save(fit->session.model, fit->output) != TD_OK)
+        return session_failed(&fit->session);
+    if (!fit->options->quiet)
+        printf("Saved %s.\n", fit->output);
+    if (status == TD_STOPPED)
+        fprintf(stderr, "%s: stopped by %s; %s holds the model as its last step left it\n", program_invocation_name,
+                stop_signal() == SIGTERM ? "SIGTERM" : "Ctrl-C", fit->output);
+    if (fit->log_error)
+        return tool_fail("--log: %s is incomplete: %s; the model itself is saved in %s", fit->options->log,
+                         strerror(fit->log_error), fit->output);
+    return stop_signal() ? 128 + stop_signal() : TOOL_DONE;
+}
+
+static int train_and_save(struct fit *fit)
+{
+    if (!fit->options->quiet) {
+        printf("Training %s on %lld samples of %s; the result goes to %s.\n", fit->options->argument,
+               (long long)td_data_samples(fit->train), fit->options->train, fit->output);
+        fflush(stdout);
+    }
+    stop_on_signals(fit->session.context);
+    return finish(fit, train(fit));
+}
+
+static int run(const struct options *options)
+{
+    struct fit fit = {.options = options};
+    int status = prepare(&fit);
+    if (status == TOOL_DONE)
+        status = train_and_save(&fit);
+    if (fit.log)
+        fclose(fit.log);
+    td_data_release(fit.train);
+    td_data_release(fit.validation);
+    session_close(&fit.session);
+    return status;
+}
+
+enum { GROUP_DATA = 1, GROUP_TRAINING, GROUP_DEVICES, GROUP_COMPILE, GROUP_RESULT };
+
+static const struct argp_option options[] = {
+    OPTION_GROUP("Data:", GROUP_DATA),
+    {"train", KEY_TRAIN, "DATA", 0, "The samples to train on; required", 0},
+    {"validation", KEY_VALIDATION, "DATA", 0, "Samples to evaluate after each epoch", 0},
+    {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
+     "Keep the last N samples, or the fraction F of them, for validation instead", 0},
+    {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    OPTION_SCALE,
+    OPTION_GROUP("Training:", GROUP_TRAINING),
+    {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
+    {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},
+    {"steps-per-epoch", KEY_STEPS_PER_EPOCH, "N", 0, "End an epoch after N steps (default: the whole data)", 0},
+    OPTION_BATCH_SIZE,
+    {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
+    OPTION_GROUP("Devices:", GROUP_DEVICES),
+    OPTION_DEVICES,
+    OPTION_SHARDS,
+    OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
+    OPTIONS_OPTIMIZER,
+    OPTIONS_LOSS,
+    OPTION_GROUP("Results:", GROUP_RESULT),
+    {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
+    {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
+    OPTION_QUIET,
+    OPTIONS_END};
+
+const struct command fit_command = {
+    "fit",
+    "MODEL.keras",
+    "train a model on data, and write it", /* */
+    "Trains MODEL.keras on every core of the machine and writes the trained model, its optimizer's state included, as "
+    "a "
+    "file that Keras opens. The optimizer, the loss and the metrics are those the file was compiled with, unless "
+    "options "
+    "say otherwise.\n\n" HELP_DATA "\v"
+    "Ctrl-C ends the training after the current step and saves the model; pressed again, it ends at once.\n"
+    "\n"
+    "Examples:\n"
+    "\n"
+    "  Two epochs on MNIST, the last 10,000 images kept for validation:\n"
+    "    tandem fit mlp.keras --train mnist/ --epochs 2 --validation-split 10000\n"
+    "\n"
+    "  On two devices, with the bits that one device gives too:\n"
+    "    tandem fit mlp.keras --train mnist/ --seed 7 \\\n"
+    "      --devices cpu:0,cpu:1 --shards 2\n"
+    "\n"
+    "  Another optimizer than the file's, and a log to plot:\n"
+    "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
+    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n",
+    options,
+    run};

@@ -1,0 +1,152 @@
+/* main.c - the `tandem` command: finds the subcommand and runs it. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "suggest.h"
+
+static const struct command *const commands[] = {&fit_command, &evaluate_command, &predict_command, &summary_command,
+                                                 &new_command, &explain_command,  &doctor_command};
+
+#define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
+
+static void print_sentence(const char *format, va_list args)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: ", program_invocation_name);
+    vfprintf(stderr, format, args);
+    putc('\n', stderr);
+}
+
+int tool_refuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_sentence(format, args);
+    va_end(args);
+    return TOOL_REFUSED;
+}
+
+int tool_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_sentence(format, args);
+    va_end(args);
+    return TOOL_FAILED;
+}
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: tandem COMMAND ...\n"
+          "Trains Keras models on every device you have, without Python.\n"
+          "\n"
+          "Commands:\n",
+          out);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("  help       how to use a command, with examples\n"
+          "\n"
+          "Examples:\n"
+          "\n"
+          "  tandem new mlp\n"
+          "  tandem fit mlp.keras --train mnist/ --epochs 2\n"
+          "  tandem evaluate mlp-trained.keras --data mnist/\n"
+          "  tandem help fit\n"
+          "\n"
+          "Exit status: 0 success; 1 the work failed; 2 wrong arguments; 130 or 143 stopped\n"
+          "by a signal.\n",
+          out);
+}
+
+static void print_version(FILE *out, struct argp_state *state)
+{
+    (void)state;
+    fprintf(out, "tandem %s\n", td_version());
+}
+
+/* What was printed must have arrived: a full disk behind `tandem summary m.keras > file` is a failure. Who closes a
+ * pipe early has seen enough. */
+static void close_output(void)
+{
+    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
+        fprintf(stderr, "tandem: cannot write to standard output: %s\n", strerror(errno));
+        _exit(TOOL_FAILED);
+    }
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i]->name;
+    const char *near = tool_suggest(name, names, N_COMMANDS);
+    if (near)
+        return tool_refuse("unknown command '%s'; did you mean tandem %s?", name, near);
+    return tool_refuse("unknown command '%s'; `tandem help` lists the commands there are", name);
+}
+
+/* argv[0] is the command's name. */
+static int run_command(int argc, char **argv)
+{
+    const struct command *command = find_command(argv[0]);
+    if (!command)
+        return refuse_command(argv[0]);
+    char full_name[32];
+    snprintf(full_name, sizeof full_name, "tandem %s", command->name);
+    program_invocation_name = argv[0] = full_name;
+    struct options options = {0};
+    int status = tool_parse(command, argc, argv, &options);
+    return status == TOOL_DONE ? command->run(&options) : status;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc == 0) {
+        print_help(stdout);
+        return TOOL_DONE;
+    }
+    return run_command(2, (char *[]){argv[0], "--help", NULL});
+}
+
+static int is(const char *word, const char *a, const char *b)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    program_invocation_name = "tandem";
+    argp_program_version_hook = print_version;
+    argp_err_exit_status = TOOL_REFUSED;
+    setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* in a pipe, too, an epoch shows when it ends */
+    atexit(close_output);
+    if (argc < 2) {
+        print_help(stderr);
+        return TOOL_REFUSED;
+    }
+    const char *word = argv[1];
+    if (is(word, "help", "--help") || is(word, "-h", "-?"))
+        return help(argc - 2, argv + 2);
+    if (is(word, "--version", "-V")) {
+        print_version(stdout, NULL);
+        return TOOL_DONE;
+    }
+    if (word[0] == '-')
+        return tool_refuse("expected a command in front of the options, got '%s'; `tandem help` lists the commands",
+                           word);
+    return run_command(argc - 1, argv + 1);
+}

@@ -1,0 +1,70 @@
+/* new.c - `tandem new`: a ready-made model with fresh weights. */
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "output.h"
+#include "session.h"
+#include "suggest.h"
+
+static const char *const architectures[] = {"mlp", "lenet5", "cifar"};
+
+static int check_architecture(const char *name)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, architectures[i]) == 0)
+            return TOOL_DONE;
+    const char *near = tool_suggest(name, architectures, 3);
+    return tool_refuse("expected mlp, lenet5 or cifar, got '%s'; try tandem new %s", name, near ? near : "mlp");
+}
+
+static int create(const struct options *options, struct session *session, const char *path)
+{
+    int status = session_open(options, session);
+    if (status != TOOL_DONE)
+        return status;
+    session->model = td_new(session->context, options->argument, (uint64_t)options->seed);
+    if (!session->model || td_save(session->model, path) != TD_OK)
+        return session_failed(session);
+    if (!options->quiet)
+        printf("Saved %s: %lld parameters.\n", path, (long long)td_parameter_count(session->model, NULL));
+    return TOOL_DONE;
+}
+
+static int run(const struct options *options)
+{
+    struct session session = {0};
+    char path[OUTPUT_SIZE];
+    int status = check_architecture(options->argument);
+    if (status == TOOL_DONE)
+        status = output_path(options->output, options->argument, ".keras", ".keras", path);
+    if (status == TOOL_DONE)
+        status = create(options, &session, path);
+    session_close(&session);
+    return status;
+}
+
+static const struct argp_option options[] = {
+    {"output", KEY_OUTPUT, "F.keras", 0, "Where the model goes (default: NAME.keras, here)", 0},
+    {"seed", KEY_SEED, "N", 0, "Fix the initial weights (default: another model each time)", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Print nothing", 0},
+    OPTIONS_END};
+
+const struct command new_command = {
+    "new",
+    "mlp|lenet5|cifar",
+    "a ready-made model to begin with", /* */
+    "Writes a model with fresh weights, compiled with Adam, sparse categorical cross-entropy from logits and accuracy: "
+    "something to train before you have a model of your own.\n\n"
+    "  mlp     784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
+    "  lenet5  LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
+    "  cifar   convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\v"
+    "Examples:\n"
+    "\n"
+    "  From nothing to a trained network:\n"
+    "    tandem new mlp && tandem fit mlp.keras --train mnist/ --epochs 2\n"
+    "\n"
+    "  The same initial weights every time:\n"
+    "    tandem new lenet5 --seed 7 --output start.keras\n",
+    options,
+    run};

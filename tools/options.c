@@ -1,0 +1,329 @@
+/* options.c - reads options strictly. Numbers are whole words in range, whatever the locale: the command never leaves
+ * the C locale. */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "suggest.h"
+#include "words.h"
+
+#define AT(member) offsetof(struct options, member)
+
+/* ---- numbers ---- */
+
+/* Whole numbers, into an int64_t. */
+static const struct count_option {
+    int key;
+    const char *name;
+    size_t at;
+    int64_t least, most;
+    const char *example;
+} count_options[] = {
+    {KEY_EPOCHS, "epochs", AT(epochs), 1, INT_MAX, "5"},
+    {KEY_INITIAL_EPOCH, "initial-epoch", AT(initial_epoch), 0, INT_MAX - 1, "3"},
+    {KEY_STEPS_PER_EPOCH, "steps-per-epoch", AT(steps_per_epoch), 1, INT64_MAX, "100"},
+    {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
+    {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
+    {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
+};
+
+/* Numbers, into a td_optional. */
+static const struct real_option {
+    int key;
+    const char *name;
+    size_t at;
+    float least, most;
+    const char *expected, *example;
+} real_options[] = {
+    {KEY_SCALE, "scale", AT(scale), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.00392157"},
+    {KEY_LEARNING_RATE, "learning-rate", AT(learning_rate), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.001"},
+    {KEY_MOMENTUM, "momentum", AT(momentum), 0, 1, "a number from 0 to 1", "0.9"},
+    {KEY_BETA_1, "beta-1", AT(beta_1), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.9"},
+    {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
+    {KEY_EPSILON, "epsilon", AT(epsilon), 0, FLT_MAX, "a number not below 0", "1e-7"},
+    {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
+    {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
+};
+
+static bool read_count(const char *text, int64_t *value)
+{
+    if (!*text || text[strspn(text, "0123456789")])
+        return false;
+    errno = 0;
+    *value = strtoll(text, NULL, 10);
+    return errno == 0;
+}
+
+static bool read_real(const char *text, double *value)
+{
+    if (!isdigit((unsigned char)*text) && !strchr("+-.", *text))
+        return false; /* nan, inf, blanks in front */
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && !*end && isfinite(*value);
+}
+
+static int set_count(const struct count_option *option, const char *text, struct options *options)
+{
+    int64_t value;
+    if (!read_count(text, &value) || value < option->least || value > option->most)
+        return tool_refuse("--%s: expected a whole number from %lld to %lld, got '%s'; try --%s %s", option->name,
+                           (long long)option->least, (long long)option->most, text, option->name, option->example);
+    *(int64_t *)((char *)options + option->at) = value;
+    return TOOL_DONE;
+}
+
+static int set_real(const struct real_option *option, const char *text, struct options *options)
+{
+    double value;
+    if (!read_real(text, &value) || fabs(value) > FLT_MAX || (float)value < option->least ||
+        (float)value > option->most)
+        return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", option->name, option->expected, text,
+                           option->name, option->example);
+    *(td_optional *)((char *)options + option->at) = TD_SET((float)value);
+    return TOOL_DONE;
+}
+
+static int set_validation_split(const char *text, struct options *options)
+{
+    int64_t count;
+    if (read_count(text, &count) && count >= 1)
+        options->validation_split = (double)count;
+    else if (!read_real(text, &options->validation_split) || options->validation_split <= 0 ||
+             options->validation_split >= 1)
+        return tool_refuse("--validation-split: expected a fraction between 0 and 1 or a whole number of samples, got "
+                           "'%s'; try --validation-split 0.2",
+                           text);
+    return TOOL_DONE;
+}
+
+/* ---- names ---- */
+
+struct choice {
+    const char *name;
+    int value;
+};
+
+#define MAX_CHOICES 8
+
+static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
+static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
+                                       {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
+                                       {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
+                                       {"mean_squared_error", TD_MEAN_SQUARED_ERROR},
+                                       {"mse", TD_MEAN_SQUARED_ERROR},
+                                       {NULL, 0}};
+static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
+                                        {"acc", TD_ACCURACY},
+                                        {"sparse_categorical_accuracy", TD_SPARSE_CATEGORICAL_ACCURACY},
+                                        {"categorical_accuracy", TD_CATEGORICAL_ACCURACY},
+                                        {"binary_accuracy", TD_BINARY_ACCURACY},
+                                        {NULL, 0}};
+
+static int refuse_choice(const char *option, const char *word, const struct choice *choices)
+{
+    const char *names[MAX_CHOICES];
+    char list[256] = "";
+    int count = 0;
+    for (size_t used = 0; choices[count].name && count < MAX_CHOICES; count++) {
+        const char *before = count == 0 ? "" : choices[count + 1].name ? ", " : " or ";
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", before, choices[count].name);
+        names[count] = choices[count].name;
+    }
+    const char *near = tool_suggest(word, names, count);
+    return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", option, list, word, option, near ? near : names[0]);
+}
+
+static int set_choice(const char *option, const char *word, const struct choice *choices, int *value)
+{
+    for (const struct choice *choice = choices; choice->name; choice++)
+        if (strcmp(choice->name, word) == 0) {
+            *value = choice->value;
+            return TOOL_DONE;
+        }
+    return refuse_choice(option, word, choices);
+}
+
+static int set_metrics(const char *text, struct options *options)
+{
+    options->metrics_given = true;
+    int count = 0, status = TOOL_DONE;
+    for (const char *at = text; strcmp(text, "none") != 0 && status == TOOL_DONE; at++) {
+        char word[64] = "";
+        size_t length = strcspn(at, ",");
+        memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
+        if (count == TOOL_MAX_METRICS)
+            return tool_refuse("--metrics: expected at most %d names, got '%s'", TOOL_MAX_METRICS, text);
+        int metric = TD_METRIC_END;
+        status = set_choice("metrics", word, metrics, &metric);
+        options->metrics[count++] = (td_metric)metric;
+        at += length;
+        if (!*at)
+            break;
+    }
+    options->metrics[count] = TD_METRIC_END;
+    return status;
+}
+
+/* ---- texts and flags ---- */
+
+static const struct text_option {
+    int key;
+    const char *name;
+    size_t at;
+    const char *expected;
+} text_options[] = {
+    {KEY_TRAIN, "train", AT(train), "the path of the data"},
+    {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
+    {KEY_DATA, "data", AT(data), "the path of the data"},
+    {KEY_OUTPUT, "output", AT(output), "the path of a file"},
+    {KEY_LOG, "log", AT(log), "the path of a file"},
+    {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
+};
+
+static const struct flag_option {
+    int key;
+    size_t at;
+} flag_options[] = {
+    {KEY_QUIET, AT(quiet)},     {KEY_NO_SHUFFLE, AT(no_shuffle)},   {KEY_NESTEROV, AT(nesterov)},
+    {KEY_AMSGRAD, AT(amsgrad)}, {KEY_FROM_LOGITS, AT(from_logits)},
+};
+
+static int set_text(const struct text_option *option, const char *text, struct options *options)
+{
+    if (!*text)
+        return tool_refuse("--%s: expected %s, got an empty word", option->name, option->expected);
+    *(const char **)((char *)options + option->at) = text;
+    return TOOL_DONE;
+}
+
+/* ---- argp ---- */
+
+#define NOT_AN_OPTION (-1)
+#define COUNT(array)  (sizeof(array) / sizeof *(array))
+
+static int set_text_or_flag(int key, const char *text, struct options *options)
+{
+    for (size_t i = 0; i < COUNT(text_options); i++)
+        if (text_options[i].key == key)
+            return set_text(&text_options[i], text, options);
+    for (size_t i = 0; i < COUNT(flag_options); i++)
+        if (flag_options[i].key == key) {
+            *(bool *)((char *)options + flag_options[i].at) = true;
+            return TOOL_DONE;
+        }
+    return NOT_AN_OPTION;
+}
+
+static int set_named(int key, const char *text, struct options *options)
+{
+    int value = 0, status;
+    switch (key) {
+    case KEY_OPTIMIZER:
+        status = set_choice("optimizer", text, optimizers, &value);
+        options->optimizer = (td_optimizer_kind)value;
+        return status;
+    case KEY_LOSS:
+        status = set_choice("loss", text, losses, &value);
+        options->loss = (td_loss)value;
+        return status;
+    case KEY_METRICS:
+        return set_metrics(text, options);
+    case KEY_VALIDATION_SPLIT:
+        return set_validation_split(text, options);
+    default:
+        return set_text_or_flag(key, text, options);
+    }
+}
+
+static int set_option(int key, const char *text, struct options *options)
+{
+    for (size_t i = 0; i < COUNT(count_options); i++)
+        if (count_options[i].key == key)
+            return set_count(&count_options[i], text, options);
+    for (size_t i = 0; i < COUNT(real_options); i++)
+        if (real_options[i].key == key)
+            return set_real(&real_options[i], text, options);
+    return set_named(key, text, options);
+}
+
+struct parse {
+    const struct command *command;
+    struct options *options;
+    int status;
+};
+
+static int set_argument(const struct parse *parse, const char *word)
+{
+    const struct command *command = parse->command;
+    if (!command->argument)
+        return tool_refuse("expected options only, got '%s'; leave it out", word);
+    if (parse->options->argument)
+        return tool_refuse("expected one %s, got '%s' after '%s'; data and output are named by options: see "
+                           "`tandem help %s`",
+                           command->argument, word, parse->options->argument, command->name);
+    parse->options->argument = word;
+    return TOOL_DONE;
+}
+
+static error_t parse_key(int key, char *text, struct argp_state *state)
+{
+    struct parse *parse = state->input;
+    int status = key == ARGP_KEY_ARG ? set_argument(parse, text) : set_option(key, text, parse->options);
+    if (status == NOT_AN_OPTION)
+        return ARGP_ERR_UNKNOWN;
+    parse->status = status;
+    return status == TOOL_DONE ? 0 : EINVAL;
+}
+
+/* ---- what belongs together ---- */
+
+static int check_devices(const char *list)
+{
+    for (const char *at = list;; at++) {
+        size_t name = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+        at += name;
+        size_t digits = *at == ':' ? strspn(at + 1, "0123456789") : 1;
+        at += *at == ':' ? 1 + digits : 0;
+        if (!name || !digits || (*at && *at != ','))
+            return tool_refuse("--devices: expected device names and commas, got '%s'; try --devices cpu:0,cpu:1",
+                               list);
+        if (!*at)
+            return TOOL_DONE;
+    }
+}
+
+static int check_together(const struct command *command, const struct options *options)
+{
+    if (command->argument && !options->argument)
+        return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
+                           command->argument, command->name);
+    if (options->validation && options->validation_split > 0)
+        return tool_refuse("expected --validation or --validation-split, got both; leave one out");
+    if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))
+        return tool_refuse(
+            "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
+            "very first epoch, as in Keras",
+            (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
+    return options->devices ? check_devices(options->devices) : TOOL_DONE;
+}
+
+int tool_parse(const struct command *command, int argc, char **argv, struct options *options)
+{
+    struct parse parse = {command, options, TOOL_DONE};
+    struct argp argp = {command->options, parse_key, command->argument, command->help, NULL, NULL, NULL};
+    int status = tool_check_words(command, argc, argv);
+    if (status != TOOL_DONE)
+        return status;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &parse) != 0)
+        return parse.status == TOOL_DONE ? TOOL_REFUSED : parse.status;
+    return check_together(command, options);
+}

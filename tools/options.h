@@ -1,0 +1,136 @@
+/* options.h - every option of the command, described once. A subcommand's table picks from the entries below; one
+ * parser understands them all. */
+#ifndef TOOL_OPTIONS_H
+#define TOOL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tool.h"
+
+#define TOOL_MAX_METRICS 8
+
+/* Zero means not given. */
+struct options {
+    const char *argument; /* the model's path, or the architecture */
+    const char *train, *validation, *data, *output, *log, *devices;
+    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
+    double validation_split;
+    td_optional scale;
+    bool no_shuffle, quiet;
+
+    td_optimizer_kind optimizer;
+    td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
+    bool nesterov, amsgrad;
+    td_loss loss;
+    bool from_logits, metrics_given;
+    td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
+};
+
+enum option_key {
+    KEY_QUIET = 'q',
+    KEY_OUTPUT = 'o',
+    KEY_TRAIN = 256,
+    KEY_VALIDATION,
+    KEY_VALIDATION_SPLIT,
+    KEY_DATA,
+    KEY_SCALE,
+    KEY_NO_SHUFFLE,
+    KEY_EPOCHS,
+    KEY_INITIAL_EPOCH,
+    KEY_STEPS_PER_EPOCH,
+    KEY_BATCH_SIZE,
+    KEY_SEED,
+    KEY_DEVICES,
+    KEY_SHARDS,
+    KEY_LOG,
+    KEY_OPTIMIZER,
+    KEY_LEARNING_RATE,
+    KEY_MOMENTUM,
+    KEY_NESTEROV,
+    KEY_BETA_1,
+    KEY_BETA_2,
+    KEY_EPSILON,
+    KEY_AMSGRAD,
+    KEY_WEIGHT_DECAY,
+    KEY_CLIPVALUE,
+    KEY_LOSS,
+    KEY_FROM_LOGITS,
+    KEY_METRICS
+};
+
+#define OPTION_GROUP(title, number)                                                                                    \
+    {                                                                                                                  \
+        NULL, 0, NULL, 0, title, number                                                                                \
+    }
+#define OPTIONS_END                                                                                                    \
+    {                                                                                                                  \
+        NULL, 0, NULL, 0, NULL, 0                                                                                      \
+    }
+
+#define OPTION_DATA                                                                                                    \
+    {                                                                                                                  \
+        "data", KEY_DATA, "DATA", 0, "The samples: the test part where a path holds both parts", 0                     \
+    }
+#define OPTION_SCALE                                                                                                   \
+    {                                                                                                                  \
+        "scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0            \
+    }
+#define OPTION_BATCH_SIZE                                                                                              \
+    {                                                                                                                  \
+        "batch-size", KEY_BATCH_SIZE, "N", 0, "Samples per step, over all devices together (default: 32)", 0           \
+    }
+#define OPTION_DEVICES                                                                                                 \
+    {                                                                                                                  \
+        "devices", KEY_DEVICES, "LIST", 0,                                                                             \
+            "cpu (all cores, one replica; the default), or one replica each on cpu:0,cpu:1,...", 0                     \
+    }
+#define OPTION_SHARDS                                                                                                  \
+    {                                                                                                                  \
+        "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_QUIET                                                                                                   \
+    {                                                                                                                  \
+        "quiet", KEY_QUIET, NULL, 0, "No progress on standard output", 0                                               \
+    }
+#define OPTIONS_OPTIMIZER                                                                                              \
+    {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd or adam, its state starting afresh", 0},                              \
+        {"learning-rate", KEY_LEARNING_RATE, "F", 0, "Default: 0.01 for sgd, 0.001 for adam", 0},                      \
+        {"momentum", KEY_MOMENTUM, "F", 0, "sgd: default 0", 0},                                                       \
+        {"nesterov", KEY_NESTEROV, NULL, 0, "sgd: Nesterov's momentum", 0},                                            \
+        {"beta-1", KEY_BETA_1, "F", 0, "adam: default 0.9", 0},                                                        \
+        {"beta-2", KEY_BETA_2, "F", 0, "adam: default 0.999", 0},                                                      \
+        {"epsilon", KEY_EPSILON, "F", 0, "adam: default 1e-7", 0},                                                     \
+        {"amsgrad", KEY_AMSGRAD, NULL, 0, "adam: the AMSGrad variant", 0},                                             \
+        {"weight-decay", KEY_WEIGHT_DECAY, "F", 0, "Decoupled weight decay; default 0", 0},                            \
+    {                                                                                                                  \
+        "clipvalue", KEY_CLIPVALUE, "F", 0, "Clip gradients to [-F, F]; default: no clipping", 0                       \
+    }
+#define OPTIONS_LOSS                                                                                                   \
+    {"loss",                                                                                                           \
+     KEY_LOSS,                                                                                                         \
+     "NAME",                                                                                                           \
+     0,                                                                                                                \
+     "sparse_categorical_crossentropy, categorical_crossentropy, binary_crossentropy or mean_squared_error",           \
+     0},                                                                                                               \
+        {"from-logits",                                                                                                \
+         KEY_FROM_LOGITS,                                                                                              \
+         NULL,                                                                                                         \
+         0,                                                                                                            \
+         "The model ends in raw scores (no softmax or sigmoid); for the cross-entropies",                              \
+         0},                                                                                                           \
+    {                                                                                                                  \
+        "metrics", KEY_METRICS, "LIST", 0,                                                                             \
+            "accuracy, sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, or none", 0                 \
+    }
+
+/* What DATA may be; for the help texts. */
+#define HELP_DATA                                                                                                      \
+    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with "                                 \
+    "arrays x and y (or x_train, y_train, x_test, y_test), or x.npy,y.npy."
+
+/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
+ * stderr. Ends the process itself after --help, --usage and --version. */
+int tool_parse(const struct command *command, int argc, char **argv, struct options *options);
+
+#endif

@@ -1,0 +1,65 @@
+/* output.c - the names of results. Files are written beside their name and renamed, so the folder is what must be
+ * writable. */
+#include "output.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static int check_folder(const char *path)
+{
+    char folder[OUTPUT_SIZE];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    struct stat info;
+    if (stat(folder, &info) != 0)
+        return tool_fail("--output: cannot write %s: folder %s: %s; make it first, or name another", path, folder,
+                         strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return tool_fail("--output: cannot write %s: %s is not a folder; name another", path, folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return tool_fail("--output: cannot write %s: folder %s: %s; name a file in a folder of yours", path, folder,
+                         strerror(errno));
+    return TOOL_DONE;
+}
+
+static int check_path(const char *path, const char *extension)
+{
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return tool_fail("--output: %s is a folder; expected the name of a file, try %s%sout%s", path, path,
+                         ends_with(path, "/") ? "" : "/", extension);
+    if (!ends_with(path, extension))
+        return tool_refuse("--output: expected a name that ends in %s, got '%s'; try %s%s", extension, path, path,
+                           extension);
+    if (exists && !S_ISREG(info.st_mode))
+        return tool_fail("--output: %s is not a regular file; name another", path);
+    return check_folder(path);
+}
+
+int output_path(const char *given, const char *model, const char *suffix, const char *extension, char path[OUTPUT_SIZE])
+{
+    int length;
+    if (given) {
+        length = snprintf(path, OUTPUT_SIZE, "%s", given);
+    } else {
+        const char *slash = strrchr(model, '/'), *stem = slash ? slash + 1 : model;
+        size_t stem_length = strlen(stem) - (ends_with(stem, ".keras") ? strlen(".keras") : 0);
+        length = snprintf(path, OUTPUT_SIZE, "%.*s%s", (int)stem_length, stem, suffix);
+    }
+    if (length >= OUTPUT_SIZE)
+        return tool_refuse("--output: expected a path of less than %d bytes, got %d", OUTPUT_SIZE, length);
+    return check_path(path, extension);
+}

@@ -1,0 +1,13 @@
+/* output.h - where results go: names that have a default, and are checked before the work begins. */
+#ifndef TOOL_OUTPUT_H
+#define TOOL_OUTPUT_H
+
+/* The longest path that is accepted. */
+enum { OUTPUT_SIZE = 4096 };
+
+/* Writes `given` to `path`, or when it is NULL "<stem of model><suffix>", in the current directory; then checks that a
+ * file of this name can be made. `extension`: ".keras", which the name must have. Returns an exit status. */
+int output_path(const char *given, const char *model, const char *suffix, const char *extension,
+                char path[OUTPUT_SIZE]);
+
+#endif

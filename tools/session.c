@@ -1,0 +1,179 @@
+/* session.c - loads a model and settles how it is compiled: the file's configuration, and the options over it. */
+#include "session.h"
+
+#include <stdio.h>
+
+static void log_line(void *user, td_log_level level, const char *line)
+{
+    const struct options *options = user;
+    if (level == TD_LOG_WARNING || !options->quiet)
+        fprintf(stderr, "%s: %s%s\n", program_invocation_name, level == TD_LOG_WARNING ? "warning: " : "", line);
+}
+
+int session_open(const struct options *options, struct session *session)
+{
+    td_context_options context_options = {.log = log_line, .log_user = (void *)options};
+    *session = (struct session){.context = td_context_create(&context_options)};
+    return session->context ? TOOL_DONE : tool_fail("out of memory");
+}
+
+int session_failed(const struct session *session)
+{
+    return tool_fail("%s", td_error(session->context));
+}
+
+int session_load(const struct options *options, struct session *session)
+{
+    int status = session_open(options, session);
+    if (status != TOOL_DONE)
+        return status;
+    session->model = td_load(session->context, options->argument);
+    return session->model ? TOOL_DONE : session_failed(session);
+}
+
+void session_close(struct session *session)
+{
+    td_context_free(session->context);
+    *session = (struct session){0};
+}
+
+/* ---- the compile configuration ---- */
+
+static int refuse_uncompiled(const struct options *options, enum purpose purpose)
+{
+    if (purpose == TO_EVALUATE)
+        return tool_refuse("%s was saved without a loss: give one, for example --loss sparse_categorical_crossentropy "
+                           "--from-logits --metrics accuracy",
+                           options->argument);
+    return tool_refuse("%s was saved without a full compile configuration: give --optimizer and --loss, for example "
+                       "--optimizer adam --loss sparse_categorical_crossentropy --from-logits --metrics accuracy",
+                       options->argument);
+}
+
+static int refuse_foreign(const char *option, const char *owner)
+{
+    return tool_refuse("--%s belongs to %s, and the optimizer is another; leave it out, or add --optimizer %s", option,
+                       owner, owner);
+}
+
+/* The options that belong to one optimizer. */
+static int check_optimizer(const struct options *options, td_optimizer_kind kind)
+{
+    bool sgd = kind == TD_OPTIMIZER_SGD, adam = kind == TD_OPTIMIZER_ADAM;
+    if (!sgd && (options->momentum.is_set || options->nesterov))
+        return refuse_foreign(options->nesterov ? "nesterov" : "momentum", "sgd");
+    if (!adam && (options->beta_1.is_set || options->beta_2.is_set))
+        return refuse_foreign(options->beta_1.is_set ? "beta-1" : "beta-2", "adam");
+    if (!adam && (options->epsilon.is_set || options->amsgrad))
+        return refuse_foreign(options->amsgrad ? "amsgrad" : "epsilon", "adam");
+    return TOOL_DONE;
+}
+
+/* Whether the options change more of the optimizer than its learning rate, which alone leaves its state as it is. */
+static bool changes_optimizer(const struct options *options)
+{
+    return options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
+           options->beta_1.is_set || options->beta_2.is_set || options->epsilon.is_set || options->amsgrad ||
+           options->weight_decay.is_set || options->clipvalue.is_set;
+}
+
+static td_optimizer merge_optimizer(const struct options *options, td_optimizer of_file)
+{
+    td_optimizer merged = of_file;
+    if (options->optimizer != TD_OPTIMIZER_NONE)
+        merged = (td_optimizer){.kind = options->optimizer};
+    if (options->learning_rate.is_set)
+        merged.learning_rate = options->learning_rate.value;
+    if (options->momentum.is_set)
+        merged.momentum = options->momentum.value;
+    if (options->nesterov)
+        merged.nesterov = TD_YES;
+    if (options->beta_1.is_set)
+        merged.beta_1 = options->beta_1;
+    if (options->beta_2.is_set)
+        merged.beta_2 = options->beta_2;
+    if (options->epsilon.is_set)
+        merged.epsilon = options->epsilon;
+    if (options->amsgrad)
+        merged.amsgrad = TD_YES;
+    if (options->weight_decay.is_set)
+        merged.weight_decay = options->weight_decay.value;
+    if (options->clipvalue.is_set)
+        merged.clipvalue = options->clipvalue.value;
+    return merged;
+}
+
+/* The loss to compile with, TD_LOSS_NONE to keep the file's. */
+static int merge_loss(const struct options *options, td_loss of_file, td_loss *merged)
+{
+    *merged = options->loss;
+    if (!options->from_logits)
+        return TOOL_DONE;
+    switch (options->loss != TD_LOSS_NONE ? options->loss : of_file) {
+    case TD_SPARSE_CATEGORICAL_CROSSENTROPY:
+        *merged = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
+        return TOOL_DONE;
+    case TD_CATEGORICAL_CROSSENTROPY:
+        *merged = TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS;
+        return TOOL_DONE;
+    case TD_BINARY_CROSSENTROPY:
+        *merged = TD_BINARY_CROSSENTROPY_FROM_LOGITS;
+        return TOOL_DONE;
+    case TD_MEAN_SQUARED_ERROR:
+        return tool_refuse(
+            "--from-logits belongs to the cross-entropies, and the loss is mean_squared_error; leave it out, "
+            "or give another --loss");
+    default:
+        return TOOL_DONE;
+    }
+}
+
+/* What cannot be, given such arguments, is theirs to answer for. */
+static int compile_failed(const struct session *session)
+{
+    td_status status = td_error_status(session->context);
+    if (status == TD_INVALID_ARGUMENT || status == TD_NOT_FOUND)
+        return tool_refuse("%s", td_error(session->context));
+    return session_failed(session);
+}
+
+int session_compile(const struct options *options, struct session *session, enum purpose purpose)
+{
+    td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
+    td_loss loss_of_file = td_model_loss(session->model), loss;
+    if ((purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE) ||
+        (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
+        return refuse_uncompiled(options, purpose);
+    int status = check_optimizer(options, optimizer.kind);
+    if (status == TOOL_DONE)
+        status = merge_loss(options, loss_of_file, &loss);
+    if (status != TOOL_DONE)
+        return status;
+    if (!changes_optimizer(options))
+        optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
+    if (td_compile_(&(td_compile_args){.model = session->model,
+                                       .optimizer = optimizer,
+                                       .loss = loss,
+                                       .metrics = options->metrics_given ? options->metrics : NULL,
+                                       .strategy = {.devices = options->devices, .shards = (int)options->shards}}) !=
+        TD_OK)
+        return compile_failed(session);
+    if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
+        td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)
+        return compile_failed(session);
+    return TOOL_DONE;
+}
+
+/* ---- data ---- */
+
+int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data)
+{
+    *data = td_open_(&(td_open_args){.path = path, .role = role, .scale = options->scale.value});
+    const char *error = td_data_error(*data);
+    if (!error)
+        return TOOL_DONE;
+    int status = tool_fail("--%s: %s", option, error);
+    td_data_release(*data);
+    *data = NULL;
+    return status;
+}

@@ -1,0 +1,33 @@
+/* session.h - the context and the model that a subcommand works with.
+ *
+ * The command calls td_fit_ rather than td_fit, and so on: who reads its messages has no use for the place in its
+ * source that the macros record. */
+#ifndef TOOL_SESSION_H
+#define TOOL_SESSION_H
+
+#include "options.h"
+
+struct session {
+    td_context *context;
+    td_model *model;
+};
+
+/* What a model must be able to do. */
+enum purpose { TO_PREDICT, TO_EVALUATE, TO_TRAIN };
+
+/* Makes the context; warnings, and unless --quiet news, go to stderr. All return an exit status, after a sentence when
+ * it is not TOOL_DONE. */
+int session_open(const struct options *options, struct session *session);
+/* The same, with the model read from the file that the options name. */
+int session_load(const struct options *options, struct session *session);
+/* Compiles the model by the options over the file's compile configuration. */
+int session_compile(const struct options *options, struct session *session, enum purpose purpose);
+void session_close(struct session *session);
+
+/* Says td_error on stderr; returns TOOL_FAILED. */
+int session_failed(const struct session *session);
+
+/* Opens the data given by `--option`. On failure *data is NULL. */
+int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data);
+
+#endif
