@@ -31,6 +31,9 @@ static touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split spl
     if (placed->exchange >= 0) {
         t.arena = TDI_HOME_EXCHANGE;
         t.begin = placed->exchange;
+    } else if (placed->constant >= 0) {
+        t.arena = -1;
+        t.begin = placed->constant;
     } else if (placed->storage >= 0) {
         t.arena = TDI_HOME_ACTIVATIONS;
         t.slot = 0;

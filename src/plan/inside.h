@@ -10,6 +10,7 @@ typedef struct tdi_placed {
     tdi_split split;
     int storage;     /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
+    int64_t constant; /* byte offset among the plan's constants; -1: not there */
     int position;    /* of its step; -1: not in the schedule */
 } tdi_placed;
 
@@ -48,7 +49,8 @@ struct tdi_plan {
     int n_steps;
     tdi_storage *storages;
     int n_storages;
-    int64_t activation_bytes, exchange_bytes;
+    int64_t activation_bytes, exchange_bytes, constant_bytes;
+    char *constants; /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes;
     tdi_lane_items *lanes; /* [lanes] */
 };

@@ -21,7 +21,7 @@ int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node)
 static bool in_activations(const tdi_plan *plan, const tdi_node *node)
 {
     return (node->home == TDI_HOME_ACTIVATIONS || node->home == TDI_HOME_OUTPUT) && !node->op->view &&
-           !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0;
+           !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0 && tdi_placed_of(plan, node)->constant < 0;
 }
 
 /* Every all_gather has [parts, n] of the exchange arena, the same in all plans; its input is written there. */
@@ -53,8 +53,7 @@ static int last_reader(const tdi_plan *plan, const tdi_node *node)
 
 static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
 {
-    bool kept = node->home == TDI_HOME_OUTPUT || node->op == &tdi_op_fill;
-    return kept ? plan->n_steps : last_reader(plan, node);
+    return node->home == TDI_HOME_OUTPUT ? plan->n_steps : last_reader(plan, node);
 }
 
 /* May the node be written over its first input? Only where that input dies here and each lane reads what it writes. */
@@ -86,14 +85,26 @@ static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
         return;
     }
     placed->storage = plan->n_storages++;
-    bool constant = node->op == &tdi_op_fill;
     plan->storages[placed->storage] = (tdi_storage){.bytes = tdi_node_bytes(plan, node),
-                                                    .first = constant ? 0 : position,
+                                                    .first = position,
                                                     .last = lifetime_end(plan, node)};
+}
+
+static void lay_out_constants(tdi_plan *plan)
+{
+    for (int s = 0; s < plan->n_steps; s++)
+        if (plan->planned[s].constant) {
+            tdi_placed_of(plan, plan->planned[s].node)->constant = plan->constant_bytes;
+            plan->constant_bytes += (tdi_node_bytes(plan, plan->planned[s].node) + 63) & ~(int64_t)63;
+        }
 }
 
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
 {
+    lay_out_constants(plan);
+    plan->constants = plan->spec.device->allocate(plan->spec.device, (size_t)plan->constant_bytes);
+    if (!plan->constants)
+        return tdi_no_memory(error);
     plan->storages = TDI_NEW_ARRAY(plan->arena, tdi_storage, plan->spec.graph->nodes.count);
     if (!plan->storages)
         return tdi_no_memory(error);

@@ -20,6 +20,7 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
         plan->placed[i] = (tdi_placed){.shape = tdi_shape_at(&graph->nodes.at[i]->shape, plan->spec.rows),
                                        .storage = -1,
                                        .exchange = -1,
+                                       .constant = -1,
                                        .position = -1};
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_node *node = plan->spec.schedule->at[s].node;
@@ -90,6 +91,8 @@ void tdi_plan_free(tdi_plan *plan)
         tdi_vec_free(&plan->lanes[lane].items);
         tdi_vec_free(&plan->lanes[lane].segments);
     }
+    if (plan->constants)
+        plan->spec.device->release(plan->spec.device, plan->constants);
     tdi_arena_free(plan->arena);
     free(plan);
 }
@@ -117,6 +120,8 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     const tdi_placed *placed = tdi_placed_of(plan, node);
     if (placed->exchange >= 0)
         return b->exchange + placed->exchange;
+    if (placed->constant >= 0)
+        return plan->constants + placed->constant;
     if (placed->storage >= 0)
         return b->activations + plan->storages[placed->storage].offset;
     switch (node->home) {
