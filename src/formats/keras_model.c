@@ -54,7 +54,7 @@ static td_status read_input_shape(reader *r, const json_t *config, td_input_args
         shape = json_object_get(config, "batch_input_shape");
     TDI_TRY(tdi_keras_read_batch_shape(shape, &args->shape, r->error));
     if (json_is_integer(json_array_get(shape, 0)))
-        tdi_log(r->context, TD_LOG_WARNING, "the input's fixed batch size of %lld is left out: Tandem takes any",
+        tdi_log(r->context, TD_LOG_INFO, "the input's fixed batch size of %lld is left out: Tandem takes any",
                 (long long)json_integer_value(json_array_get(shape, 0)));
     return TD_OK;
 }

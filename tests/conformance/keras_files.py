@@ -87,9 +87,9 @@ def frozen():
 
 
 def deferred():
-    """A Sequential that learned its shape from data."""
+    """A Sequential that learned its shape late."""
     model = keras.Sequential([layers.Dense(3, activation="silu"), layers.Dense(2)])
-    model(random(1, 6))
+    model.build((None, 6))
     return model
 
 
@@ -150,7 +150,7 @@ def check_same(name, before, after):
 
 def check_optimizers(name, before, after):
     before, after = before.optimizer, after.optimizer
-    found = list(different(before.get_config(), after.get_config()))
+    found = list(different(before.get_config() | {"name": ""}, after.get_config() | {"name": ""}))
     assert not found and type(before) is type(after), f"{name}: {found}"
     assert len(before.variables) == len(after.variables), f"{name}: the optimizer's state"
     for a, b in zip(before.variables, after.variables):
@@ -174,10 +174,13 @@ def check(name, model, y, folder):
     path, again = folder / "keras.keras", folder / "tandem.keras"
     model.save(path)
     predicted = resave(path, again, model)
-    before, after = keras.models.load_model(path), keras.models.load_model(again)
+    before = keras.models.load_model(path)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Skipping variable loading")
+        after = keras.models.load_model(again)
     check_same(name, before, after)
     x = inputs_of(before)
-    for a, b in zip(np.atleast_1d(before.predict(x, verbose=0)), np.atleast_1d(after.predict(x, verbose=0))):
+    for a, b in zip(keras.tree.flatten(before.predict(x, verbose=0)), keras.tree.flatten(after.predict(x, verbose=0))):
         assert np.array_equal(a, b), f"{name}: predictions differ"
     if predicted is not None:
         wanted = before.predict(x, verbose=0)
@@ -192,7 +195,6 @@ def check(name, model, y, folder):
 
 def main():
     print(f"Keras {keras.__version__}, {keras.backend.backend()}")
-    warnings.filterwarnings("error", message="Skipping variable loading")
     keras.utils.set_random_seed(1)
     for case in cases():
         with tempfile.TemporaryDirectory() as folder:
