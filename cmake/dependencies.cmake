@@ -14,7 +14,8 @@ if(TANDEM_ONEDNN)
     if(NOT TARGET DNNL::dnnl)
       add_library(DNNL::dnnl UNKNOWN IMPORTED)
       set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
-                            INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+                            INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR}
+                            INTERFACE_LINK_LIBRARIES gomp) # its OpenMP, which the engine keeps to one thread
     endif()
   endif()
 endif()

@@ -23,7 +23,7 @@ install(FILES ${PROJECT_BINARY_DIR}/tandemConfig.cmake ${PROJECT_BINARY_DIR}/tan
 file(RELATIVE_PATH TANDEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 set(TANDEM_PC_LIBS_PRIVATE "-pthread -lm")
 if(dnnl_FOUND)
-  string(PREPEND TANDEM_PC_LIBS_PRIVATE "-ldnnl ")
+  string(PREPEND TANDEM_PC_LIBS_PRIVATE "-ldnnl -lgomp ")
 endif()
 configure_file(cmake/tandem.pc.in ${PROJECT_BINARY_DIR}/tandem.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tandem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -33,6 +33,10 @@ struct tdi_device {
     void (*release)(tdi_device *device, void *buffer);
     void (*upload)(tdi_device *device, void *to, const void *from, size_t size);
     void (*download)(tdi_device *device, void *to, const void *from, size_t size);
+    /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
+     * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
+    int (*enter_thread)(tdi_device *device);
+    void (*leave_thread)(tdi_device *device, int state);
     void (*close)(tdi_device *device);
 };
 

@@ -33,9 +33,14 @@ static uint64_t mixed(uint64_t stream)
     return z ^ (z >> 31);
 }
 
+uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream)
+{
+    return control->seed ^ mixed(stream);
+}
+
 tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad)
 {
-    return tdi_philox_block(control->seed ^ mixed(stream), (uint64_t)control->step, quad);
+    return tdi_philox_block(tdi_dropout_key(control, stream), (uint64_t)control->step, quad);
 }
 
 static void dropout_reference(const tdi_call *call)

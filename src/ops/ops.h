@@ -227,6 +227,8 @@ typedef struct tdi_dropout_attrs {
 tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs);
 /* The four draws shared by elements 4i .. 4i+3; kernels and reference agree through it. */
 tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad);
+/* The key of a stream's draws: tdi_dropout_draw is tdi_philox_block(key, control->step, quad). */
+uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 

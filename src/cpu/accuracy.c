@@ -1,0 +1,64 @@
+/* accuracy.c - the accuracies, shared among lanes by rows, so that no lane waits for another before a metric. */
+#include "cpu/kernels.h"
+#include "ops/common.h"
+
+/* Predictions to judge: rows [begin, end), `width` numbers each. */
+typedef struct judged {
+    int64_t begin, end, width;
+} judged;
+
+static judged rows_of(const tdi_call *call)
+{
+    int64_t rows = tdi_shape_elements(&call->out.shape), width = tdi_last_extent(&call->in[0].shape);
+    if (call->split != TDI_ROWS)
+        return (judged){0, rows, width};
+    int64_t inner = rows / call->out.shape.dim[0];
+    return (judged){call->begin * inner, call->end * inner, width};
+}
+
+static int64_t argmax(const float *x, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
+static void sparse_categorical_accuracy_run(const tdi_call *call)
+{
+    const float *prediction = call->in[0].data;
+    const int32_t *labels = call->in[1].data;
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++)
+        ((float *)call->out.data)[r] = argmax(prediction + r * j.width, j.width) == labels[r];
+}
+
+static void categorical_accuracy_run(const tdi_call *call)
+{
+    const float *prediction = call->in[0].data, *targets = call->in[1].data;
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++)
+        ((float *)call->out.data)[r] =
+            argmax(prediction + r * j.width, j.width) == argmax(targets + r * j.width, j.width);
+}
+
+static void binary_accuracy_run(const tdi_call *call)
+{
+    const float *prediction = call->in[0].data, *targets = call->in[1].data;
+    float threshold = ((const tdi_binary_accuracy_attrs *)call->attrs)->threshold;
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++) {
+        int64_t right = 0;
+        for (int64_t i = r * j.width; i < (r + 1) * j.width; i++)
+            right += (float)(prediction[i] > threshold) == targets[i];
+        ((float *)call->out.data)[r] = (float)right / (float)j.width;
+    }
+}
+
+#define ACCURACY(stem)                                                                                                 \
+    const tdi_kernel tdi_cpu_##stem = {                                                                                \
+        .name = "cpu " #stem, .op = &tdi_op_##stem, .splits = TDI_CAN_ROWS, .run = stem##_run};
+ACCURACY(sparse_categorical_accuracy)
+ACCURACY(categorical_accuracy)
+ACCURACY(binary_accuracy)

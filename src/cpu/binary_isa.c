@@ -1,0 +1,148 @@
+/* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, or a number per row. */
+#include "cpu/isa.h"
+
+/* X(kind, value) */
+#define BINARY_KINDS(X)                                                                                                \
+    X(TDI_ADD, a + b)                                                                                                  \
+    X(TDI_SUBTRACT, a - b)                                                                                             \
+    X(TDI_MULTIPLY, a *b)                                                                                              \
+    X(TDI_DIVIDE, a / b)                                                                                               \
+    X(TDI_MAXIMUM, (a > b) | (a != a) ? a : b)                                                                         \
+    X(TDI_MINIMUM, (a < b) | (a != a) ? a : b)
+
+/* How far an input moves with the output's row and column: one of (last, 1), (0, 1), (1, 0), (0, 0). */
+typedef struct pace {
+    int64_t row, column;
+} pace;
+
+static int64_t leading_ones(const td_shape *shape)
+{
+    int64_t ones = 0;
+    for (int i = 0; i + 1 < shape->rank; i++)
+        ones += shape->dim[i] == 1;
+    return ones;
+}
+
+/* False when the input is broadcast in another way. */
+static bool find_pace(const td_shape *in, const td_shape *out, pace *p)
+{
+    int64_t last = tdi_last_extent(out), elements = tdi_shape_elements(in);
+    if (elements == tdi_shape_elements(out))
+        *p = (pace){last, 1};
+    else if (elements == 1)
+        *p = (pace){0, 0};
+    else if (tdi_last_extent(in) == last && leading_ones(in) == in->rank - 1)
+        *p = (pace){0, 1};
+    else if (tdi_last_extent(in) == 1 && in->rank == out->rank && elements == tdi_outer_extent(out))
+        *p = (pace){1, 0};
+    else
+        return false;
+    return true;
+}
+
+static const char *declines(const tdi_call *call)
+{
+    pace p;
+    bool simple =
+        find_pace(&call->in[0].shape, &call->out.shape, &p) && find_pace(&call->in[1].shape, &call->out.shape, &p);
+    return simple ? NULL : "broadcast along an axis in the middle";
+}
+
+#define LOOP(kind, value)                                                                                              \
+    case kind:                                                                                                         \
+        TDI_LANES for (int64_t i = 0; i < n; i++)                                                                      \
+        {                                                                                                              \
+            float a = LEFT, b = RIGHT;                                                                                 \
+            to[i] = (value);                                                                                           \
+        }                                                                                                              \
+        break;
+
+#define LEFT  left[i]
+#define RIGHT right[i]
+static void both(int kind, int64_t n, const float *left, const float *right, float *to)
+{
+    switch (kind) {
+        BINARY_KINDS(LOOP)
+    default:
+        break;
+    }
+}
+#undef LEFT
+#define LEFT left
+static void number_left(int kind, int64_t n, float left, const float *right, float *to)
+{
+    switch (kind) {
+        BINARY_KINDS(LOOP)
+    default:
+        break;
+    }
+}
+#undef LEFT
+#undef RIGHT
+#define LEFT  left[i]
+#define RIGHT right
+static void number_right(int kind, int64_t n, const float *left, float right, float *to)
+{
+    switch (kind) {
+        BINARY_KINDS(LOOP)
+    default:
+        break;
+    }
+}
+#undef LEFT
+#undef RIGHT
+
+static void piece(int kind, int64_t n, const float *left, bool left_moves, const float *right, bool right_moves,
+                  float *to)
+{
+    if (left_moves && right_moves)
+        both(kind, n, left, right, to);
+    else if (left_moves)
+        number_right(kind, n, left, *right, to);
+    else if (right_moves)
+        number_left(kind, n, *left, right, to);
+    else
+        for (int64_t i = 0; i < n; i++)
+            both(kind, 1, left, right, to + i);
+}
+
+/* Elements [begin, begin + n) of the output, row by row where an input needs it. */
+static void stretch(const tdi_call *call, int kind, pace a, pace b, int64_t begin, int64_t n)
+{
+    const float *left = call->in[0].data, *right = call->in[1].data;
+    float *to = call->out.data;
+    int64_t last = tdi_last_extent(&call->out.shape);
+    bool by_rows = a.row != last * a.column || b.row != last * b.column;
+    while (n > 0) {
+        int64_t row = by_rows ? begin / last : 0, column = begin - row * last;
+        int64_t now = by_rows && last - column < n ? last - column : n;
+        piece(kind, now, left + row * a.row + column * a.column, a.column, right + row * b.row + column * b.column,
+              b.column, to + begin);
+        begin += now;
+        n -= now;
+    }
+}
+
+static void run(const tdi_call *call, int kind)
+{
+    pace a, b;
+    find_pace(&call->in[0].shape, &call->out.shape, &a);
+    find_pace(&call->in[1].shape, &call->out.shape, &b);
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0; r < runs.count; r++)
+        stretch(call, kind, a, b, runs.first + r * runs.stride, runs.length);
+}
+
+static void binary_run(const tdi_call *call)
+{
+    run(call, ((const tdi_binary_attrs *)call->attrs)->kind);
+}
+
+static void bias_add_run(const tdi_call *call)
+{
+    run(call, TDI_ADD);
+}
+
+TDI_CPU_KERNEL(binary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+               .run = binary_run);
+TDI_CPU_KERNEL(bias_add, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = bias_add_run);

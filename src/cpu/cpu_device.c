@@ -1,0 +1,129 @@
+/* cpu_device.c - the CPU as a device: cores dealt out among the devices named together, memory shared by all of them.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/thread.h"
+#include "cpu/features.h"
+#include "cpu/library.h"
+
+static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
+
+static int count(void)
+{
+    return -1;
+}
+
+static void *allocate(tdi_device *device, size_t size)
+{
+    (void)device;
+    return tdi_buffer_create(size);
+}
+
+static void release(tdi_device *device, void *buffer)
+{
+    (void)device;
+    tdi_buffer_free(buffer);
+}
+
+static void copy(tdi_device *device, void *to, const void *from, size_t size)
+{
+    (void)device;
+    if (size)
+        memcpy(to, from, size);
+}
+
+static int enter_thread(tdi_device *device)
+{
+    (void)device;
+    return tdi_cpu_enter_thread();
+}
+
+static void leave_thread(tdi_device *device, int state)
+{
+    (void)device;
+    tdi_cpu_leave_thread(state);
+}
+
+static void close_device(tdi_device *device)
+{
+    free(device);
+}
+
+/* The first devices get the cores that are left over. */
+static int lanes_of(int index, int siblings)
+{
+    int cores = tdi_cores_allowed();
+    int lanes = cores / siblings + (index < cores % siblings);
+    return lanes > 1 ? lanes : 1;
+}
+
+static td_status open_device(int index, int siblings, tdi_device **opened, tdi_error *error)
+{
+    if (index < 0 || index >= siblings)
+        return tdi_fail(error, TD_INTERNAL, "cpu:%d of %d devices cannot be opened", index, siblings);
+    tdi_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return tdi_no_memory(error);
+    *device = (tdi_device){.interface = &tdi_cpu_device,
+                           .lanes = lanes_of(index, siblings),
+                           .memory_space = 0,
+                           .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
+                           .allocate = allocate,
+                           .release = release,
+                           .upload = copy,
+                           .download = copy,
+                           .enter_thread = enter_thread,
+                           .leave_thread = leave_thread,
+                           .close = close_device};
+    snprintf(device->name, sizeof device->name, "cpu:%d", index);
+    *opened = device;
+    return TD_OK;
+}
+
+/* ---- for `tandem doctor` ---- */
+
+static void add_name(char *text, size_t size, bool present, const char *name)
+{
+    size_t used = strlen(text);
+    if (present)
+        snprintf(text + used, size - used, "%s%s", used ? " " : "", name);
+}
+
+static void describe_features(FILE *out)
+{
+    tdi_cpu_features f = tdi_cpu_detect();
+    char names[128] = "";
+    add_name(names, sizeof names, f.avx2, "avx2");
+    add_name(names, sizeof names, f.fma, "fma");
+    add_name(names, sizeof names, f.avx512f, "avx512f");
+    add_name(names, sizeof names, f.avx512_bf16, "avx512_bf16");
+    add_name(names, sizeof names, f.avx512_fp16, "avx512_fp16");
+    add_name(names, sizeof names, f.amx_bf16, "amx_bf16");
+    fprintf(out, "features: %s; vector loops: %s\n", names[0] ? names : "none", isa_names[tdi_cpu_best_isa()]);
+}
+
+static void describe_cache(FILE *out, const char *name, int key)
+{
+    long size = sysconf(key);
+    if (size > 0)
+        fprintf(out, "%s: %ld KiB\n", name, size / 1024);
+}
+
+static void describe(FILE *out)
+{
+    char model[64];
+    fprintf(out, "cpu: %s\n", tdi_cpu_model(model, sizeof model));
+    describe_features(out);
+    fprintf(out, "cores allowed: %d of %ld\n", tdi_cores_allowed(), sysconf(_SC_NPROCESSORS_ONLN));
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    describe_cache(out, "L1 data cache", _SC_LEVEL1_DCACHE_SIZE);
+    describe_cache(out, "L2 cache", _SC_LEVEL2_CACHE_SIZE);
+    describe_cache(out, "L3 cache", _SC_LEVEL3_CACHE_SIZE);
+#endif
+    tdi_cpu_describe_library(out);
+}
+
+const tdi_device_interface tdi_cpu_device = {.type = "cpu", .count = count, .open = open_device, .describe = describe};

@@ -1,0 +1,130 @@
+/* elementwise_isa.c - what is computed element by element besides unary and binary. */
+#include "cpu/math_isa.h"
+
+enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
+
+/* Stamps `stem`_run, which calls `stem`_loop(call, at, n) for each run of elements. */
+#define EACH_RUN(stem)                                                                                                 \
+    static void stem##_run(const tdi_call *call)                                                                       \
+    {                                                                                                                  \
+        tdi_runs runs = tdi_call_runs(call);                                                                           \
+        for (int64_t r = 0; r < runs.count; r++)                                                                       \
+            stem##_loop(call, runs.first + r * runs.stride, runs.length);                                              \
+    }
+
+static const float *input(const tdi_call *call, int i, int64_t at)
+{
+    return (const float *)call->in[i].data + at;
+}
+
+static float *output(const tdi_call *call, int64_t at)
+{
+    return (float *)call->out.data + at;
+}
+
+static void affine_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    float scale = ((const tdi_affine_attrs *)call->attrs)->scale,
+          shift = ((const tdi_affine_attrs *)call->attrs)->shift;
+    const float *x = input(call, 0, at);
+    float *to = output(call, at);
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = scale * x[i] + shift;
+}
+EACH_RUN(affine)
+TDI_CPU_KERNEL(affine, .splits = ANY_SPLIT, .run = affine_run);
+
+static void fill_with(float value, int64_t n, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = value;
+}
+
+static void fill_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    fill_with(((const tdi_fill_attrs *)call->attrs)->value, n, output(call, at));
+}
+EACH_RUN(fill)
+TDI_CPU_KERNEL(fill, .splits = ANY_SPLIT, .run = fill_run);
+
+static void batch_mean_grad_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    int64_t rows = call->out.shape.rank ? call->out.shape.dim[0] : 1;
+    int64_t per_row = rows ? tdi_shape_elements(&call->out.shape) / rows : 1;
+    float dy = *(const float *)call->in[0].data;
+    fill_with((float)((double)dy * (double)call->control->inverse_count / (double)per_row), n, output(call, at));
+}
+EACH_RUN(batch_mean_grad)
+TDI_CPU_KERNEL(batch_mean_grad, .splits = ANY_SPLIT, .run = batch_mean_grad_run);
+
+static void identity_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    size_t size = td_dtype_size(call->out.dtype);
+    const char *from = call->in[0].data;
+    char *to = call->out.data;
+    if (to != from)
+        memcpy(to + (size_t)at * size, from + (size_t)at * size, (size_t)n * size);
+}
+EACH_RUN(identity)
+TDI_CPU_KERNEL(identity, .splits = ANY_SPLIT, .run = identity_run);
+
+/* ---- cast ---- */
+
+static const char *cast_declines(const tdi_call *call)
+{
+    bool to_float = call->out.dtype == TD_FLOAT32, from_float = call->in[0].dtype == TD_FLOAT32;
+    td_dtype other = to_float ? call->in[0].dtype : call->out.dtype;
+    bool known = other == TD_INT32 || (to_float && other == TD_UINT8) || other == TD_FLOAT32;
+    return known && (to_float || from_float) ? NULL : "no vector loop between these types";
+}
+
+/* Truncates; what does not fit becomes the nearest end of the range, NaN zero. */
+static inline int32_t to_int32(float x)
+{
+    float clamped = x < -2147483648.0f ? -2147483648.0f : x > 2147483520.0f ? 2147483520.0f : x;
+    int32_t whole = (int32_t)(x == x ? clamped : 0.0f);
+    return x >= 2147483648.0f ? INT32_MAX : whole;
+}
+
+static void cast_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    const void *from = call->in[0].data;
+    float *to = call->out.data;
+    if (call->out.dtype == TD_INT32) {
+        const float *x = (const float *)from + at;
+        int32_t *whole = (int32_t *)call->out.data + at;
+        TDI_LANES for (int64_t i = 0; i < n; i++) whole[i] = to_int32(x[i]);
+    } else if (call->in[0].dtype == TD_INT32) {
+        const int32_t *x = (const int32_t *)from + at;
+        TDI_LANES for (int64_t i = 0; i < n; i++) to[at + i] = (float)x[i];
+    } else if (call->in[0].dtype == TD_UINT8) {
+        const uint8_t *x = (const uint8_t *)from + at;
+        TDI_LANES for (int64_t i = 0; i < n; i++) to[at + i] = (float)x[i];
+    } else {
+        identity_loop(call, at, n);
+    }
+}
+EACH_RUN(cast)
+TDI_CPU_KERNEL(cast, .splits = ANY_SPLIT, .declines = cast_declines, .run = cast_run);
+
+/* ---- sigmoid cross-entropy ---- */
+
+static void sigmoid_cross_entropy_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    const float *x = input(call, 0, at), *target = input(call, 1, at);
+    float *to = output(call, at);
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        float positive = x[i] < 0.0f ? 0.0f : x[i];
+        to[i] = positive - x[i] * target[i] + math_log1p_unit(math_exp(-math_abs(x[i])));
+    }
+}
+EACH_RUN(sigmoid_cross_entropy)
+TDI_CPU_KERNEL(sigmoid_cross_entropy, .splits = ANY_SPLIT, .run = sigmoid_cross_entropy_run);
+
+static void sigmoid_cross_entropy_grad_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    const float *x = input(call, 0, at), *target = input(call, 1, at), *dloss = input(call, 2, at);
+    float *to = output(call, at);
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = (math_sigmoid(x[i]) - target[i]) * dloss[i];
+}
+EACH_RUN(sigmoid_cross_entropy_grad)
+TDI_CPU_KERNEL(sigmoid_cross_entropy_grad, .splits = ANY_SPLIT, .run = sigmoid_cross_entropy_grad_run);

@@ -1,0 +1,137 @@
+/* math_isa.h - exp, log, tanh and their kin without branches or calls, for loops that become vector instructions.
+ *
+ * Argument reduction and polynomials follow Cephes (S. Moshier). Errors are within a few units in the last place over
+ * the whole range (tests/cpu/math.c holds the bounds); NaN stays NaN, infinities are exact. Results too small for a
+ * normal number may be zero. */
+#ifndef TDI_CPU_MATH_ISA_H
+#define TDI_CPU_MATH_ISA_H
+
+#include "cpu/isa.h"
+
+static inline int32_t math_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float math_float(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline float math_abs(float x)
+{
+    return math_float(math_bits(x) & 0x7fffffff);
+}
+
+static inline float math_with_sign(float magnitude, float sign)
+{
+    return math_float((math_bits(magnitude) & 0x7fffffff) | (math_bits(sign) & INT32_MIN));
+}
+
+static inline float math_clamp(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+/* x = n ln 2 + r, |r| <= ln 2 / 2; n as an integer. Adding 1.5 * 2^23 rounds to a whole number in the low bits. */
+static inline int32_t math_reduce(float x, float *r)
+{
+    const float magic = 12582912.0f;
+    float shifted = x * 1.44269504088896341f + magic;
+    float n = shifted - magic;
+    *r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    return math_bits(shifted) - math_bits(magic);
+}
+
+/* 2^n for n in [-126, 127] */
+static inline float math_power2(int32_t n)
+{
+    return math_float((int32_t)((uint32_t)(n + 127) << 23));
+}
+
+/* (e^r - 1 - r) / r^2 on the reduced range */
+static inline float math_exp_polynomial(float r)
+{
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    return p * r + 5.0000001201e-1f;
+}
+
+static inline float math_exp(float x)
+{
+    float r;
+    x = math_clamp(x, -104.0f, 90.0f);
+    int32_t n = math_reduce(x, &r), half = n >> 1;
+    float e = math_exp_polynomial(r) * (r * r) + r + 1.0f;
+    return e * math_power2(half) * math_power2(n - half);
+}
+
+/* e^x - 1; x beyond 88 gives what e^88 does, which is enough for its callers */
+static inline float math_expm1(float x)
+{
+    float r;
+    x = math_clamp(x, -30.0f, 88.0f);
+    int32_t n = math_reduce(x, &r);
+    float scale = math_power2(n), p = math_exp_polynomial(r) * (r * r) + r;
+    return scale * p + (scale - 1.0f);
+}
+
+static inline float math_tanh(float x)
+{
+    float e = math_expm1(2.0f * math_clamp(math_abs(x), 0.0f, 10.0f));
+    return math_with_sign(e / (e + 2.0f), x);
+}
+
+static inline float math_sigmoid(float x)
+{
+    return 1.0f / (1.0f + math_exp(-x));
+}
+
+/* For finite x > 0 that is not tiny: sqrt(1/2) <= m < sqrt(2), x = 2^e m. */
+static inline float math_log_positive(float x)
+{
+    int32_t bits = math_bits(x), e = (bits - 0x3f3504f3) >> 23;
+    float m = math_float(bits - (int32_t)((uint32_t)e << 23)) - 1.0f, n = (float)e, z = m * m;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    float y = p * m * z + n * -2.12194440e-4f - 0.5f * z;
+    return (m + y) + n * 0.693359375f;
+}
+
+static inline float math_log(float x)
+{
+    bool tiny = x < 1.17549435e-38f;
+    float y = math_log_positive(tiny ? x * 8388608.0f : x) - (tiny ? 15.9423851528787f : 0.0f);
+    y = x > 3.40282347e+38f ? x : y;
+    y = x == 0.0f ? -INFINITY : y;
+    return x < 0.0f ? NAN : x != x ? x : y;
+}
+
+/* log(1 + x) for x in [0, 1]: what rounding 1 + x lost is put back. */
+static inline float math_log1p_unit(float x)
+{
+    float w = 1.0f + x;
+    return math_log_positive(w) + (x - (w - 1.0f)) / w;
+}
+
+static inline float math_softplus(float x)
+{
+    return (x > 0.0f ? x : 0.0f) + math_log1p_unit(math_exp(-math_abs(x)));
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* matmul_onednn.c - matrix products by dnnl_sgemm, which needs neither packing nor a primitive; bias and activation by
+ * a vector loop over what was made. */
+#include <oneapi/dnnl/dnnl.h>
+
+#include "cpu/kernels.h"
+#include "ops/common.h"
+
+static void matmul_run(const tdi_call *call)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    const float *a = call->in[0].data, *b = call->in[1].data, *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
+    int64_t columns = tdi_last_extent(&call->out.shape);
+    int64_t inner = attrs->transpose_b ? ldb : tdi_outer_extent(&call->in[1].shape);
+    tdi_runs runs = tdi_call_runs(call);
+    int64_t m = call->split == TDI_COLUMNS ? runs.count : runs.length / columns;
+    int64_t n = call->split == TDI_COLUMNS ? runs.length : columns;
+    int64_t row = call->split == TDI_COLUMNS ? 0 : runs.first / columns;
+    int64_t column = call->split == TDI_COLUMNS ? runs.first : 0;
+    float *out = (float *)call->out.data + runs.first;
+    dnnl_sgemm(attrs->transpose_a ? 'T' : 'N', attrs->transpose_b ? 'T' : 'N', m, n, inner, 1.0f,
+               a + row * (attrs->transpose_a ? 1 : lda), lda, b + column * (attrs->transpose_b ? ldb : 1), ldb, 0.0f,
+               out, columns);
+    tdi_cpu_loops()->epilogue(m, n, columns, bias ? bias + column : NULL, attrs->activation, out);
+}
+
+const tdi_kernel tdi_cpu_matmul_onednn = {
+    .name = "onednn matmul", .op = &tdi_op_matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = matmul_run};

@@ -1,0 +1,101 @@
+/* onednn_compat.h - oneDNN 2.6 and 3.x as one interface; which one is settled at compile time, as their enumerations
+ * differ in value. */
+#ifndef TDI_CPU_ONEDNN_COMPAT_H
+#define TDI_CPU_ONEDNN_COMPAT_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stddef.h>
+
+/* A memory descriptor that its holder destroys, and one that is only looked at. */
+typedef dnnl_memory_desc_t tdi_md;
+#if DNNL_VERSION_MAJOR >= 3
+typedef const_dnnl_memory_desc_t tdi_md_view;
+#define TDI_MD_VIEW(md) (md)
+#else
+typedef const dnnl_memory_desc_t *tdi_md_view;
+#define TDI_MD_VIEW(md) (&(md))
+#endif
+
+/* `strides` NULL: the library chooses the layout ("any"). */
+static inline dnnl_status_t tdi_md_create(tdi_md *md, int rank, const dnnl_dim_t *dims, const dnnl_dim_t *strides)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return strides ? dnnl_memory_desc_create_with_strides(md, rank, dims, dnnl_f32, strides)
+                   : dnnl_memory_desc_create_with_tag(md, rank, dims, dnnl_f32, dnnl_format_tag_any);
+#else
+    return strides ? dnnl_memory_desc_init_by_strides(md, rank, dims, dnnl_f32, strides)
+                   : dnnl_memory_desc_init_by_tag(md, rank, dims, dnnl_f32, dnnl_format_tag_any);
+#endif
+}
+
+static inline void tdi_md_destroy(tdi_md *md)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    if (*md)
+        dnnl_memory_desc_destroy(*md);
+    *md = NULL;
+#else
+    (void)md;
+#endif
+}
+
+/* A convolution's operands: for a gradient, `src`, `weights` or `dst` stand for their gradients. Dilations are
+ * oneDNN's: 0 is dense. */
+typedef struct tdi_onednn_convolution {
+    tdi_md src, weights, bias, dst;
+    int has_bias;
+    dnnl_dims_t strides, dilations, before, after;
+} tdi_onednn_convolution;
+
+static inline dnnl_status_t tdi_onednn_forward(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                               const tdi_onednn_convolution *c, const_dnnl_primitive_attr_t attr)
+{
+    tdi_md_view bias = c->has_bias ? TDI_MD_VIEW(c->bias) : NULL;
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, dnnl_convolution_direct,
+                                                          c->src, c->weights, bias, c->dst, c->strides, c->dilations,
+                                                          c->before, c->after, attr);
+#else
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &d, dnnl_forward_training, dnnl_convolution_direct, &c->src, &c->weights, bias, &c->dst, c->strides,
+        c->dilations, c->before, c->after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : status;
+#endif
+}
+
+static inline dnnl_status_t tdi_onednn_backward_data(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                                     const tdi_onednn_convolution *c, const_dnnl_primitive_attr_t attr,
+                                                     const_dnnl_primitive_desc_t hint)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_convolution_backward_data_primitive_desc_create(pd, engine, dnnl_convolution_direct, c->src, c->weights,
+                                                                c->dst, c->strides, c->dilations, c->before, c->after,
+                                                                hint, attr);
+#else
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
+        &d, dnnl_convolution_direct, &c->src, &c->weights, &c->dst, c->strides, c->dilations, c->before, c->after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+static inline dnnl_status_t tdi_onednn_backward_weights(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                                        const tdi_onednn_convolution *c,
+                                                        const_dnnl_primitive_attr_t attr,
+                                                        const_dnnl_primitive_desc_t hint)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_convolution_backward_weights_primitive_desc_create(pd, engine, dnnl_convolution_direct, c->src,
+                                                                   c->weights, NULL, c->dst, c->strides, c->dilations,
+                                                                   c->before, c->after, hint, attr);
+#else
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status =
+        dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &c->src, &c->weights, NULL,
+                                                            &c->dst, c->strides, c->dilations, c->before, c->after);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* reduce_isa.c - sums, means and maxima over adjacent axes: x seen as [outer, reduced, inner] -> [outer, inner].
+ *
+ * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
+ * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
+#include "cpu/isa.h"
+
+typedef struct extents {
+    int64_t outer, reduced, inner;
+} extents;
+
+static bool is_reduced(const tdi_reduce_attrs *attrs, int axis)
+{
+    return attrs->axes >> axis & 1u;
+}
+
+/* False when kept axes stand between reduced ones. Axes of extent 1 belong anywhere. */
+static bool find_extents(const tdi_call *call, extents *e)
+{
+    const tdi_reduce_attrs *attrs = call->attrs;
+    const td_shape *x = &call->in[0].shape;
+    *e = (extents){1, 1, 1};
+    int stage = 0; /* 0: outer, 1: reduced, 2: inner */
+    for (int i = 0; i < x->rank; i++) {
+        if (x->dim[i] == 1)
+            continue;
+        if (is_reduced(attrs, i) ? stage == 2 : false)
+            return false;
+        stage = is_reduced(attrs, i) ? 1 : stage ? 2 : 0;
+        *(stage == 0 ? &e->outer : stage == 1 ? &e->reduced : &e->inner) *= x->dim[i];
+    }
+    return true;
+}
+
+static const char *declines(const tdi_call *call)
+{
+    extents e;
+    return find_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
+}
+
+static float finish(int kind, double value, int64_t count)
+{
+    return (float)(kind == TDI_MEAN ? value / (double)count : value);
+}
+
+static float reduce_row(int kind, const float *x, int64_t n)
+{
+    return kind == TDI_MAX ? tdi_largest(x, n) : finish(kind, tdi_sum(x, n), n);
+}
+
+enum { SIDE = 512, /* floats that are added up side by side */ FLUSH = 64 /* additions to each before doubles */ };
+
+static void add_stretch(int64_t n, const float *x, float *sums)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += x[i];
+}
+
+static void flush(int64_t n, int64_t columns, float *sums, double *totals)
+{
+    for (int64_t i = 0, c = 0; i < n; i++, c = c + 1 == columns ? 0 : c + 1) {
+        totals[c] += (double)sums[i];
+        sums[i] = 0;
+    }
+}
+
+/* Sums `rows` rows of `columns` <= SIDE adjacent numbers. */
+static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *totals)
+{
+    float sums[SIDE] = {0};
+    int64_t together = columns < 64 ? 64 / columns : 1, side = together * columns, blocks = rows / together, used = 0;
+    for (int64_t b = 0; b < blocks; b++) {
+        add_stretch(side, x + b * side, sums);
+        if (++used == FLUSH) {
+            flush(side, columns, sums, totals);
+            used = 0;
+        }
+    }
+    flush(side, columns, sums, totals);
+    add_stretch((rows - blocks * together) * columns, x + blocks * side, sums);
+    flush(side, columns, sums, totals);
+}
+
+/* Sums rows that are `stride` apart, n <= SIDE of their numbers. */
+static void sum_wide(const float *x, int64_t rows, int64_t stride, int64_t n, double *totals)
+{
+    float sums[SIDE] = {0};
+    for (int64_t first = 0; first < rows; first += FLUSH) {
+        int64_t end = first + FLUSH < rows ? first + FLUSH : rows;
+        for (int64_t r = first; r < end; r++)
+            add_stretch(n, x + r * stride, sums);
+        flush(n, n, sums, totals);
+    }
+}
+
+static void sum_columns(int kind, const float *x, int64_t rows, int64_t stride, int64_t n, float *to)
+{
+    double totals[SIDE] = {0};
+    if (n == stride)
+        sum_narrow(x, rows, n, totals);
+    else
+        sum_wide(x, rows, stride, n, totals);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = finish(kind, totals[i], rows);
+}
+
+static void max_columns(const float *x, int64_t rows, int64_t stride, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = -INFINITY;
+    for (int64_t r = 0; r < rows; r++)
+        TDI_LANES for (int64_t i = 0; i < n; i++)
+        {
+            float a = x[r * stride + i];
+            to[i] = (a > to[i]) | (a != a) ? a : to[i];
+        }
+}
+
+/* Elements [begin, begin + n) of the result. */
+static void reduce_stretch(const tdi_call *call, const extents *e, int64_t begin, int64_t n)
+{
+    int kind = ((const tdi_reduce_attrs *)call->attrs)->kind;
+    const float *x = call->in[0].data;
+    float *to = call->out.data;
+    while (n > 0) {
+        int64_t o = begin / e->inner, c = begin % e->inner, now = e->inner - c < n ? e->inner - c : n;
+        const float *from = x + o * e->reduced * e->inner + c;
+        now = now < SIDE ? now : SIDE;
+        if (e->inner == 1)
+            to[begin] = reduce_row(kind, from, e->reduced);
+        else if (kind == TDI_MAX)
+            max_columns(from, e->reduced, e->inner, now, to + begin);
+        else
+            sum_columns(kind, from, e->reduced, e->inner, now, to + begin);
+        begin += now;
+        n -= now;
+    }
+}
+
+static void reduce_run(const tdi_call *call)
+{
+    extents e;
+    find_extents(call, &e);
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0; r < runs.count; r++)
+        reduce_stretch(call, &e, runs.first + r * runs.stride, runs.length);
+}
+
+TDI_CPU_KERNEL(reduce, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+               .run = reduce_run);
+
+/* sum(x) * inverse_count / (elements per row) */
+static void batch_mean_run(const tdi_call *call)
+{
+    const td_shape *x = &call->in[0].shape;
+    int64_t elements = tdi_shape_elements(x), rows = x->rank ? x->dim[0] : 1, per_row = rows ? elements / rows : 1;
+    double sum = tdi_sum(call->in[0].data, elements);
+    *(float *)call->out.data = (float)(sum * (double)call->control->inverse_count / (double)per_row);
+}
+
+TDI_CPU_KERNEL(batch_mean, .run = batch_mean_run);

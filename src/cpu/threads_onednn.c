@@ -1,0 +1,26 @@
+/* threads_onednn.c - keeps oneDNN's OpenMP to one thread in the engine's threads, and says which oneDNN this is. */
+#include <oneapi/dnnl/dnnl.h>
+
+#include "cpu/library.h"
+
+/* libgomp's; omp.h is not at hand with every compiler. */
+extern int omp_get_max_threads(void);
+extern void omp_set_num_threads(int threads);
+
+int tdi_cpu_enter_thread(void)
+{
+    int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    return before;
+}
+
+void tdi_cpu_leave_thread(int state)
+{
+    omp_set_num_threads(state);
+}
+
+void tdi_cpu_describe_library(FILE *out)
+{
+    const dnnl_version_t *version = dnnl_version();
+    fprintf(out, "oneDNN: %d.%d.%d (convolutions)\n", version->major, version->minor, version->patch);
+}

@@ -1,0 +1,134 @@
+/* unary_isa.c - functions of one element and their derivatives; the rarer ones are left to the reference. */
+#include "cpu/loops.h"
+#include "cpu/math_isa.h"
+
+/* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
+#define UNARY_KINDS(X)                                                                                                 \
+    X(TD_LINEAR, x, dy)                                                                                                \
+    X(TD_RELU, x<0.0f ? 0.0f : x, v> 0.0f ? dy : 0.0f)                                                                 \
+    X(TD_TANH, math_tanh(x), (1.0f - v * v) * dy)                                                                      \
+    X(TD_SIGMOID, math_sigmoid(x), v *(1.0f - v) * dy)                                                                 \
+    X(TD_LEAKY_RELU, x < 0.0f ? 0.2f * x : x, v < 0.0f ? 0.2f * dy : dy)                                               \
+    X(TD_RELU6, math_clamp(x, 0.0f, 6.0f), (v > 0.0f) & (v < 6.0f) ? dy : 0.0f)                                        \
+    X(TD_ELU, x > 0.0f ? x : math_expm1(x), v > 0.0f ? dy : (v + 1.0f) * dy)                                           \
+    X(TD_CELU, x > 0.0f ? x : math_expm1(x), v > 0.0f ? dy : (v + 1.0f) * dy)                                          \
+    X(TD_SELU, 1.05070098735548f * (x > 0.0f ? x : 1.67326324235438f * math_expm1(x)),                                 \
+      (v > 0.0f ? 1.05070098735548f : v + 1.7580993408473766f) * dy)                                                   \
+    X(TD_SILU, x *math_sigmoid(x), silu_slope(v) * dy)                                                                 \
+    X(TD_SOFTPLUS, math_softplus(x), -math_expm1(-v) * dy)                                                             \
+    X(TD_SOFTSIGN, x / (1.0f + math_abs(x)), dy / ((1.0f + math_abs(v)) * (1.0f + math_abs(v))))                       \
+    X(TD_EXPONENTIAL, math_exp(x), v *dy)                                                                              \
+    X(TD_HARD_SIGMOID, math_clamp(x + 3.0f, 0.0f, 6.0f) / 6.0f, (v > 0.0f) & (v < 1.0f) ? dy / 6.0f : 0.0f)            \
+    X(TD_HARD_SILU, x *(math_clamp(x + 3.0f, 0.0f, 6.0f) / 6.0f), hard_silu_slope(v) * dy)                             \
+    X(TD_HARD_TANH, math_clamp(x, -1.0f, 1.0f), (v > -1.0f) & (v < 1.0f) ? dy : 0.0f)                                  \
+    X(TD_LOG_SIGMOID, -math_softplus(-x), -math_expm1(v) * dy)                                                         \
+    X(TDI_UNARY_EXP, math_exp(x), v *dy)                                                                               \
+    X(TDI_UNARY_LOG, math_log(x), dy / v)                                                                              \
+    X(TDI_UNARY_SQRT, __builtin_sqrtf(x), 0.5f / v * dy)                                                               \
+    X(TDI_UNARY_RSQRT, 1.0f / __builtin_sqrtf(x), -0.5f * v * v * v * dy)                                              \
+    X(TDI_UNARY_SQUARE, x *x, 2.0f * v * dy)                                                                           \
+    X(TDI_UNARY_NEGATE, -x, -dy)                                                                                       \
+    X(TDI_UNARY_ABS, math_abs(x), v > 0.0f ? dy : v < 0.0f ? -dy : v * dy)                                             \
+    X(TDI_UNARY_SIGN, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x, 0.0f * v * dy)                                           \
+    X(TDI_UNARY_RECIPROCAL, 1.0f / x, -v * v * dy)                                                                     \
+    X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
+      (v >= 1e-7f) & (v <= (float)(1 - 1e-7)) ? dy : 0.0f)
+
+static inline float silu_slope(float x)
+{
+    float s = math_sigmoid(x);
+    return s * (1.0f + x * (1.0f - s));
+}
+
+static inline float hard_silu_slope(float x)
+{
+    float slope = (2.0f * x + 3.0f) / 6.0f;
+    return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : slope;
+}
+
+#define NAMES_KIND(kind, value, slope)                                                                                 \
+    case kind:                                                                                                         \
+        return NULL;
+static const char *declines(const tdi_call *call)
+{
+    switch (((const tdi_unary_attrs *)call->attrs)->kind) {
+        UNARY_KINDS(NAMES_KIND)
+    default:
+        return "no vector loop for this function";
+    }
+}
+
+#define VALUE_LOOP(kind, value, slope)                                                                                 \
+    case kind:                                                                                                         \
+        TDI_LANES for (int64_t i = 0; i < n; i++)                                                                      \
+        {                                                                                                              \
+            float x = from[i];                                                                                         \
+            to[i] = (value);                                                                                           \
+        }                                                                                                              \
+        break;
+static void unary_loop(int function, int64_t n, const float *from, float *to)
+{
+    switch (function) {
+        UNARY_KINDS(VALUE_LOOP)
+    default:
+        break;
+    }
+}
+
+#define SLOPE_LOOP(kind, value, slope)                                                                                 \
+    case kind:                                                                                                         \
+        TDI_LANES for (int64_t i = 0; i < n; i++)                                                                      \
+        {                                                                                                              \
+            float v = at[i], dy = with[i];                                                                             \
+            (void)v;                                                                                                   \
+            to[i] = (slope);                                                                                           \
+        }                                                                                                              \
+        break;
+static void slope_loop(int function, int64_t n, const float *at, const float *with, float *to)
+{
+    switch (function) {
+        UNARY_KINDS(SLOPE_LOOP)
+    default:
+        break;
+    }
+}
+
+static void unary_run(const tdi_call *call)
+{
+    int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
+        unary_loop(kind, runs.length, (const float *)call->in[0].data + at, (float *)call->out.data + at);
+}
+
+static void unary_grad_run(const tdi_call *call)
+{
+    int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
+        slope_loop(kind, runs.length, (const float *)call->in[0].data + at, (const float *)call->in[1].data + at,
+                   (float *)call->out.data + at);
+}
+
+TDI_CPU_KERNEL(unary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines, .run = unary_run);
+TDI_CPU_KERNEL(unary_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+               .run = unary_grad_run);
+
+/* ---- the end of a matmul or convolution ---- */
+
+static void add_bias(int64_t n, const float *bias, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += bias[i];
+}
+
+static void epilogue(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to)
+{
+    for (int64_t r = 0; r < rows; r++, to += stride) {
+        if (bias)
+            add_bias(columns, bias, to);
+        if (activation != TD_LINEAR)
+            unary_loop(activation, columns, to, to);
+    }
+}
+
+const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue};

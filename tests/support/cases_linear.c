@@ -1,0 +1,58 @@
+/* cases_linear.c - matmul. */
+#include "support/op_case.h"
+
+#define ATTRS(type, ...) (&(const type){__VA_ARGS__})
+#define BATCH            TDI_BATCH
+
+static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_matmul_attrs *attrs = c->attrs;
+    return tdi_matmul(graph, leaf[0], leaf[1], attrs->transpose_a, attrs->transpose_b);
+}
+
+#define MATMUL(name_, a_, b_, ta_, tb_)                                                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR),                    \
+        .build = build_matmul, .n_leaves = 2, .leaf = {                                                                \
+            {.shape = a_},                                                                                             \
+            {.shape = b_}                                                                                              \
+        }                                                                                                              \
+    }
+
+/* As the fuse pass leaves them: no gradient is taken of these (the rule is for what autodiff sees). */
+#define FUSED(name_, ta_, tb_, a_, b_, activation_)                                                                    \
+    {                                                                                                                  \
+        .op = &tdi_op_matmul, .name = "fused " name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, activation_),         \
+        .n_leaves = 3, .leaf = {                                                                                       \
+            {.shape = a_, .constant = true},                                                                           \
+            {.shape = b_, .constant = true},                                                                           \
+            {.shape = OP_DIMS(5), .constant = true}                                                                    \
+        }                                                                                                              \
+    }
+
+const op_case op_cases_linear[] = {
+    MATMUL("dense", OP_DIMS(BATCH, 7), OP_DIMS(7, 5), false, false),
+    MATMUL("one column", OP_DIMS(BATCH, 7), OP_DIMS(7, 1), false, false),
+    MATMUL("one inner element", OP_DIMS(BATCH, 1), OP_DIMS(1, 4), false, false),
+    MATMUL("wide", OP_DIMS(BATCH, 33), OP_DIMS(33, 67), false, false),
+    MATMUL("rank 3", OP_DIMS(BATCH, 3, 4), OP_DIMS(4, 5), false, false),
+    MATMUL("second transposed", OP_DIMS(BATCH, 7), OP_DIMS(5, 7), false, true),
+    MATMUL("rank 3 times transposed", OP_DIMS(BATCH, 3, 4), OP_DIMS(5, 4), false, true),
+    MATMUL("first transposed, over the batch", OP_DIMS(BATCH, 4), OP_DIMS(BATCH, 5), true, false),
+    MATMUL("first transposed, rank 3", OP_DIMS(BATCH, 2, 4), OP_DIMS(BATCH, 2, 5), true, false),
+    MATMUL("first transposed, split otherwise", OP_DIMS(BATCH, 6, 4), OP_DIMS(BATCH, 2, 3, 5), true, false),
+    MATMUL("weights", OP_DIMS(3, 4), OP_DIMS(4, 2), false, false),
+    MATMUL("weights, first transposed", OP_DIMS(4, 3), OP_DIMS(4, 2), true, false),
+    MATMUL("weights, both transposed", OP_DIMS(4, 3), OP_DIMS(2, 4), true, true),
+    MATMUL("second of rank 3", OP_DIMS(BATCH, 6), OP_DIMS(2, 3, 5), false, false),
+    MATMUL("second of rank 3, transposed", OP_DIMS(BATCH, 5), OP_DIMS(2, 3, 5), false, true),
+    FUSED("bias", false, false, OP_DIMS(BATCH, 7), OP_DIMS(7, 5), TD_LINEAR),
+    FUSED("relu", false, false, OP_DIMS(BATCH, 7), OP_DIMS(7, 5), TD_RELU),
+    FUSED("tanh", false, false, OP_DIMS(BATCH, 3, 7), OP_DIMS(7, 5), TD_TANH),
+    FUSED("sigmoid, transposed", false, true, OP_DIMS(BATCH, 7), OP_DIMS(5, 7), TD_SIGMOID),
+    {.op = &tdi_op_matmul,
+     .name = "fused relu6 without bias",
+     .attrs = ATTRS(tdi_matmul_attrs, false, false, TD_RELU6),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7), .constant = true}, {.shape = OP_DIMS(7, 5), .constant = true}}},
+    {0}};

@@ -1,0 +1,123 @@
+/* cases_losses.c - softmax, cross-entropies, batch_mean, accuracies, accumulate. */
+#include "support/op_case.h"
+
+#define ATTRS(type, ...) (&(const type){__VA_ARGS__})
+#define BATCH            TDI_BATCH
+
+static tdi_node *build_sparse_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_sparse_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
+}
+
+static tdi_node *build_dense_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
+}
+
+static tdi_node *build_batch_mean_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_mean_grad(graph, leaf[0], &((const tdi_shape_attrs *)c->attrs)->shape);
+}
+
+static tdi_node *build_accumulate(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_accumulate(graph, leaf[0], 0);
+}
+
+#define ONE(stem, name_, shape_)                                                                                       \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem, .name = name_, .n_leaves = 1, .leaf = { {.shape = shape_} }                              \
+    }
+#define TWO(stem, name_, shape_)                                                                                       \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem, .name = name_, .n_leaves = 2, .leaf = { {.shape = shape_}, {.shape = shape_} }           \
+    }
+#define LABELS(...)                                                                                                    \
+    {                                                                                                                  \
+        .shape = OP_DIMS(__VA_ARGS__), .dtype = TD_INT32, .fill = OP_LABELS, .limit = 4                                \
+    }
+
+const op_case op_cases_losses[] = {
+    ONE(softmax, "classes", OP_DIMS(BATCH, 10)),
+    ONE(softmax, "per position", OP_DIMS(BATCH, 3, 4)),
+    ONE(softmax, "one class", OP_DIMS(BATCH, 1)),
+    ONE(softmax, "a weight", OP_DIMS(5)),
+    TWO(softmax_grad, "classes", OP_DIMS(BATCH, 10)),
+    ONE(log_softmax, "classes", OP_DIMS(BATCH, 10)),
+    ONE(log_softmax, "per position", OP_DIMS(BATCH, 3, 4)),
+    TWO(log_softmax_grad, "classes", OP_DIMS(BATCH, 10)),
+
+    {.op = &tdi_op_sparse_softmax_cross_entropy,
+     .name = "classes",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, LABELS(BATCH)}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy,
+     .name = "per position",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 4)}, LABELS(BATCH, 2)}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "classes",
+     .build = build_sparse_grad,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, LABELS(BATCH), {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_softmax_cross_entropy,
+     .name = "one distribution a row",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 5), .fill = OP_UNIT, .constant = true}}},
+    {.op = &tdi_op_softmax_cross_entropy,
+     .name = "per position",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 5)}, {.shape = OP_DIMS(BATCH, 2, 5), .fill = OP_BITS, .constant = true}}},
+    {.op = &tdi_op_softmax_cross_entropy_grad,
+     .name = "one distribution a row",
+     .build = build_dense_grad,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 5), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_sigmoid_cross_entropy,
+     .name = "bits",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)}, {.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS, .constant = true}}},
+    {.op = &tdi_op_sigmoid_cross_entropy_grad,
+     .name = "soft targets",
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)},
+              {.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT},
+              {.shape = OP_DIMS(BATCH, 3)}}},
+
+    ONE(batch_mean, "a loss a row", OP_DIMS(BATCH)),
+    ONE(batch_mean, "losses per position", OP_DIMS(BATCH, 3, 2)),
+    {.op = &tdi_op_batch_mean,
+     .name = "uneven parts",
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)}},
+     .parts = 3,
+     .rows = {3, 0, 1}},
+    {.op = &tdi_op_batch_mean_grad,
+     .name = "losses per position",
+     .attrs = ATTRS(tdi_shape_attrs, OP_DIMS(BATCH, 3, 2)),
+     .build = build_batch_mean_grad,
+     .n_leaves = 1,
+     .leaf = {{.shape = {0}}}},
+
+    {.op = &tdi_op_sparse_categorical_accuracy,
+     .name = "classes",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, LABELS(BATCH)}},
+    {.op = &tdi_op_categorical_accuracy,
+     .name = "per position",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 4)}, {.shape = OP_DIMS(BATCH, 2, 4), .fill = OP_BITS}}},
+    {.op = &tdi_op_binary_accuracy,
+     .name = "three bits",
+     .attrs = ATTRS(tdi_binary_accuracy_attrs, 0.5f),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}}},
+    {.op = &tdi_op_accumulate,
+     .name = "losses",
+     .build = build_accumulate,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2)}}},
+    {0}};

@@ -1,0 +1,269 @@
+/* cases_training.c - batch normalization, collectives, regularizers, optimizers. */
+#include "support/op_case.h"
+
+#define ATTRS(type, ...) (&(const type){__VA_ARGS__})
+#define BATCH            TDI_BATCH
+#define EPSILON          1e-3f
+
+/* ---- batch normalization: leaves x, gamma, beta ---- */
+
+static tdi_node *build_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_batch_norm_merge(graph, tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0])));
+}
+
+static tdi_node *statistics(tdi_graph *graph, tdi_node *x, const op_case *c)
+{
+    return c->parts ? build_merge(graph, &x, c) : tdi_batch_norm_stats(graph, x);
+}
+
+static tdi_node *build_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *gamma = c->n_leaves > 1 ? leaf[1] : NULL, *beta = c->n_leaves > 2 ? leaf[2] : NULL;
+    return tdi_batch_norm(graph, leaf[0], statistics(graph, leaf[0], c), gamma, beta, EPSILON);
+}
+
+static tdi_node *build_batch_norm_without_gamma(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_norm(graph, leaf[0], statistics(graph, leaf[0], c), NULL, leaf[1], EPSILON);
+}
+
+/* Leaves x, dy, gamma. */
+static tdi_node *build_grad_stats(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], statistics(graph, leaf[0], c), EPSILON);
+}
+
+static tdi_node *build_grad_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, build_grad_stats(graph, leaf, c)));
+}
+
+static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *stats = statistics(graph, leaf[0], c);
+    tdi_node *sums = tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, EPSILON);
+    if (c->parts)
+        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, sums));
+    return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, c->n_leaves > 2 ? leaf[2] : NULL, EPSILON);
+}
+
+/* Leaves x, mean, variance, gamma, beta. */
+static tdi_node *build_inference(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *gamma = c->n_leaves > 3 ? leaf[3] : NULL, *beta = c->n_leaves > 4 ? leaf[4] : NULL;
+    return tdi_batch_norm_inference(graph, leaf[0], leaf[1], leaf[2], gamma, beta, EPSILON);
+}
+
+/* Leaves x, moving. */
+static tdi_node *build_moving(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_batch_norm_attrs *attrs = c->attrs;
+    tdi_node *gathered = tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0]));
+    return tdi_batch_norm_moving(graph, leaf[1], gathered, attrs->momentum, attrs->variance);
+}
+
+/* ---- collectives, regularizers, optimizers ---- */
+
+static tdi_node *build_all_gather(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_all_gather(graph, tdi_reduce(graph, TDI_SUM, leaf[0], 1u, false));
+}
+
+/* Leaves x, dy, weight: the weight's gradient, each part's in its own arena. */
+static tdi_node *build_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    tdi_node *gradient = tdi_matmul(graph, leaf[0], leaf[1], true, false);
+    if (!gradient)
+        return NULL;
+    gradient->home = TDI_HOME_GRADIENT;
+    gradient->variable = leaf[2]->variable;
+    return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
+}
+
+static tdi_node *build_regularization(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_regularize_attrs *attrs = c->attrs;
+    return tdi_regularization(graph, leaf[0], attrs->l1, attrs->l2);
+}
+
+/* Leaves weight, gradient. */
+static tdi_node *build_regularize(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_regularize_attrs *attrs = c->attrs;
+    return tdi_regularize(graph, leaf[1], leaf[0], attrs->l1, attrs->l2);
+}
+
+/* Leaves weight, gradient, slots. */
+static tdi_node *build_sgd(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_sgd(graph, leaf[0], leaf[1], c->n_leaves - 2, leaf + 2, c->attrs);
+}
+
+static tdi_node *build_adam(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_adam(graph, leaf[0], leaf[1], c->n_leaves - 2, leaf + 2, c->attrs);
+}
+
+static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)graph;
+    (void)c;
+    return leaf[1];
+}
+
+#define SHARES(...) .parts = 3, .rows = {__VA_ARGS__}
+#define OPTIMIZER(stem, name_, shape_, slots_, ...)                                                                    \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem, .name = name_, .attrs = ATTRS(tdi_optimizer_attrs, __VA_ARGS__), .build = build_##stem,  \
+        .n_leaves = 2 + slots_, .leaf = {                                                                              \
+            {.shape = shape_},                                                                                         \
+            {.shape = shape_},                                                                                         \
+            {.shape = shape_, .slot = 1},                                                                              \
+            {.shape = shape_, .slot = 2, .fill = OP_UNIT},                                                             \
+            {.shape = shape_, .slot = 3, .fill = OP_UNIT}                                                              \
+        }                                                                                                              \
+    }
+#define ADAM .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f
+
+const op_case op_cases_training[] = {
+    {.op = &tdi_op_batch_norm_stats, .name = "dense", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 5)}}},
+    {.op = &tdi_op_batch_norm_stats,
+     .name = "feature map",
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}}},
+    {.op = &tdi_op_batch_norm_merge,
+     .name = "uneven parts",
+     .build = build_merge,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm_merge,
+     .name = "groups of two",
+     .build = build_merge,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}},
+     .parts = 4,
+     .rows = {2, 1, 3, 2},
+     .group_size = 2},
+    {.op = &tdi_op_batch_norm,
+     .name = "dense",
+     .build = build_batch_norm,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4), .fill = OP_POSITIVE}, {.shape = OP_DIMS(4)}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "feature map",
+     .build = build_batch_norm,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 2)}, {.shape = OP_DIMS(2), .fill = OP_POSITIVE}, {.shape = OP_DIMS(2)}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "without gamma",
+     .build = build_batch_norm_without_gamma,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 4)}, {.shape = OP_DIMS(4)}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "without gamma and beta",
+     .build = build_batch_norm,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 4)}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "merged over uneven parts",
+     .build = build_batch_norm,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4), .fill = OP_POSITIVE}, {.shape = OP_DIMS(4)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm_grad_stats,
+     .name = "feature map",
+     .build = build_grad_stats,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}, {.shape = OP_DIMS(BATCH, 2, 3, 4)}}},
+    {.op = &tdi_op_batch_norm_grad_merge,
+     .name = "uneven parts",
+     .build = build_grad_merge,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(BATCH, 4)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm_grad_input,
+     .name = "feature map",
+     .build = build_grad_input,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}, {.shape = OP_DIMS(BATCH, 2, 3, 4)}, {.shape = OP_DIMS(4)}}},
+    {.op = &tdi_op_batch_norm_grad_input,
+     .name = "merged, without gamma",
+     .build = build_grad_input,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(BATCH, 4)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm_inference,
+     .name = "feature map",
+     .build = build_inference,
+     .n_leaves = 5,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)},
+              {.shape = OP_DIMS(4), .constant = true},
+              {.shape = OP_DIMS(4), .fill = OP_POSITIVE, .constant = true},
+              {.shape = OP_DIMS(4)},
+              {.shape = OP_DIMS(4)}}},
+    {.op = &tdi_op_batch_norm_inference,
+     .name = "without gamma and beta",
+     .build = build_inference,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)},
+              {.shape = OP_DIMS(4), .constant = true},
+              {.shape = OP_DIMS(4), .fill = OP_POSITIVE, .constant = true}}},
+    {.op = &tdi_op_batch_norm_moving,
+     .name = "mean",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .momentum = 0.99f),
+     .build = build_moving,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4)}},
+     SHARES(2, 0, 3),
+     .group_size = 1},
+    {.op = &tdi_op_batch_norm_moving,
+     .name = "variance",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .momentum = 0.9f, .variance = true),
+     .build = build_moving,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4)}}},
+
+    {.op = &tdi_op_all_gather,
+     .name = "sums of uneven parts",
+     .build = build_all_gather,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_reduce_scatter,
+     .name = "uneven parts",
+     .build = build_reduce_scatter,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_regularization,
+     .name = "l1 and l2",
+     .attrs = ATTRS(tdi_regularize_attrs, 0.01f, 0.02f),
+     .build = build_regularization,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(5, 3)}}},
+    {.op = &tdi_op_regularize,
+     .name = "l1 and l2",
+     .attrs = ATTRS(tdi_regularize_attrs, 0.01f, 0.02f),
+     .build = build_regularize,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(5, 3), .fill = OP_SPREAD}, {.shape = OP_DIMS(5, 3)}}},
+
+    {.op = &tdi_op_slot,
+     .name = "slot",
+     .build = build_slot,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(4, 3)}, {.shape = OP_DIMS(4, 3), .slot = 1}}},
+    OPTIMIZER(sgd, "plain", OP_DIMS(6, 5), 0, .momentum = 0),
+    OPTIMIZER(sgd, "momentum", OP_DIMS(6, 5), 1, .momentum = 0.9f),
+    OPTIMIZER(sgd, "nesterov, decay, clipping", OP_DIMS(33), 1, .momentum = 0.9f, .nesterov = true,
+              .weight_decay = 0.01f, .clipvalue = 0.5f),
+    OPTIMIZER(adam, "defaults", OP_DIMS(6, 5), 2, ADAM),
+    OPTIMIZER(adam, "wide", OP_DIMS(3, 67), 2, ADAM),
+    OPTIMIZER(adam, "amsgrad", OP_DIMS(3, 3, 2, 4), 3, ADAM, .amsgrad = true),
+    OPTIMIZER(adam, "decay and clipping", OP_DIMS(17), 2, ADAM, .weight_decay = 0.004f, .clipvalue = 0.3f),
+    {0}};

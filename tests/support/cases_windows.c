@@ -1,0 +1,168 @@
+/* cases_windows.c - conv2d and pooling. */
+#include "support/op_case.h"
+
+#define ATTRS(type, ...) (&(const type){__VA_ARGS__})
+#define BATCH            TDI_BATCH
+
+static tdi_node *build_conv2d(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_conv2d(graph, leaf[0], leaf[1], c->attrs);
+}
+
+static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_conv2d_grad_input(graph, leaf[0], leaf[1], c->attrs);
+}
+
+static tdi_node *build_grad_filter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_conv2d_grad_filter(graph, leaf[0], leaf[1], c->attrs);
+}
+
+static tdi_node *build_max_pool2d(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_max_pool2d(graph, leaf[0], c->attrs);
+}
+
+static tdi_node *build_max_pool2d_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_max_pool2d_grad(graph, leaf[0], tdi_max_pool2d(graph, leaf[0], c->attrs), leaf[1], c->attrs);
+}
+
+static tdi_node *build_average_pool2d(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_average_pool2d(graph, leaf[0], c->attrs);
+}
+
+static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
+}
+
+#define CONV_ATTRS(sh, sw, dh, dw, groups_, padding_)                                                                  \
+    .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = padding_
+
+#define CONV(name_, x_, filter_, sh, sw, dh, dw, groups_, padding_)                                                    \
+    {                                                                                                                  \
+        .op = &tdi_op_conv2d, .name = name_,                                                                           \
+        .attrs = ATTRS(tdi_conv2d_attrs, CONV_ATTRS(sh, sw, dh, dw, groups_, padding_)), .build = build_conv2d,        \
+        .n_leaves = 2, .leaf = {                                                                                       \
+            {.shape = x_},                                                                                             \
+            {.shape = filter_}                                                                                         \
+        }                                                                                                              \
+    }
+
+#define CONV_GRAD_INPUT(name_, x_, filter_, y_, sh, sw, dh, dw, groups_, padding_)                                     \
+    {                                                                                                                  \
+        .op = &tdi_op_conv2d_grad_input, .name = name_,                                                                \
+        .attrs = ATTRS(tdi_conv2d_attrs, CONV_ATTRS(sh, sw, dh, dw, groups_, padding_), .shape = x_),                  \
+        .build = build_grad_input, .n_leaves = 2, .leaf = {                                                            \
+            {.shape = y_},                                                                                             \
+            {.shape = filter_}                                                                                         \
+        }                                                                                                              \
+    }
+
+#define CONV_GRAD_FILTER(name_, x_, filter_, y_, sh, sw, dh, dw, groups_, padding_)                                    \
+    {                                                                                                                  \
+        .op = &tdi_op_conv2d_grad_filter, .name = name_,                                                               \
+        .attrs = ATTRS(tdi_conv2d_attrs, CONV_ATTRS(sh, sw, dh, dw, groups_, padding_), .shape = filter_),             \
+        .build = build_grad_filter, .n_leaves = 2, .leaf = {                                                           \
+            {.shape = x_},                                                                                             \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+
+#define CONV_FUSED(name_, x_, filter_, bias_, stride_, padding_, activation_)                                          \
+    {                                                                                                                  \
+        .op = &tdi_op_conv2d, .name = "fused " name_,                                                                  \
+        .attrs = ATTRS(tdi_conv2d_attrs, CONV_ATTRS(stride_, stride_, 1, 1, 1, padding_), .activation = activation_),  \
+        .n_leaves = 3, .leaf = {                                                                                       \
+            {.shape = x_, .constant = true},                                                                           \
+            {.shape = filter_, .constant = true},                                                                      \
+            {.shape = bias_, .constant = true}                                                                         \
+        }                                                                                                              \
+    }
+
+#define POOL(stem, name_, x_, ph, pw, sh, sw, padding_)                                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, {0}),          \
+        .build = build_##stem, .n_leaves = 1, .leaf = {                                                                \
+            {.shape = x_, .fill = OP_SPREAD}                                                                           \
+        }                                                                                                              \
+    }
+
+#define MAX_GRAD(name_, x_, y_, ph, pw, sh, sw, padding_)                                                              \
+    {                                                                                                                  \
+        .op = &tdi_op_max_pool2d_grad, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, {0}), \
+        .build = build_max_pool2d_grad, .n_leaves = 2, .leaf = {                                                       \
+            {.shape = x_, .fill = OP_SPREAD},                                                                          \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+
+#define AVERAGE_GRAD(name_, x_, y_, ph, pw, sh, sw, padding_)                                                          \
+    {                                                                                                                  \
+        .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
+        .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, x_), .build = build_average_pool2d_grad,            \
+        .n_leaves = 1, .leaf = {                                                                                       \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+
+const op_case op_cases_windows[] = {
+    CONV("3x3 valid", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), 1, 1, 1, 1, 1, TD_VALID),
+    CONV("5x5 same, one channel", OP_DIMS(BATCH, 6, 6, 1), OP_DIMS(5, 5, 1, 3), 1, 1, 1, 1, 1, TD_SAME),
+    CONV("even kernel, same", OP_DIMS(BATCH, 5, 4, 2), OP_DIMS(2, 4, 2, 3), 1, 1, 1, 1, 1, TD_SAME),
+    CONV("same, stride 2, even extent", OP_DIMS(BATCH, 6, 4, 2), OP_DIMS(3, 3, 2, 3), 2, 2, 1, 1, 1, TD_SAME),
+    CONV("same, stride 2, odd extent", OP_DIMS(BATCH, 5, 7, 2), OP_DIMS(3, 3, 2, 3), 2, 2, 1, 1, 1, TD_SAME),
+    CONV("uneven kernel and strides", OP_DIMS(BATCH, 7, 8, 2), OP_DIMS(3, 2, 2, 3), 2, 3, 1, 1, 1, TD_VALID),
+    CONV("dilation", OP_DIMS(BATCH, 7, 8, 2), OP_DIMS(3, 2, 2, 3), 1, 1, 2, 3, 1, TD_VALID),
+    CONV("dilation, same", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 2, 2, 3), 1, 1, 2, 3, 1, TD_SAME),
+    CONV("groups", OP_DIMS(BATCH, 4, 5, 4), OP_DIMS(3, 3, 2, 6), 1, 1, 1, 1, 2, TD_SAME),
+    CONV("depthwise, stride 2", OP_DIMS(BATCH, 5, 4, 3), OP_DIMS(2, 2, 1, 3), 2, 2, 1, 1, 3, TD_VALID),
+    CONV("1x1", OP_DIMS(BATCH, 3, 4, 5), OP_DIMS(1, 1, 5, 6), 1, 1, 1, 1, 1, TD_VALID),
+    CONV("1x1, stride 2, same", OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(1, 1, 2, 3), 2, 2, 1, 1, 1, TD_SAME),
+    CONV("filter as large as the image", OP_DIMS(BATCH, 4, 3, 2), OP_DIMS(4, 3, 2, 5), 1, 1, 1, 1, 1, TD_VALID),
+    CONV("sixteen filters", OP_DIMS(BATCH, 6, 6, 6), OP_DIMS(5, 5, 6, 16), 1, 1, 1, 1, 1, TD_VALID),
+    CONV_FUSED("bias", OP_DIMS(BATCH, 5, 5, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(4), 1, TD_VALID, TD_LINEAR),
+    CONV_FUSED("relu", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(3, 3, 3, 8), OP_DIMS(8), 1, TD_SAME, TD_RELU),
+    CONV_FUSED("tanh", OP_DIMS(BATCH, 6, 6, 1), OP_DIMS(5, 5, 1, 6), OP_DIMS(6), 1, TD_SAME, TD_TANH),
+    CONV_FUSED("sigmoid, stride 2", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(3, 3, 3, 8), OP_DIMS(8), 2, TD_SAME, TD_SIGMOID),
+
+    CONV_GRAD_INPUT("valid", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 3, 4, 4), 1, 1, 1, 1, 1,
+                    TD_VALID),
+    CONV_GRAD_INPUT("rows that no window sees", OP_DIMS(BATCH, 6, 6, 2), OP_DIMS(2, 2, 2, 3), OP_DIMS(BATCH, 2, 2, 3),
+                    3, 4, 1, 1, 1, TD_VALID),
+    CONV_GRAD_INPUT("same, stride 2, groups", OP_DIMS(BATCH, 5, 4, 4), OP_DIMS(3, 3, 2, 6), OP_DIMS(BATCH, 3, 2, 6), 2,
+                    2, 1, 1, 2, TD_SAME),
+    CONV_GRAD_INPUT("dilation", OP_DIMS(BATCH, 7, 8, 2), OP_DIMS(3, 2, 2, 3), OP_DIMS(BATCH, 3, 5, 3), 1, 1, 2, 3, 1,
+                    TD_VALID),
+    CONV_GRAD_FILTER("valid", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 3, 4, 4), 1, 1, 1, 1, 1,
+                     TD_VALID),
+    CONV_GRAD_FILTER("even kernel, same", OP_DIMS(BATCH, 5, 4, 2), OP_DIMS(2, 4, 2, 3), OP_DIMS(BATCH, 5, 4, 3), 1, 1,
+                     1, 1, 1, TD_SAME),
+    CONV_GRAD_FILTER("same, stride 2, groups", OP_DIMS(BATCH, 5, 4, 4), OP_DIMS(3, 3, 2, 6), OP_DIMS(BATCH, 3, 2, 6), 2,
+                     2, 1, 1, 2, TD_SAME),
+    CONV_GRAD_FILTER("dilation", OP_DIMS(BATCH, 7, 8, 2), OP_DIMS(3, 2, 2, 3), OP_DIMS(BATCH, 3, 5, 3), 1, 1, 2, 3, 1,
+                     TD_VALID),
+
+    POOL(max_pool2d, "2x2", OP_DIMS(BATCH, 4, 6, 3), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "uneven, a rest left over", OP_DIMS(BATCH, 5, 7, 2), 2, 3, 2, 3, TD_VALID),
+    POOL(max_pool2d, "overlapping", OP_DIMS(BATCH, 5, 5, 1), 3, 3, 1, 2, TD_VALID),
+    POOL(max_pool2d, "same, odd extents", OP_DIMS(BATCH, 5, 3, 2), 2, 2, 2, 2, TD_SAME),
+    POOL(max_pool2d, "same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), 3, 3, 2, 2, TD_SAME),
+    POOL(max_pool2d, "stride larger than the pool", OP_DIMS(BATCH, 7, 5, 2), 1, 2, 3, 3, TD_SAME),
+    POOL(max_pool2d, "sixteen channels", OP_DIMS(BATCH, 4, 4, 16), 2, 2, 2, 2, TD_VALID),
+    MAX_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
+    MAX_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
+    MAX_GRAD("same, odd extents", OP_DIMS(BATCH, 5, 3, 2), OP_DIMS(BATCH, 3, 2, 2), 2, 2, 2, 2, TD_SAME),
+    POOL(average_pool2d, "2x2", OP_DIMS(BATCH, 4, 6, 3), 2, 2, 2, 2, TD_VALID),
+    POOL(average_pool2d, "uneven, a rest left over", OP_DIMS(BATCH, 5, 7, 2), 2, 3, 2, 3, TD_VALID),
+    POOL(average_pool2d, "overlapping", OP_DIMS(BATCH, 5, 5, 1), 3, 3, 1, 2, TD_VALID),
+    POOL(average_pool2d, "same, odd extents", OP_DIMS(BATCH, 5, 3, 2), 2, 2, 2, 2, TD_SAME),
+    POOL(average_pool2d, "same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), 3, 3, 2, 2, TD_SAME),
+    POOL(average_pool2d, "sixteen channels", OP_DIMS(BATCH, 4, 4, 16), 2, 2, 2, 2, TD_VALID),
+    AVERAGE_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
+    AVERAGE_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
+    AVERAGE_GRAD("same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(BATCH, 2, 3, 2), 3, 3, 2, 2, TD_SAME),
+    {0}};
