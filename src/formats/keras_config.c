@@ -148,7 +148,7 @@ static td_status read_int(const json_t *value, int64_t lowest, int64_t highest, 
 {
     *number = json_integer_value(value);
     if (!json_is_integer(value) || *number < lowest || *number > highest)
-        return wrong_value(value, "an integer", error);
+        return wrong_value(value, lowest == 1 ? "an integer of at least 1" : "an integer", error);
     return TD_OK;
 }
 
@@ -167,8 +167,8 @@ static td_status read_size(const json_t *value, td_size *size, tdi_error *error)
     int64_t numbers[2];
     if (json_is_array(value) && json_array_size(value) != 2)
         return wrong_value(value, "[height, width]", error);
-    TDI_TRY(read_int(height, 0, INT32_MAX, &numbers[0], error));
-    TDI_TRY(read_int(width, 0, INT32_MAX, &numbers[1], error));
+    TDI_TRY(read_int(height, 1, INT32_MAX, &numbers[0], error));
+    TDI_TRY(read_int(width, 1, INT32_MAX, &numbers[1], error));
     *size = (td_size){(int)numbers[0], (int)numbers[1]};
     return TD_OK;
 }

@@ -212,16 +212,22 @@ static const json_t *history_of(const json_t *value)
     return NULL;
 }
 
+/* Keras notes what "training" was when the model was made, but fit, evaluate and predict each pass their own. */
 static bool holds_nothing(const json_t *kwargs)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)kwargs, key, value) if (!json_is_null(value)) return false;
+    json_object_foreach((json_t *)(uintptr_t)kwargs, key, value)
+    {
+        bool noted = strcmp(key, "training") == 0 && json_is_boolean(value);
+        if (!json_is_null(value) && !noted)
+            return false;
+    }
     return true;
 }
 
 /* The tensors of a call: one, or one list of them. Keras 2 wrote every call as a list. */
-static td_status call_arguments(reader *r, const json_t *node, const json_t **list)
+static td_status call_arguments(reader *r, const char *name, const json_t *node, const json_t **list)
 {
     char text[TDI_KERAS_TEXT];
     const json_t *args = json_object_get(node, "args"), *kwargs = json_object_get(node, "kwargs");
@@ -230,22 +236,25 @@ static td_status call_arguments(reader *r, const json_t *node, const json_t **li
         return TD_OK;
     }
     if (!holds_nothing(kwargs))
-        return tdi_fail(r->error, TD_UNSUPPORTED, "it is called with the arguments %s, which Tandem cannot pass",
+        return tdi_fail(r->error, TD_UNSUPPORTED,
+                        "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", name,
                         tdi_keras_show(kwargs, text));
     if (!json_is_array(args) || json_array_size(args) != 1)
-        return tdi_fail(r->error, TD_UNSUPPORTED, "it is called on %s; Tandem calls layers on one tensor or one list",
+        return tdi_fail(r->error, TD_UNSUPPORTED,
+                        "layer \"%.64s\" is called on %s; Tandem calls layers on one tensor or one list", name,
                         tdi_keras_show(args, text));
     *list = json_is_array(json_array_get(args, 0)) ? json_array_get(args, 0) : args;
     return TD_OK;
 }
 
-static td_status find_tensors(reader *r, const json_t *list, td_tensor **in)
+static td_status find_tensors(reader *r, const char *name, const json_t *list, td_tensor **in)
 {
     char text[TDI_KERAS_TEXT];
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *history = history_of(json_array_get(list, i));
         if (!history)
-            return tdi_fail(r->error, TD_UNSUPPORTED, "it is called on %s, which is not a tensor of the model",
+            return tdi_fail(r->error, TD_UNSUPPORTED,
+                            "layer \"%.64s\" is called on %s, which is not a tensor of the model", name,
                             tdi_keras_show(json_array_get(list, i), text));
         TDI_TRY(find_tensor(r, history, &in[i]));
     }
@@ -255,14 +264,14 @@ static td_status find_tensors(reader *r, const json_t *list, td_tensor **in)
 static td_status make_call_of(reader *r, pending *layer, const json_t *node)
 {
     const json_t *list = NULL;
-    TDI_TRY(call_arguments(r, node, &list));
+    TDI_TRY(call_arguments(r, layer->layer->name, node, &list));
     size_t count = json_array_size(list);
     td_tensor **in = calloc(count + 1, sizeof *in);
     if (!in || count > MAX_LAYERS) {
         free(in);
         return tdi_no_memory(r->error);
     }
-    td_status status = find_tensors(r, list, in);
+    td_status status = find_tensors(r, layer->layer->name, list, in);
     if (status == TD_OK)
         status = call_layer(r, layer->layer, (int)count, in, &layer->outputs[layer->n_done]);
     free(in);
