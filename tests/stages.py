@@ -16,7 +16,7 @@ KERAS_ENV = ROOT / "build" / "keras-env"
 KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py"]
 PIP_SECONDS = 600
 FUZZ_SECONDS = 60
-JOBS = str(os.cpu_count() or 1)
+JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
 
 passed, failed, skipped = [], [], []
