@@ -28,10 +28,11 @@ typedef enum tdi_field_kind {
 typedef struct tdi_field {
     const char *key; /* Keras's: "kernel_size" */
     tdi_field_kind kind;
-    size_t offset;     /* in the args struct */
-    double number;     /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
-    const char *text;  /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
-    const char *since; /* FIXED: NULL, or the Keras that first wrote the key: write it, do not demand it */
+    size_t offset;    /* in the args struct */
+    double number;    /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
+    const char *text; /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
+    const char
+        *since; /* FIXED: NULL, or the Keras that first wrote the key; not written, so that older ones read the file */
 } tdi_field;
 
 /* The value a zero stands for is put in its place, for every field; so that emitters and writers see final values. */
