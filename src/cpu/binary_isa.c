@@ -7,8 +7,8 @@
     X(TDI_SUBTRACT, a - b)                                                                                             \
     X(TDI_MULTIPLY, a *b)                                                                                              \
     X(TDI_DIVIDE, a / b)                                                                                               \
-    X(TDI_MAXIMUM, (a > b) | (a != a) ? a : b)                                                                         \
-    X(TDI_MINIMUM, (a < b) | (a != a) ? a : b)
+    X(TDI_MAXIMUM, ((a > b) | (a != a)) ? a : b)                                                                       \
+    X(TDI_MINIMUM, ((a < b) | (a != a)) ? a : b)
 
 /* How far an input moves with the output's row and column: one of (last, 1), (0, 1), (1, 0), (0, 0). */
 typedef struct pace {

@@ -8,6 +8,7 @@
 
 /* Compiled once per instruction set: X(stem, isa) */
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
+    X(matmul, isa)                                                                                                     \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \
@@ -42,8 +43,7 @@
     X(adam, isa)                                                                                                       \
     X(sgd, isa)                                                                                                        \
     X(regularize, isa)                                                                                                 \
-    X(reduce_scatter, isa)                                                                                             \
-    X(matmul, isa)
+    X(reduce_scatter, isa)
 
 /* Compiled once: X(stem) */
 #define TDI_CPU_PLAIN_KERNELS(X)                                                                                       \

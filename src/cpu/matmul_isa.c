@@ -1,286 +1,233 @@
-/* matmul_isa.c - matrix products.
+/* matmul_isa.c - activation(op(a) . op(b) + bias), without packing.
  *
- * A tile of the result stays in registers while it runs through up to DEPTH of the inner extent. The second matrix is
- * read a panel of columns at a time: as it lies when few rows read it, else from a copy, which is also how a transposed
- * one and the last, narrower panel are read. The order of additions depends on the extents alone. */
+ * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
+ * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
+ * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
+ * elements are taken one by one; when b is, the product is computed the other way round, result' = b . op(a)', over
+ * small transposed copies. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 
 #if defined(__AVX512F__)
-enum { ROWS = 8, VECTORS = 3 }; /* 32 registers: 24 sums, 3 columns, the rest for rows */
+enum { ROWS = 8, COLUMNS = 3 };
+#elif defined(__AVX2__)
+enum { ROWS = 4, COLUMNS = 3 };
 #else
-enum { ROWS = 6, VECTORS = 2 }; /* 16 registers */
+enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { PANEL = VECTORS * TDI_WIDTH, DEPTH = 256, FEW_ROWS = 160 };
+enum { DEPTH = 1024, CHUNK = 64 };
+
+/* Element (i, k) of the left factor is at data[i * row + k * step]. */
+typedef struct left {
+    const float *data;
+    int64_t row, step;
+} left;
+
+/* Row k of the right factor begins at data + k * row. */
+typedef struct right {
+    const float *data;
+    int64_t row;
+} right;
+
+typedef struct result {
+    float *data;
+    int64_t row;
+} result;
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* c [m, n] = op(a) . op(b) + bias. Element (i, k) of op(a) is a[i * a_row + k * a_step]. */
-typedef struct product {
-    int64_t m, n, k;
-    const float *a;
-    int64_t a_row, a_step;
-    const float *b;
-    int64_t b_row; /* between rows of b as stored */
-    bool b_transposed;
-    const float *bias; /* [n] or NULL */
-    float *c;
-    int64_t c_row;
-    float *panel; /* [DEPTH, PANEL] */
-} product;
-
-/* One block of the inner extent for one tile. */
-typedef struct strip {
-    int64_t depth;
-    const float *a;
-    int64_t a_row, a_step;
-    const float *b;
-    int64_t b_step;
-    const float *start; /* what the sums start from: [rows, start_row]; NULL: zeros */
-    int64_t start_row;
-    float *c;
-    int64_t c_row;
-} strip;
-
-INLINE void tile(int rows, int vectors, const strip *s)
+/* rows x (columns vectors) of the result, depth steps. */
+INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, int columns)
 {
-    tdi_vector sum[ROWS][VECTORS] = {{{0}}};
-    if (s->start)
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] = tdi_load(s->start + r * s->start_row + v * TDI_WIDTH);
-    const float *a = s->a, *b = s->b;
-    for (int64_t k = 0; k < s->depth; k++, a += s->a_step, b += s->b_step) {
-        tdi_vector right[VECTORS];
-        for (int v = 0; v < vectors; v++)
-            right[v] = tdi_load(b + v * TDI_WIDTH);
-        for (int r = 0; r < rows; r++)
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] += a[r * s->a_row] * right[v];
-    }
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++)
-            tdi_store(s->c + r * s->c_row + v * TDI_WIDTH, sum[r][v]);
-}
-
-INLINE void tile_of_rows(int rows, int vectors, const strip *s)
-{
-    if (vectors == 1)
-        tile(rows, 1, s);
-    else if (vectors == 2)
-        tile(rows, 2, s);
-    else
-        tile(rows, VECTORS, s);
-}
-
-static void any_tile(int64_t rows, int vectors, const strip *s)
-{
-    switch (rows) {
-#if defined(__AVX512F__)
-    case 8:
-        tile_of_rows(8, vectors, s);
-        break;
-    case 7:
-        tile_of_rows(7, vectors, s);
-        break;
-#endif
-    case 6:
-        tile_of_rows(6, vectors, s);
-        break;
-    case 5:
-        tile_of_rows(5, vectors, s);
-        break;
-    case 4:
-        tile_of_rows(4, vectors, s);
-        break;
-    case 3:
-        tile_of_rows(3, vectors, s);
-        break;
-    case 2:
-        tile_of_rows(2, vectors, s);
-        break;
-    default:
-        tile_of_rows(1, vectors, s);
-        break;
-    }
-}
-
-/* ---- panels ---- */
-
-/* Rows of at most PANEL columns, copied with zeros behind. */
-static void copy_panel(const product *p, int64_t k, int64_t depth, int64_t column, int64_t width, int64_t padded)
-{
-    for (int64_t i = 0; i < depth; i++) {
-        float *to = p->panel + i * padded;
-        memcpy(to, p->b + (k + i) * p->b_row + column, (size_t)width * sizeof *to);
-        for (int64_t j = width; j < padded; j++)
-            to[j] = 0;
-    }
-}
-
-/* The same of a transposed matrix: whole squares through registers, the rest one by one. */
-static void transpose_panel(const product *p, int64_t k, int64_t depth, int64_t column, int64_t width, int64_t padded)
-{
-    int64_t squares = depth / TDI_WIDTH * TDI_WIDTH, full = width / TDI_WIDTH * TDI_WIDTH;
-    const float *from = p->b + column * p->b_row + k;
-    for (int64_t j = 0; j < full; j += TDI_WIDTH)
-        for (int64_t i = 0; i < squares; i += TDI_WIDTH)
-            tdi_transpose_square(from + j * p->b_row + i, p->b_row, p->panel + i * padded + j, padded);
-    for (int64_t j = 0; j < padded; j++)
-        for (int64_t i = j < full ? squares : 0; i < depth; i++)
-            p->panel[i * padded + j] = j < width ? from[j * p->b_row + i] : 0;
-}
-
-typedef struct panel {
-    int64_t k, depth, column, width;
-    const float *at;
-    int64_t step;
-    bool ragged; /* its last vector has columns that are none of c's */
-} panel;
-
-/* Columns left over are shared by the last panels, so that none is narrow. */
-static int64_t panel_width(int64_t left)
-{
-    int64_t vectors = (left + TDI_WIDTH - 1) / TDI_WIDTH, panels = (vectors + VECTORS - 1) / VECTORS;
-    int64_t width = (vectors + panels - 1) / panels * TDI_WIDTH;
-    return width < left ? width : left;
-}
-
-static panel open_panel(const product *p, int64_t k, int64_t column)
-{
-    panel q = {.k = k, .column = column};
-    q.depth = p->k - k < DEPTH ? p->k - k : DEPTH;
-    q.width = panel_width(p->n - column);
-    q.ragged = q.width % TDI_WIDTH != 0;
-    q.at = p->b + k * p->b_row + column;
-    q.step = p->b_row;
-    if (!p->b_transposed && !q.ragged && p->m <= FEW_ROWS)
-        return q;
-    q.at = p->panel;
-    q.step = (q.width + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH;
-    (p->b_transposed ? transpose_panel : copy_panel)(p, k, q.depth, column, q.width, q.step);
-    return q;
-}
-
-/* ---- tiles of c ---- */
-
-static strip strip_of(const product *p, const panel *q, int64_t row)
-{
-    float *c = p->c + row * p->c_row + q->column;
-    return (strip){.depth = q->depth,
-                   .a = p->a + row * p->a_row + q->k * p->a_step,
-                   .a_row = p->a_row,
-                   .a_step = p->a_step,
-                   .b = q->at,
-                   .b_step = q->step,
-                   .start = q->k      ? c
-                            : p->bias ? p->bias + q->column
-                                      : NULL,
-                   .start_row = q->k ? p->c_row : 0,
-                   .c = c,
-                   .c_row = p->c_row};
-}
-
-/* 0 < n < PANEL numbers, without a call. */
-INLINE void copy_few(float *to, const float *from, int64_t n)
-{
-    for (; n >= TDI_WIDTH; n -= TDI_WIDTH, to += TDI_WIDTH, from += TDI_WIDTH)
-        tdi_store(to, tdi_load(from));
-    for (int width = TDI_WIDTH / 2; width; width /= 2)
-        if (n & width) {
-            memcpy(to, from, (size_t)width * sizeof *to);
-            to += width;
-            from += width;
+    tdi_vector sum[ROWS][COLUMNS];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            sum[i][j] = add ? tdi_load(c.data + i * c.row + j * TDI_WIDTH) : (tdi_vector){0};
+    for (int64_t k = 0; k < depth; k++) {
+        tdi_vector of_b[COLUMNS];
+        for (int j = 0; j < columns; j++)
+            of_b[j] = tdi_load(b.data + k * b.row + j * TDI_WIDTH);
+        for (int i = 0; i < rows; i++) {
+            tdi_vector of_a = tdi_splat(a.data[i * a.row + k * a.step]);
+            for (int j = 0; j < columns; j++)
+                sum[i][j] += of_a * of_b[j];
         }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            tdi_store(c.data + i * c.row + j * TDI_WIDTH, sum[i][j]);
 }
 
-/* By way of a tile of whole vectors, so that nothing beside c is touched. */
-static void ragged_tile(int64_t rows, int vectors, const panel *q, strip s)
+INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, int columns)
 {
-    float aside[ROWS * PANEL] = {0}, *c = s.c;
-    int64_t c_row = s.c_row;
-    for (int64_t r = 0; s.start && r < rows; r++)
-        copy_few(aside + r * PANEL, s.start + r * s.start_row, q->width);
-    s.start = s.start ? aside : NULL;
-    s.c = aside;
-    s.start_row = s.c_row = PANEL;
-    any_tile(rows, vectors, &s);
-    for (int64_t r = 0; r < rows; r++)
-        copy_few(c + r * c_row, aside + r * PANEL, q->width);
+    int64_t i = 0;
+    for (; i + ROWS <= rows; i += ROWS)
+        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, ROWS,
+              columns);
+    for (; i < rows; i++)
+        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, 1,
+              columns);
 }
 
-static void run_tile(const product *p, const panel *q, int64_t row)
+/* All rows of `columns` vectors, the depth in cuts. */
+INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, int columns)
 {
-    int64_t rows = p->m - row < ROWS ? p->m - row : ROWS;
-    int vectors = (int)((q->width + TDI_WIDTH - 1) / TDI_WIDTH);
-    strip s = strip_of(p, q, row);
-    if (q->ragged)
-        ragged_tile(rows, vectors, q, s);
-    else
-        any_tile(rows, vectors, &s);
+    for (int64_t k = 0; k < depth; k += DEPTH) {
+        int64_t cut = depth - k < DEPTH ? depth - k : DEPTH;
+        panel_rows((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row}, c, rows, cut, k > 0,
+                   columns);
+    }
 }
 
-static void multiply(const product *p)
+static void wide_panel(left a, right b, result c, int64_t rows, int64_t depth)
 {
-    for (int64_t k = 0; k < p->k; k += DEPTH)
-        for (int64_t column = 0; column < p->n; column += panel_width(p->n - column)) {
-            panel q = open_panel(p, k, column);
-            for (int64_t row = 0; row < p->m; row += ROWS)
-                run_tile(p, &q, row);
-        }
+    panel(a, b, c, rows, depth, COLUMNS);
+}
+
+static void double_panel(left a, right b, result c, int64_t rows, int64_t depth)
+{
+    panel(a, b, c, rows, depth, 2);
+}
+
+static void single_panel(left a, right b, result c, int64_t rows, int64_t depth)
+{
+    panel(a, b, c, rows, depth, 1);
+}
+
+/* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
+static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
+{
+    float sum[ROWS][TDI_WIDTH] = {{0}};
+    for (int64_t i = 0; i < count && add; i++)
+        memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
+    if (count == ROWS)
+        block(a, (right){b, TDI_WIDTH}, (result){sum[0], TDI_WIDTH}, depth, true, ROWS, 1);
+    for (int64_t i = 0; i < count && count < ROWS; i++)
+        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH}, (result){sum[i], TDI_WIDTH}, depth,
+              true, 1, 1);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
+}
+
+static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { CUT = 128 };
+    float padded[CUT][TDI_WIDTH] = {{0}};
+    for (int64_t k = 0; k < depth; k += CUT) {
+        int64_t cut = depth - k < CUT ? depth - k : CUT;
+        for (int64_t i = 0; i < cut; i++)
+            for (int64_t j = 0; j < columns; j++)
+                padded[i][j] = b.data[(k + i) * b.row + j];
+        for (int64_t i = 0; i < rows; i += ROWS)
+            narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
+                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
+    }
+}
+
+/* The last vector may overlap the one before it: what both make is the same. */
+static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    if (columns < TDI_WIDTH) {
+        narrow_panel(a, b, c, rows, columns, depth);
+        return;
+    }
+    int64_t j = 0;
+    for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
+        wide_panel(a, (right){b.data + j, b.row}, (result){c.data + j, c.row}, rows, depth);
+    for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
+        double_panel(a, (right){b.data + j, b.row}, (result){c.data + j, c.row}, rows, depth);
+    for (; j < columns; j += TDI_WIDTH) {
+        int64_t at = j + TDI_WIDTH <= columns ? j : columns - TDI_WIDTH;
+        single_panel(a, (right){b.data + at, b.row}, (result){c.data + at, c.row}, rows, depth);
+    }
+}
+
+/* ---- b transposed ---- */
+
+/* to[k][i] = from[i][k]: whole squares through registers, what is left one by one. */
+static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to, int64_t to_row)
+{
+    int64_t high = rows / TDI_WIDTH * TDI_WIDTH, wide = columns / TDI_WIDTH * TDI_WIDTH;
+    for (int64_t i = 0; i < high; i += TDI_WIDTH)
+        for (int64_t k = 0; k < wide; k += TDI_WIDTH)
+            tdi_transpose_square(from + i * from_row + k, from_row, to + k * to_row + i, to_row);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = i < high ? wide : 0; k < columns; k++)
+            to[k * to_row + i] = from[i * from_row + k];
+}
+
+/* result' = b . op(a)', some rows of the result at a time. */
+static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch)
+{
+    for (int64_t i = 0; i < rows; i += CHUNK) {
+        int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
+        float *turned = scratch, *made = scratch + depth * CHUNK;
+        right factor = {turned, CHUNK};
+        if (a.step == 1)
+            transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
+        else
+            factor = (right){a.data + i * a.row, a.step}; /* a' already */
+        multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth);
+        transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
+    }
 }
 
 /* ---- the kernel ---- */
 
+/* Large products are worth oneDNN's packing, and the memory it takes for that. */
+static const char *declines(const tdi_call *call)
+{
 #ifdef TANDEM_ONEDNN
-/* oneDNN also packs the first matrix, which large products repay; it allocates for that, which small ones do not. */
-static const char *matmul_declines(const tdi_call *call)
-{
-    const double large = 128e6;
-    return tdi_op_matmul.flops(call) > large ? "large enough for a library" : NULL;
-}
-#else
-static const char *matmul_declines(const tdi_call *call)
-{
+    if (tdi_outer_extent(&call->out.shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+        return "large: better packed";
+#endif
     (void)call;
     return NULL;
 }
-#endif
 
-static td_status matmul_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+static int64_t depth_of(const tdi_call *call)
 {
-    (void)call;
-    (void)state;
-    (void)error;
-    *scratch = (size_t)DEPTH * PANEL * sizeof(float);
+    const tdi_matmul_attrs *attrs = call->attrs;
+    const td_shape *b = &call->in[1].shape;
+    return attrs->transpose_b ? tdi_last_extent(b) : tdi_outer_extent(b);
+}
+
+static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    const tdi_matmul_attrs *attrs = call->attrs;
+    if (attrs->transpose_b)
+        *scratch = (size_t)(depth_of(call) + tdi_last_extent(&call->out.shape)) * CHUNK * sizeof(float);
     return TD_OK;
 }
 
-static void matmul_run(const tdi_call *call)
+static void run(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
+    int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
+    int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
+    int64_t depth = depth_of(call);
+    left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
+    right b = {call->in[1].data, ldb};
+    result c = {call->out.data, ldc};
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    int64_t a_extent = tdi_last_extent(&call->in[0].shape), b_extent = tdi_last_extent(&call->in[1].shape);
-    int64_t columns = tdi_last_extent(&call->out.shape);
-    tdi_runs runs = tdi_call_runs(call);
-    bool by_columns = call->split == TDI_COLUMNS;
-    int64_t row = by_columns ? 0 : runs.first / columns, column = by_columns ? runs.first : 0;
-    product p = {.m = by_columns ? runs.count : runs.length / columns,
-                 .n = by_columns ? runs.length : columns,
-                 .k = attrs->transpose_b ? b_extent : tdi_outer_extent(&call->in[1].shape),
-                 .a_row = attrs->transpose_a ? 1 : a_extent,
-                 .a_step = attrs->transpose_a ? a_extent : 1,
-                 .b_row = b_extent,
-                 .b_transposed = attrs->transpose_b,
-                 .bias = bias ? bias + column : NULL,
-                 .c = (float *)call->out.data + runs.first,
-                 .c_row = columns,
-                 .panel = call->scratch};
-    p.a = (const float *)call->in[0].data + row * p.a_row;
-    p.b = (const float *)call->in[1].data + column * (attrs->transpose_b ? b_extent : 1);
-    multiply(&p);
-    TDI_ISA_NAME(tdi_loops).epilogue(p.m, p.n, columns, NULL, attrs->activation, p.c);
+    if (call->split == TDI_ROWS) {
+        int64_t each = rows / call->out.shape.dim[0];
+        a.data += call->begin * each * a.row;
+        c.data += call->begin * each * ldc;
+        rows = (call->end - call->begin) * each;
+    } else if (call->split == TDI_COLUMNS) {
+        b.data += call->begin * (attrs->transpose_b ? ldb : 1);
+        c.data += call->begin;
+        bias = bias ? bias + call->begin : NULL;
+        columns = call->end - call->begin;
+    }
+    if (attrs->transpose_b)
+        multiply_transposed(a, b, c, rows, columns, depth, call->scratch);
+    else
+        multiply(a, b, c, rows, columns, depth);
+    if (bias || attrs->activation)
+        TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, bias, attrs->activation, c.data);
 }
 
-TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = matmul_declines, .prepare = matmul_prepare,
-               .run = matmul_run);
+TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = declines, .prepare = prepare, .run = run);

@@ -9,7 +9,7 @@
     X(TD_TANH, math_tanh(x), (1.0f - v * v) * dy)                                                                      \
     X(TD_SIGMOID, math_sigmoid(x), v *(1.0f - v) * dy)                                                                 \
     X(TD_LEAKY_RELU, x < 0.0f ? 0.2f * x : x, v < 0.0f ? 0.2f * dy : dy)                                               \
-    X(TD_RELU6, math_clamp(x, 0.0f, 6.0f), (v > 0.0f) & (v < 6.0f) ? dy : 0.0f)                                        \
+    X(TD_RELU6, math_clamp(x, 0.0f, 6.0f), ((v > 0.0f) & (v < 6.0f)) ? dy : 0.0f)                                      \
     X(TD_ELU, x > 0.0f ? x : math_expm1(x), v > 0.0f ? dy : (v + 1.0f) * dy)                                           \
     X(TD_CELU, x > 0.0f ? x : math_expm1(x), v > 0.0f ? dy : (v + 1.0f) * dy)                                          \
     X(TD_SELU, 1.05070098735548f * (x > 0.0f ? x : 1.67326324235438f * math_expm1(x)),                                 \
@@ -18,9 +18,9 @@
     X(TD_SOFTPLUS, math_softplus(x), -math_expm1(-v) * dy)                                                             \
     X(TD_SOFTSIGN, x / (1.0f + math_abs(x)), dy / ((1.0f + math_abs(v)) * (1.0f + math_abs(v))))                       \
     X(TD_EXPONENTIAL, math_exp(x), v *dy)                                                                              \
-    X(TD_HARD_SIGMOID, math_clamp(x + 3.0f, 0.0f, 6.0f) / 6.0f, (v > 0.0f) & (v < 1.0f) ? dy / 6.0f : 0.0f)            \
+    X(TD_HARD_SIGMOID, math_clamp(x + 3.0f, 0.0f, 6.0f) / 6.0f, ((v > 0.0f) & (v < 1.0f)) ? dy / 6.0f : 0.0f)          \
     X(TD_HARD_SILU, x *(math_clamp(x + 3.0f, 0.0f, 6.0f) / 6.0f), hard_silu_slope(v) * dy)                             \
-    X(TD_HARD_TANH, math_clamp(x, -1.0f, 1.0f), (v > -1.0f) & (v < 1.0f) ? dy : 0.0f)                                  \
+    X(TD_HARD_TANH, math_clamp(x, -1.0f, 1.0f), ((v > -1.0f) & (v < 1.0f)) ? dy : 0.0f)                                \
     X(TD_LOG_SIGMOID, -math_softplus(-x), -math_expm1(v) * dy)                                                         \
     X(TDI_UNARY_EXP, math_exp(x), v *dy)                                                                               \
     X(TDI_UNARY_LOG, math_log(x), dy / v)                                                                              \
@@ -32,7 +32,7 @@
     X(TDI_UNARY_SIGN, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x, 0.0f * v * dy)                                           \
     X(TDI_UNARY_RECIPROCAL, 1.0f / x, -v * v * dy)                                                                     \
     X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
-      (v >= 1e-7f) & (v <= (float)(1 - 1e-7)) ? dy : 0.0f)
+      ((v >= 1e-7f) & (v <= (float)(1 - 1e-7))) ? dy : 0.0f)
 
 static inline float silu_slope(float x)
 {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/hdf5_check.h"
+
 #define MAX_PATH_LENGTH 512
 #define GROWTH          ((size_t)1 << 20) /* of an image that is written */
 
@@ -91,6 +93,8 @@ static hid_t open_image(const void *bytes, size_t size)
 
 td_status tdi_hdf5_open(const void *bytes, size_t size, const char *what, tdi_hdf5 **file, tdi_error *error)
 {
+    *file = NULL;
+    TDI_TRY(tdi_hdf5_check(bytes, size, what, error));
     TDI_TRY(make(what, file, error));
     silence old = enter();
     (*file)->id = open_image(bytes, size);

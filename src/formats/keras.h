@@ -4,11 +4,12 @@
 
 #include "model/model.h"
 
-/* Reads a model with its weights and, where present, compile configuration and optimizer state. The sentence of a failure
- * names the file, the layer and the property. */
+/* Reads a model with its weights and, where present, compile configuration and optimizer state. The sentence of a
+ * failure names the file, the layer and the property. */
 td_status tdi_keras_read(td_context *context, const char *path, td_model **model, tdi_error *error);
 
-/* Writes the model beside `path`, fsyncs, renames. On failure nothing at `path` has changed and no partial file is left. */
+/* Writes the model beside `path`, fsyncs, renames. On failure nothing at `path` has changed and no partial file is
+ * left. */
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error);
 
 #endif

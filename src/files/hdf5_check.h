@@ -1,0 +1,13 @@
+/* hdf5_check.h - a look at an HDF5 file's structure before libhdf5 is given it. */
+#ifndef TDI_FILES_HDF5_CHECK_H
+#define TDI_FILES_HDF5_CHECK_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* TD_BAD_FILE unless every structure that libhdf5 would follow lies inside the file and is of a kind that Keras writes.
+ * Files of the newer format (superblock 2 and 3, whose structures carry checksums) pass unseen. */
+td_status tdi_hdf5_check(const void *bytes, size_t size, const char *what, tdi_error *error);
+
+#endif

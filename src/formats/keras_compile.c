@@ -1,0 +1,289 @@
+/* keras_compile.c - how a model was compiled: optimizer, a loss and metrics per output.
+ *
+ * Keras writes a loss as a name, a serialized function, a serialized class, or a list or dictionary of these per
+ * output; metrics likewise, a list of them per output. "run_eagerly", "steps_per_execution", "jit_compile" and
+ * "auto_scale_loss" say how Keras is to run, not what to compute, and are skipped. */
+#include <math.h>
+#include <string.h>
+
+#include "formats/keras_inside.h"
+
+typedef struct compiled {
+    td_optimizer optimizer;
+    tdi_output_training training[TDI_MAX_IO];
+} compiled;
+
+/* ---- reading ---- */
+
+static bool is_nothing(const json_t *value)
+{
+    return !value || json_is_null(value);
+}
+
+/* The name of a function or class, and its config if it is a class. */
+static const char *name_of(const json_t *value, const json_t **config)
+{
+    const char *class_name = tdi_keras_text(value, "class_name");
+    *config = NULL;
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (class_name && strcmp(class_name, "function") == 0)
+        return tdi_keras_text(value, "config");
+    *config = json_object_get(value, "config");
+    return class_name;
+}
+
+static td_status read_optimizer(const json_t *value, td_optimizer *optimizer, tdi_error *error)
+{
+    static const char *const others[] = {"name", NULL};
+    char text[TDI_KERAS_TEXT];
+    const json_t *config;
+    const char *name = name_of(value, &config);
+    const tdi_optimizer_type *type = name ? tdi_optimizer_type_find(name) : NULL;
+    if (!type)
+        return tdi_fail(error, TD_UNSUPPORTED, "optimizer %s: Tandem knows SGD and Adam",
+                        name ? name : tdi_keras_show(value, text));
+    *optimizer = (td_optimizer){.kind = type->kind};
+    if (config && tdi_keras_read_fields(type->fields, config, others, optimizer, error) != TD_OK) {
+        tdi_error_prefix(error, "optimizer %s", type->class_name);
+        return error ? error->status : TD_UNSUPPORTED;
+    }
+    tdi_fields_resolve(type->fields, optimizer);
+    return tdi_optimizer_check(optimizer, error);
+}
+
+/* Properties of a loss or a metric class that must be as given, if they are there at all. */
+typedef struct fixed {
+    const char *key, *text;
+} fixed;
+
+static td_status check_fixed(const char *what, const json_t *config, const fixed *list, tdi_error *error)
+{
+    char seen[TDI_KERAS_TEXT];
+    for (; list->key; list++) {
+        const json_t *value = json_object_get(config, list->key);
+        if (is_nothing(value) || strcmp(tdi_keras_show(value, seen), list->text) == 0)
+            continue;
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: property \"%s\" is %s; Tandem knows %s only", what, list->key, seen,
+                        list->text);
+    }
+    return tdi_keras_check_dtype(json_object_get(config, "dtype"), error);
+}
+
+/* A key that none of Keras's own losses has is one whose meaning we do not know. */
+static td_status check_keys(const char *what, const json_t *config, const char *const *known, tdi_error *error)
+{
+    static const tdi_field none[] = {{0}};
+    if (tdi_keras_read_fields(none, config, known, NULL, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "%s", what);
+    return error ? error->status : TD_UNSUPPORTED;
+}
+
+static td_status read_loss_config(const json_t *config, const char *name, tdi_loss *loss, tdi_error *error)
+{
+    static const fixed must_be[] = {{"reduction", "\"sum_over_batch_size\""}, {"axis", "-1"}, {0}};
+    static const char *const known[] = {"name",         "dtype", "reduction", "axis", "from_logits", "label_smoothing",
+                                        "ignore_class", "fn",    NULL};
+    const json_t *smoothing = json_object_get(config, "label_smoothing");
+    TDI_TRY(check_keys(name, config, known, error));
+    TDI_TRY(check_fixed(name, config, must_be, error));
+    if (!is_nothing(json_object_get(config, "ignore_class")))
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: property \"ignore_class\" is set, which Tandem cannot do", name);
+    double amount = json_number_value(smoothing);
+    if ((smoothing && !json_is_number(smoothing)) || !(amount >= 0 && amount <= 1))
+        return tdi_fail(error, TD_BAD_FILE, "%s: property \"label_smoothing\" must be in [0, 1]", name);
+    loss->from_logits = json_is_true(json_object_get(config, "from_logits"));
+    loss->label_smoothing = (float)amount;
+    return TD_OK;
+}
+
+static td_status read_loss(const json_t *value, tdi_loss *loss, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    const json_t *config;
+    const char *name = name_of(value, &config);
+    *loss = (tdi_loss){0};
+    if (is_nothing(value))
+        return TD_OK;
+    loss->kind = name ? tdi_loss_parse(name) : TDI_LOSS_NONE;
+    if (loss->kind == TDI_LOSS_NONE)
+        return tdi_fail(error, TD_UNSUPPORTED, "loss %s: Tandem does not know it",
+                        name ? name : tdi_keras_show(value, text));
+    return config ? read_loss_config(config, name, loss, error) : TD_OK;
+}
+
+static td_status read_metric(const json_t *value, td_metric *metric, tdi_error *error)
+{
+    static const fixed must_be[] = {{"threshold", "0.5"}, {0}};
+    static const char *const known[] = {"name", "dtype", "threshold", NULL};
+    char text[TDI_KERAS_TEXT];
+    const json_t *config;
+    const char *name = name_of(value, &config);
+    *metric = name ? tdi_metric_parse(name) : TD_METRIC_END;
+    if (*metric == TD_METRIC_END)
+        return tdi_fail(error, TD_UNSUPPORTED, "metric %s: Tandem does not know it",
+                        name ? name : tdi_keras_show(value, text));
+    if (!config)
+        return TD_OK;
+    TDI_TRY(check_keys(name, config, known, error));
+    return check_fixed(name, config, must_be, error);
+}
+
+/* ["accuracy"], "accuracy" or null; lists may be nested where there is one output. */
+static td_status read_metrics(const json_t *value, tdi_output_training *training, tdi_error *error)
+{
+    if (is_nothing(value))
+        return TD_OK;
+    if (json_is_array(value)) {
+        for (size_t i = 0; i < json_array_size(value); i++)
+            TDI_TRY(read_metrics(json_array_get(value, i), training, error));
+        return TD_OK;
+    }
+    if (training->n_metrics == TDI_MAX_METRICS)
+        return tdi_fail(error, TD_UNSUPPORTED, "more than %d metrics of one output", TDI_MAX_METRICS);
+    return read_metric(value, &training->metrics[training->n_metrics++], error);
+}
+
+static bool is_dictionary(const json_t *value)
+{
+    return json_is_object(value) && !json_object_get(value, "class_name");
+}
+
+/* The share of output `i` in what is given for all of them; NULL when there is none. An only output may have the whole.
+ */
+static td_status share(const td_model *model, const char *key, const json_t *all, int i, const json_t **part,
+                       tdi_error *error)
+{
+    bool nested = is_dictionary(all);
+    *part = all;
+    if (is_nothing(all))
+        return TD_OK;
+    if (nested)
+        *part = json_object_get(all, model->outputs[i]->site->layer->name);
+    else if (json_is_array(all) && json_array_size(all) == (size_t)model->n_outputs)
+        *part = json_array_get(all, (size_t)i);
+    else if (model->n_outputs > 1)
+        return tdi_fail(error, TD_UNSUPPORTED, "\"%s\" does not give one entry for each of the %d outputs", key,
+                        model->n_outputs);
+    if (nested && json_object_size(all) > (size_t)model->n_outputs)
+        return tdi_fail(error, TD_UNSUPPORTED, "\"%s\" names outputs that the model does not have", key);
+    return TD_OK;
+}
+
+static td_status read_weight(const json_t *value, float *weight, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    *weight = is_nothing(value) ? 1 : (float)json_number_value(value);
+    if ((!is_nothing(value) && !json_is_number(value)) || !isfinite(*weight))
+        return tdi_fail(error, TD_BAD_FILE, "\"loss_weights\" holds %s, which is no number",
+                        tdi_keras_show(value, text));
+    return TD_OK;
+}
+
+static td_status read_output(const td_model *model, const json_t *config, int i, tdi_output_training *training,
+                             tdi_error *error)
+{
+    const json_t *loss, *weight, *metrics, *all_metrics = json_object_get(config, "metrics");
+    TDI_TRY(share(model, "loss", json_object_get(config, "loss"), i, &loss, error));
+    TDI_TRY(share(model, "loss_weights", json_object_get(config, "loss_weights"), i, &weight, error));
+    TDI_TRY(share(model, "metrics", all_metrics, i, &metrics, error));
+    TDI_TRY(read_loss(loss, &training->loss, error));
+    TDI_TRY(read_weight(weight, &training->loss_weight, error));
+    return read_metrics(model->n_outputs == 1 && json_is_array(all_metrics) ? all_metrics : metrics, training, error);
+}
+
+static td_status read_all(const td_model *model, const json_t *config, compiled *to, tdi_error *error)
+{
+    const json_t *weighted = json_object_get(config, "weighted_metrics");
+    bool any_loss = false;
+    if (!json_is_object(config))
+        return tdi_fail(error, TD_BAD_FILE, "the compile configuration is damaged");
+    if (!is_nothing(weighted) && json_array_size(weighted) + json_object_size(weighted) > 0)
+        return tdi_fail(error, TD_UNSUPPORTED, "\"weighted_metrics\" are set, which Tandem cannot compute");
+    TDI_TRY(read_optimizer(json_object_get(config, "optimizer"), &to->optimizer, error));
+    for (int i = 0; i < model->n_outputs; i++) {
+        TDI_TRY(read_output(model, config, i, &to->training[i], error));
+        any_loss = any_loss || to->training[i].loss.kind != TDI_LOSS_NONE;
+    }
+    return any_loss ? TD_OK : tdi_fail(error, TD_UNSUPPORTED, "the model was compiled without a loss");
+}
+
+td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_error *error)
+{
+    compiled all = {0};
+    TDI_TRY(read_all(model, config, &all, error));
+    TDI_TRY(tdi_model_set_optimizer(model, &all.optimizer, error));
+    memcpy(model->training, all.training, sizeof all.training);
+    model->compiled = true;
+    return TD_OK;
+}
+
+/* ---- writing ---- */
+
+static json_t *write_optimizer(const td_optimizer *optimizer)
+{
+    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
+    json_t *config = type ? json_pack("{s:s}", "name", type->base_name) : NULL;
+    if (type)
+        tdi_keras_write_fields(type->fields, optimizer, &config);
+    return type ? tdi_keras_object("keras.optimizers", type->class_name, config) : NULL;
+}
+
+static json_t *write_loss(const tdi_loss *loss)
+{
+    if (loss->kind == TDI_LOSS_NONE)
+        return json_null();
+    json_t *config = json_pack("{s:s}", "reduction", "sum_over_batch_size");
+    if (loss->kind != TDI_LOSS_MSE)
+        tdi_keras_put(&config, "from_logits", json_boolean(loss->from_logits));
+    if (loss->kind == TDI_LOSS_CATEGORICAL || loss->kind == TDI_LOSS_BINARY)
+        tdi_keras_put(&config, "label_smoothing", tdi_keras_float(loss->label_smoothing));
+    return tdi_keras_object("keras.losses", tdi_loss_class(loss->kind), config);
+}
+
+static json_t *write_metrics(const tdi_output_training *training)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < training->n_metrics; i++)
+        tdi_keras_append(&list, json_string(tdi_metric_name(training->metrics[i])));
+    return list;
+}
+
+static bool has_weights(const td_model *model)
+{
+    for (int i = 0; i < model->n_outputs; i++)
+        if (model->training[i].loss_weight != 1)
+            return true;
+    return false;
+}
+
+/* One output has its loss and metrics bare, several have lists. */
+static json_t *write_outputs(const td_model *model, json_t **losses, json_t **weights, json_t **metrics)
+{
+    *losses = json_array();
+    *weights = json_array();
+    *metrics = json_array();
+    for (int i = 0; i < model->n_outputs; i++) {
+        tdi_keras_append(losses, write_loss(&model->training[i].loss));
+        tdi_keras_append(weights, tdi_keras_float(model->training[i].loss_weight));
+        tdi_keras_append(metrics, write_metrics(&model->training[i]));
+    }
+    return *losses;
+}
+
+json_t *tdi_keras_write_compile(const td_model *model)
+{
+    json_t *losses, *weights, *metrics;
+    write_outputs(model, &losses, &weights, &metrics);
+    json_t *config = json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:i}", "optimizer", write_optimizer(&model->optimizer),
+                               "loss", losses, "loss_weights", weights, "metrics", metrics, "weighted_metrics",
+                               "run_eagerly", 0, "steps_per_execution", 1);
+    if (config && model->n_outputs == 1) {
+        json_object_set(config, "loss", json_array_get(losses, 0));
+        json_object_set(config, "metrics", json_array_get(metrics, 0));
+    }
+    if (!has_weights(model))
+        tdi_keras_put(&config, "loss_weights", json_null());
+    return config;
+}

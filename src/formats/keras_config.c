@@ -1,0 +1,539 @@
+/* keras_config.c - a layer's or an optimizer's arguments: from Keras's JSON, and to it, by the table of fields. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "formats/keras_inside.h"
+
+/* ---- small things ---- */
+
+const char *tdi_keras_text(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static int show_chunk(const char *chunk, size_t size, void *data)
+{
+    tdi_text *text = data;
+    if (text->length < TDI_KERAS_TEXT)
+        tdi_text_format(text, "%.*s", (int)size, chunk);
+    return 0;
+}
+
+const char *tdi_keras_show(const json_t *value, char text[TDI_KERAS_TEXT])
+{
+    tdi_text all = {0};
+    json_dump_callback(value, show_chunk, &all, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    const char *chars = all.chars ? all.chars : "";
+    snprintf(text, TDI_KERAS_TEXT, all.length < TDI_KERAS_TEXT ? "%s" : "%.76s...", chars);
+    tdi_text_free(&all);
+    return text;
+}
+
+json_t *tdi_keras_object(const char *module, const char *class_name, json_t *config)
+{
+    return json_pack("{s:s, s:s, s:o, s:n}", "module", module, "class_name", class_name, "config", config,
+                     "registered_name");
+}
+
+void tdi_keras_put(json_t **object, const char *key, json_t *value)
+{
+    if (*object && json_object_set_new(*object, key, value) == 0)
+        return;
+    if (!*object)
+        json_decref(value);
+    json_decref(*object);
+    *object = NULL;
+}
+
+void tdi_keras_append(json_t **array, json_t *value)
+{
+    if (*array && json_array_append_new(*array, value) == 0)
+        return;
+    if (!*array)
+        json_decref(value);
+    json_decref(*array);
+    *array = NULL;
+}
+
+json_t *tdi_keras_float(float value)
+{
+    double exact = (double)value;
+    int exponent = value == 0 ? 0 : (int)floor(log10(fabs(exact)));
+    for (int digits = 1; digits <= 9; digits++) {
+        int shift = digits - 1 - exponent;
+        if (abs(shift) > 22) /* beyond, powers of ten are not exact */
+            break;
+        double power = pow(10, abs(shift));
+        double number = shift < 0 ? round(exact / power) * power : round(exact * power) / power;
+        if ((float)number == value)
+            return json_real(number);
+    }
+    return json_real(exact);
+}
+
+td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    const char *name =
+        json_is_object(dtype) ? tdi_keras_text(json_object_get(dtype, "config"), "name") : json_string_value(dtype);
+    const char *class_name = tdi_keras_text(dtype, "class_name");
+    bool policy = !class_name || strcmp(class_name, "DTypePolicy") == 0;
+    if (!dtype || json_is_null(dtype) || (policy && name && strcmp(name, "float32") == 0))
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "property \"dtype\" is %s; Tandem knows float32 only",
+                    name ? name : tdi_keras_show(dtype, text));
+}
+
+json_t *tdi_keras_dtype(void)
+{
+    return tdi_keras_object("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32"));
+}
+
+static td_status read_extents(const json_t *json, size_t first, td_shape *shape, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    size_t count = json_array_size(json);
+    if (!json_is_array(json) || count < first || count - first > TD_MAX_RANK)
+        return tdi_fail(error, TD_BAD_FILE, "%s is not a shape of at most %d extents", tdi_keras_show(json, text),
+                        TD_MAX_RANK);
+    *shape = (td_shape){.rank = (int)(count - first)};
+    for (size_t i = first; i < count; i++) {
+        const json_t *extent = json_array_get(json, i);
+        if (json_is_null(extent))
+            return tdi_fail(error, TD_UNSUPPORTED,
+                            "the shape %s leaves an extent open (null); Tandem needs every extent but the batch's",
+                            tdi_keras_show(json, text));
+        if (!json_is_integer(extent))
+            return tdi_fail(error, TD_BAD_FILE, "%s is not a shape", tdi_keras_show(json, text));
+        shape->dim[i - first] = json_integer_value(extent);
+    }
+    return TD_OK;
+}
+
+td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, tdi_error *error)
+{
+    return read_extents(json, 1, shape, error);
+}
+
+static json_t *write_extents(const td_shape *shape, json_t *into)
+{
+    for (int i = 0; i < shape->rank; i++)
+        tdi_keras_append(&into, json_integer(shape->dim[i]));
+    return into;
+}
+
+json_t *tdi_keras_batch_shape(const td_shape *sample)
+{
+    return write_extents(sample, json_pack("[n]"));
+}
+
+/* ---- reading a field ---- */
+
+static td_status unknown_value(const json_t *value, const char *known, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    return tdi_fail(error, TD_UNSUPPORTED, "is %s; %s", tdi_keras_show(value, text), known);
+}
+
+static td_status wrong_value(const json_t *value, const char *wanted, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    return tdi_fail(error, TD_BAD_FILE, "is %s where %s is needed", tdi_keras_show(value, text), wanted);
+}
+
+static td_status read_int(const json_t *value, int64_t lowest, int64_t highest, int64_t *number, tdi_error *error)
+{
+    *number = json_integer_value(value);
+    if (!json_is_integer(value) || *number < lowest || *number > highest)
+        return wrong_value(value, lowest == 1 ? "an integer of at least 1" : "an integer", error);
+    return TD_OK;
+}
+
+static td_status read_float(const json_t *value, float *number, tdi_error *error)
+{
+    *number = (float)json_number_value(value);
+    if (!json_is_number(value) || !isfinite(*number))
+        return wrong_value(value, "a number", error);
+    return TD_OK;
+}
+
+static td_status read_size(const json_t *value, td_size *size, tdi_error *error)
+{
+    const json_t *height = json_is_array(value) ? json_array_get(value, 0) : value;
+    const json_t *width = json_is_array(value) ? json_array_get(value, 1) : value;
+    int64_t numbers[2];
+    if (json_is_array(value) && json_array_size(value) != 2)
+        return wrong_value(value, "[height, width]", error);
+    TDI_TRY(read_int(height, 1, INT32_MAX, &numbers[0], error));
+    TDI_TRY(read_int(width, 1, INT32_MAX, &numbers[1], error));
+    *size = (td_size){(int)numbers[0], (int)numbers[1]};
+    return TD_OK;
+}
+
+/* The name of a function or a class, and the latter's config: Keras writes "relu", {"class_name": "function", "config":
+ * "relu"}, or {"class_name": "L2", "config": {...}}. */
+static const char *object_name(const json_t *value, const json_t **config)
+{
+    *config = json_object_get(value, "config");
+    if (json_is_string(value))
+        return json_string_value(value);
+    const char *class_name = tdi_keras_text(value, "class_name");
+    if (class_name && strcmp(class_name, "function") == 0)
+        return json_string_value(*config);
+    return class_name;
+}
+
+static td_status read_activation(const json_t *value, td_activation *activation, tdi_error *error)
+{
+    const json_t *config;
+    const char *name = object_name(value, &config);
+    int known = json_is_null(value) ? TD_LINEAR : name ? tdi_activation_parse(name) : -1;
+    if (known < 0)
+        return unknown_value(value, "Tandem knows Keras's own activations by name", error);
+    *activation = (td_activation)known;
+    return TD_OK;
+}
+
+static td_status read_padding(const json_t *value, td_padding *padding, tdi_error *error)
+{
+    const char *name = json_string_value(value);
+    if (!name || (strcmp(name, "valid") != 0 && strcmp(name, "same") != 0))
+        return unknown_value(value, "Tandem knows \"valid\" and \"same\"", error);
+    *padding = name[0] == 'v' ? TD_VALID : TD_SAME;
+    return TD_OK;
+}
+
+/* A seed may be an integer, null, or a SeedGenerator that holds one. */
+static int64_t read_seed(const json_t *value)
+{
+    if (json_is_object(value))
+        value = json_object_get(json_object_get(value, "config"), "seed");
+    return json_integer_value(value);
+}
+
+static td_status read_member(const json_t *config, const char *key, float *number, tdi_error *error)
+{
+    const json_t *value = json_object_get(config, key);
+    if (!value || read_float(value, number, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "its \"%s\"", key);
+    return error ? error->status : TD_BAD_FILE;
+}
+
+/* The position of `name` in a list; -1 when it is not there, 0 for NULL. */
+static int position(const char *name, int count, const char *const *list)
+{
+    for (int i = 0; name && i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return i;
+    return name ? -1 : 0;
+}
+
+static const char *const modes[] = {"fan_in", "fan_out", "fan_avg"};
+static const char *const distributions[] = {"truncated_normal", "untruncated_normal", "uniform"};
+
+/* What the two numbers of a kind are called. */
+static void number_names(td_initializer_kind kind, const char *keys[2])
+{
+    keys[0] = keys[1] = NULL;
+    switch (kind) {
+    case TD_CONSTANT:
+        keys[0] = "value";
+        break;
+    case TD_RANDOM_UNIFORM:
+        keys[0] = "minval";
+        keys[1] = "maxval";
+        break;
+    case TD_RANDOM_NORMAL:
+    case TD_TRUNCATED_NORMAL:
+        keys[0] = "mean";
+        keys[1] = "stddev";
+        break;
+    case TD_VARIANCE_SCALING:
+        keys[0] = "scale";
+        break;
+    case TD_ORTHOGONAL:
+        keys[0] = "gain";
+        break;
+    default:
+        break;
+    }
+}
+
+static td_status read_initializer(const json_t *value, td_initializer *initializer, tdi_error *error)
+{
+    const json_t *config;
+    const char *keys[2], *name = object_name(value, &config);
+    int kind = name ? tdi_initializer_parse(name) : -1;
+    if (kind < 0)
+        return unknown_value(value, "Tandem does not know this initializer", error);
+    *initializer =
+        (td_initializer){.kind = (td_initializer_kind)kind, .seed = read_seed(json_object_get(config, "seed"))};
+    number_names(initializer->kind, keys);
+    if (keys[0])
+        TDI_TRY(read_member(config, keys[0], &initializer->a, error));
+    if (keys[1])
+        TDI_TRY(read_member(config, keys[1], &initializer->b, error));
+    int mode = position(tdi_keras_text(config, "mode"), 3, modes);
+    int distribution = position(tdi_keras_text(config, "distribution"), 3, distributions);
+    if (mode < 0 || distribution < 0)
+        return unknown_value(value, "Tandem does not know its mode or distribution", error);
+    initializer->mode = (td_fan_mode)mode;
+    initializer->distribution = (td_distribution)distribution;
+    return TD_OK;
+}
+
+static td_status read_regularizer(const json_t *value, td_regularizer *regularizer, tdi_error *error)
+{
+    static const char *const known[] = {"L1", "l1", "L2", "l2", "L1L2", "l1_l2"};
+    const json_t *config;
+    const char *name = object_name(value, &config);
+    *regularizer = (td_regularizer){0};
+    if (json_is_null(value))
+        return TD_OK;
+    int kind = name ? position(name, 6, known) : -1;
+    if (kind < 0)
+        return unknown_value(value, "Tandem knows the regularizers L1, L2 and L1L2", error);
+    if (kind / 2 != 1 && !json_object_get(config, "l1"))
+        regularizer->l1 = 0.01f;
+    if (kind / 2 != 0 && !json_object_get(config, "l2"))
+        regularizer->l2 = 0.01f;
+    if (kind / 2 != 1)
+        TDI_TRY(read_member(config, "l1", &regularizer->l1, error));
+    if (kind / 2 != 0)
+        TDI_TRY(read_member(config, "l2", &regularizer->l2, error));
+    return TD_OK;
+}
+
+static td_status check_fixed(const json_t *value, const char *text, tdi_error *error)
+{
+    char known[TDI_KERAS_TEXT];
+    json_t *only = json_loads(text, JSON_DECODE_ANY, NULL);
+    if (!only)
+        return tdi_no_memory(error);
+    bool same = json_is_number(only) && json_is_number(value) ? json_number_value(only) == json_number_value(value)
+                                                              : json_equal(only, value);
+    json_decref(only);
+    snprintf(known, sizeof known, "Tandem knows %s only", text);
+    return same ? TD_OK : unknown_value(value, known, error);
+}
+
+static td_status read_whole_number(const tdi_field *field, const json_t *value, void *to, tdi_error *error)
+{
+    int64_t number;
+    bool is_small = field->kind == TDI_FIELD_INT;
+    TDI_TRY(read_int(value, is_small ? INT32_MIN : INT64_MIN, is_small ? INT32_MAX : INT64_MAX, &number, error));
+    if (number == 0 && tdi_field_zero_is_default(field))
+        return unknown_value(value, "Tandem cannot do that", error);
+    if (is_small)
+        *(int *)to = (int)number;
+    else
+        *(int64_t *)to = number;
+    return TD_OK;
+}
+
+static td_status read_real(const tdi_field *field, const json_t *value, float *to, tdi_error *error)
+{
+    if (field->kind == TDI_FIELD_NULLABLE && json_is_null(value)) {
+        *to = 0;
+        return TD_OK;
+    }
+    TDI_TRY(read_float(value, to, error));
+    if (*to == 0 && tdi_field_zero_is_default(field))
+        return unknown_value(value, "Tandem cannot do that", error);
+    return TD_OK;
+}
+
+static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *error)
+{
+    if (!json_is_boolean(value))
+        return wrong_value(value, "true or false", error);
+    *choice = json_is_true(value) ? TD_YES : TD_NO;
+    return TD_OK;
+}
+
+/* The only shape with a batch in front is an input's. */
+static bool has_batch(const tdi_field *field)
+{
+    return strcmp(field->key, "batch_shape") == 0;
+}
+
+static td_status read_field(const tdi_field *field, const json_t *value, void *to, tdi_error *error)
+{
+    switch (field->kind) {
+    case TDI_FIELD_INT:
+    case TDI_FIELD_INT64:
+        return read_whole_number(field, value, to, error);
+    case TDI_FIELD_FLOAT:
+    case TDI_FIELD_NULLABLE:
+        return read_real(field, value, to, error);
+    case TDI_FIELD_OPTIONAL:
+        ((td_optional *)to)->is_set = 1;
+        return read_float(value, &((td_optional *)to)->value, error);
+    case TDI_FIELD_CHOICE:
+        return read_choice(value, to, error);
+    case TDI_FIELD_SIZE:
+        return read_size(value, to, error);
+    case TDI_FIELD_SHAPE:
+        return read_extents(value, has_batch(field) ? 1 : 0, to, error);
+    case TDI_FIELD_ACTIVATION:
+        return read_activation(value, to, error);
+    case TDI_FIELD_PADDING:
+        return read_padding(value, to, error);
+    case TDI_FIELD_INITIALIZER:
+        return read_initializer(value, to, error);
+    case TDI_FIELD_REGULARIZER:
+        return read_regularizer(value, to, error);
+    case TDI_FIELD_SEED:
+        *(int64_t *)to = read_seed(value);
+        return TD_OK;
+    default:
+        return check_fixed(value, field->text, error);
+    }
+}
+
+/* ---- reading all fields ---- */
+
+static bool is_field(const tdi_field *fields, const char *key)
+{
+    for (; fields->kind != TDI_FIELD_END; fields++)
+        if (strcmp(fields->key, key) == 0)
+            return true;
+    return false;
+}
+
+static bool is_listed(const char *const *list, const char *key)
+{
+    for (; list && *list; list++)
+        if (strcmp(*list, key) == 0)
+            return true;
+    return false;
+}
+
+/* A property that a newer Keras may know: it does no harm while it holds nothing. */
+static td_status check_unknown_keys(const tdi_field *fields, const json_t *config, const char *const *others,
+                                    tdi_error *error)
+{
+    const char *key;
+    json_t *value;
+    char text[TDI_KERAS_TEXT];
+    json_object_foreach((json_t *)(uintptr_t)config, key, value)
+    {
+        if (!is_field(fields, key) && !is_listed(others, key) && !json_is_null(value) && !json_is_false(value))
+            return tdi_fail(error, TD_UNSUPPORTED, "property \"%.64s\" is %s; Tandem does not know it", key,
+                            tdi_keras_show(value, text));
+    }
+    return TD_OK;
+}
+
+td_status tdi_keras_read_fields(const tdi_field *fields, const json_t *config, const char *const *others, void *args,
+                                tdi_error *error)
+{
+    tdi_error local = {0};
+    TDI_TRY(check_unknown_keys(fields, config, others, error));
+    for (const tdi_field *field = fields; field->kind != TDI_FIELD_END; field++) {
+        const json_t *value = json_object_get(config, field->key);
+        if (value && read_field(field, value, (char *)args + field->offset, &local) != TD_OK)
+            return tdi_fail(error, local.status, "property \"%s\" %s", field->key, local.message);
+    }
+    return TD_OK;
+}
+
+/* ---- writing ---- */
+
+static json_t *write_seed(int64_t seed)
+{
+    return seed ? json_integer(seed) : json_null();
+}
+
+static bool is_random(td_initializer_kind kind)
+{
+    return kind != TD_ZEROS && kind != TD_ONES && kind != TD_CONSTANT;
+}
+
+static json_t *write_initializer(const td_initializer *initializer)
+{
+    const char *keys[2];
+    json_t *config = json_object();
+    number_names(initializer->kind, keys);
+    if (keys[0])
+        tdi_keras_put(&config, keys[0], tdi_keras_float(initializer->a));
+    if (keys[1])
+        tdi_keras_put(&config, keys[1], tdi_keras_float(initializer->b));
+    if (initializer->kind == TD_VARIANCE_SCALING) {
+        tdi_keras_put(&config, "mode", json_string(modes[initializer->mode]));
+        tdi_keras_put(&config, "distribution", json_string(distributions[initializer->distribution]));
+    }
+    if (is_random(initializer->kind))
+        tdi_keras_put(&config, "seed", write_seed(initializer->seed));
+    return tdi_keras_object("keras.initializers", tdi_initializer_class(initializer->kind), config);
+}
+
+static json_t *write_regularizer(const td_regularizer *regularizer)
+{
+    float l1 = regularizer->l1, l2 = regularizer->l2;
+    if (l1 == 0 && l2 == 0)
+        return json_null();
+    json_t *config = json_object();
+    if (l1 != 0)
+        tdi_keras_put(&config, "l1", tdi_keras_float(l1));
+    if (l2 != 0)
+        tdi_keras_put(&config, "l2", tdi_keras_float(l2));
+    return tdi_keras_object("keras.regularizers", l1 == 0 ? "L2" : l2 == 0 ? "L1" : "L1L2", config);
+}
+
+static json_t *write_nullable(float value)
+{
+    return value == 0 ? json_null() : tdi_keras_float(value);
+}
+
+static json_t *write_shape(const tdi_field *field, const td_shape *shape)
+{
+    return has_batch(field) ? tdi_keras_batch_shape(shape) : write_extents(shape, json_array());
+}
+
+static json_t *write_field(const tdi_field *field, const void *from)
+{
+    const td_size *size = from;
+    switch (field->kind) {
+    case TDI_FIELD_INT:
+        return json_integer(*(const int *)from);
+    case TDI_FIELD_INT64:
+        return json_integer(*(const int64_t *)from);
+    case TDI_FIELD_FLOAT:
+        return tdi_keras_float(*(const float *)from);
+    case TDI_FIELD_NULLABLE:
+        return write_nullable(*(const float *)from);
+    case TDI_FIELD_OPTIONAL:
+        return tdi_keras_float(((const td_optional *)from)->value);
+    case TDI_FIELD_CHOICE:
+        return json_boolean(*(const td_choice *)from == TD_YES);
+    case TDI_FIELD_SIZE:
+        return json_pack("[i, i]", size->height, size->width);
+    case TDI_FIELD_SHAPE:
+        return write_shape(field, from);
+    case TDI_FIELD_ACTIVATION:
+        return json_string(tdi_activation_name((int)*(const td_activation *)from));
+    case TDI_FIELD_PADDING:
+        return json_string(*(const td_padding *)from == TD_SAME ? "same" : "valid");
+    case TDI_FIELD_INITIALIZER:
+        return write_initializer(from);
+    case TDI_FIELD_REGULARIZER:
+        return write_regularizer(from);
+    case TDI_FIELD_SEED:
+        return write_seed(*(const int64_t *)from);
+    default:
+        return json_loads(field->text, JSON_DECODE_ANY, NULL);
+    }
+}
+
+/* A fixed property that came with a later Keras is left out: its absence means the same to every Keras. */
+void tdi_keras_write_fields(const tdi_field *fields, const void *args, json_t **config)
+{
+    for (; fields->kind != TDI_FIELD_END; fields++)
+        if (!fields->since)
+            tdi_keras_put(config, fields->key, write_field(fields, (const char *)args + fields->offset));
+}

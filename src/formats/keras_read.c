@@ -1,0 +1,93 @@
+/* keras_read.c - a .keras file becomes a model. */
+#include <stdlib.h>
+
+#include "files/zip.h"
+#include "formats/keras.h"
+#include "formats/keras_inside.h"
+
+#define MAX_CONFIG ((size_t)16 << 20)
+
+static td_status read_json(tdi_zip *zip, json_t **root, tdi_error *error)
+{
+    void *bytes;
+    size_t size;
+    json_error_t reason;
+    TDI_TRY(tdi_zip_read(zip, TDI_KERAS_CONFIG, MAX_CONFIG, &bytes, &size, error));
+    *root = json_loadb(bytes, size, 0, &reason);
+    free(bytes);
+    if (*root)
+        return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE, "\"%s\" is not JSON: %s at line %d, column %d", TDI_KERAS_CONFIG, reason.text,
+                    reason.line, reason.column);
+}
+
+/* A model whose training Tandem cannot do can still predict. */
+static td_status compile(td_model *model, const json_t *config, const char *path, tdi_error *error)
+{
+    tdi_error local = {0};
+    if (!config || json_is_null(config) || (json_is_object(config) && json_object_size(config) == 0))
+        return TD_OK;
+    td_status status = tdi_keras_read_compile(model, config, &local);
+    if (status == TD_NO_MEMORY)
+        return tdi_no_memory(error);
+    if (status != TD_OK)
+        tdi_log(model->context, TD_LOG_WARNING,
+                "\"%s\": %s; the model is loaded uncompiled: it predicts, and trains once it is compiled anew", path,
+                local.message);
+    return TD_OK;
+}
+
+static td_status read_weights(td_model *model, const void *bytes, size_t size, tdi_error *error)
+{
+    tdi_hdf5 *file;
+    TDI_TRY(tdi_hdf5_open(bytes, size, TDI_KERAS_WEIGHTS, &file, error));
+    td_status status = tdi_keras_read_weights(model, file, error);
+    tdi_hdf5_close(file);
+    return status;
+}
+
+/* The whole entry of weights is in memory, its checksum verified, before HDF5 sees a byte of it. */
+static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
+{
+    json_t *root;
+    void *weights = NULL;
+    size_t size;
+    TDI_TRY(read_json(zip, &root, error));
+    td_status status = tdi_zip_read(zip, TDI_KERAS_WEIGHTS, SIZE_MAX, &weights, &size, error);
+    if (status == TD_OK)
+        status = tdi_keras_read_model(context, root, size, model, error);
+    if (status == TD_OK)
+        status = compile(*model, json_object_get(root, "compile_config"), path, error);
+    if (status == TD_OK)
+        status = read_weights(*model, weights, size, error);
+    free(weights);
+    json_decref(root);
+    return status;
+}
+
+static td_status read_file(td_context *context, const char *path, td_model **model, tdi_error *error)
+{
+    tdi_zip *zip;
+    TDI_TRY(tdi_zip_open(path, &zip, error));
+    td_status status = read_archive(context, zip, path, model, error);
+    tdi_zip_close(zip);
+    if (status != TD_OK && status != TD_NO_MEMORY)
+        tdi_error_prefix(error, "cannot load \"%s\"", path);
+    return status;
+}
+
+/* Layers leave their failures in the context: it stands in for `error` meanwhile. */
+td_status tdi_keras_read(td_context *context, const char *path, td_model **model, tdi_error *error)
+{
+    tdi_error before = context->error;
+    context->error = (tdi_error){0};
+    *model = NULL;
+    td_status status = read_file(context, path, model, &context->error);
+    tdi_error mine = context->error;
+    context->error = before;
+    if (status == TD_OK)
+        return TD_OK;
+    td_model_free(*model);
+    *model = NULL;
+    return tdi_fail(error, status, "%s", mine.message);
+}

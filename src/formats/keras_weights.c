@@ -1,0 +1,215 @@
+/* keras_weights.c - model.weights.h5: what is where.
+ *
+ *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order
+ *   /optimizer/vars/0        iteration
+ *   /optimizer/vars/1        learning rate
+ *   /optimizer/vars/2, ...   slots: SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
+ *
+ * Folders are counted per class in the order of model.layers, whatever the layers' names. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/keras_inside.h"
+
+#define PATH_SIZE 160
+
+/* ---- folders ---- */
+
+static bool has_folder(const td_model *model, const tdi_layer *layer)
+{
+    return !model->sequential || strcmp(layer->type->class_name, "InputLayer") != 0;
+}
+
+/* "dense", "dense_1", ... for the layer at `position`. */
+static void folder_of(const td_model *model, int position, char *folder, size_t size)
+{
+    const char *base = model->layers.at[position]->type->base_name;
+    int before = 0;
+    for (int i = 0; i < position; i++)
+        before += strcmp(model->layers.at[i]->type->base_name, base) == 0;
+    if (before)
+        snprintf(folder, size, "%s_%d", base, before);
+    else
+        snprintf(folder, size, "%s", base);
+}
+
+/* Keras 2.13 and 2.14 put the layers under another name. */
+static void find_vars(const td_model *model, int position, tdi_hdf5 *file, char vars[PATH_SIZE])
+{
+    char folder[64];
+    folder_of(model, position, folder, sizeof folder);
+    snprintf(vars, PATH_SIZE, "layers/%s/vars", folder);
+    if (!tdi_hdf5_has(file, vars) && tdi_hdf5_has(file, "_layer_checkpoint_dependencies"))
+        snprintf(vars, PATH_SIZE, "_layer_checkpoint_dependencies/%s/vars", folder);
+}
+
+/* ---- reading ---- */
+
+static td_status read_layer(td_model *model, int position, tdi_hdf5 *file, tdi_error *error)
+{
+    const tdi_layer *layer = model->layers.at[position];
+    char vars[PATH_SIZE], path[PATH_SIZE + 16];
+    if (layer->weights.count == 0)
+        return TD_OK;
+    find_vars(model, position, file, vars);
+    int64_t count = tdi_hdf5_count(file, vars);
+    if (count != layer->weights.count)
+        return tdi_fail(error, TD_BAD_FILE, "there are %lld weights in \"%s\" where it has %d",
+                        (long long)(count < 0 ? 0 : count), vars, layer->weights.count);
+    for (int i = 0; i < layer->weights.count; i++) {
+        const tdi_variable *variable = &layer->weights.at[i]->variable;
+        snprintf(path, sizeof path, "%s/%d", vars, i);
+        TDI_TRY(tdi_hdf5_read(file, path, &variable->shape, tdi_model_value(model, variable), error));
+    }
+    return TD_OK;
+}
+
+static td_status read_layers(td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    for (int i = 0; i < model->layers.count; i++)
+        if (read_layer(model, i, file, error) != TD_OK) {
+            tdi_error_prefix(error, "layer \"%.64s\"", model->layers.at[i]->name);
+            return error ? error->status : TD_BAD_FILE;
+        }
+    return TD_OK;
+}
+
+/* ---- the optimizer's slots, in the file's order ---- */
+
+typedef struct slot_place {
+    const tdi_variable *variable;
+    int slot, number; /* in the file */
+} slot_place;
+
+/* How many slots stand together, variable by variable: all but amsgrad's third, which comes after. */
+static int interleaved(const td_model *model)
+{
+    int slots = tdi_optimizer_slots(&model->optimizer);
+    return slots > 2 ? 2 : slots;
+}
+
+static int trained_count(const td_model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->weights.count; i++)
+        count += model->weights.at[i]->variable.trainable;
+    return count;
+}
+
+static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
+{
+    int together = interleaved(model);
+    int number = slot < together ? 2 + nth * together + slot : 2 + trained_count(model) * together + nth;
+    return (slot_place){variable, slot, number};
+}
+
+typedef td_status (*slot_visitor)(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error);
+
+static td_status for_each_slot(const td_model *model, tdi_hdf5 *file, slot_visitor visit, tdi_error *error)
+{
+    int slots = tdi_optimizer_slots(&model->optimizer), nth = 0;
+    for (int i = 0; i < model->weights.count; i++) {
+        const tdi_variable *variable = &model->weights.at[i]->variable;
+        if (!variable->trainable)
+            continue;
+        for (int slot = 0; slot < slots; slot++) {
+            slot_place place = place_of(model, variable, nth, slot);
+            TDI_TRY(visit(model, file, &place, error));
+        }
+        nth++;
+    }
+    return TD_OK;
+}
+
+static td_status read_slot(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
+    return tdi_hdf5_read(file, path, &place->variable->shape, tdi_model_slot(model, place->variable, place->slot),
+                         error);
+}
+
+static td_status write_slot(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
+    return tdi_hdf5_write(file, path, &place->variable->shape, tdi_model_slot(model, place->variable, place->slot),
+                          error);
+}
+
+static td_status read_counters(td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    double iteration, rate;
+    TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/0", &iteration, error));
+    TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/1", &rate, error));
+    if (!(iteration >= 0 && iteration < 0x1p53) || !(rate >= 0) || !isfinite((float)rate))
+        return tdi_fail(error, TD_BAD_FILE, "the optimizer's iteration is %g and its learning rate %g, which cannot be",
+                        iteration, rate);
+    model->iteration = (int64_t)iteration;
+    model->optimizer.learning_rate = (float)rate;
+    return TD_OK;
+}
+
+/* Like Keras, goes on with a fresh state when the file has none, or another optimizer's. */
+static td_status read_optimizer(td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    int64_t wanted = 2 + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->optimizer);
+    int64_t count = tdi_hdf5_count(file, "optimizer/vars");
+    if (count == wanted) {
+        TDI_TRY(read_counters(model, file, error));
+        return for_each_slot(model, file, read_slot, error);
+    }
+    if (count > 2)
+        tdi_log(model->context, TD_LOG_WARNING,
+                "the file's optimizer state has %lld arrays where %lld are needed: the optimizer starts afresh",
+                (long long)count, (long long)wanted);
+    return TD_OK;
+}
+
+td_status tdi_keras_read_weights(td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    TDI_TRY(read_layers(model, file, error));
+    return model->compiled ? read_optimizer(model, file, error) : TD_OK;
+}
+
+/* ---- writing ---- */
+
+static td_status write_vars(tdi_hdf5 *file, const char *vars, const char *name, tdi_error *error)
+{
+    TDI_TRY(tdi_hdf5_write_group(file, vars, error));
+    return tdi_hdf5_write_attribute(file, vars, "name", name, error);
+}
+
+static td_status write_layer(const td_model *model, int position, tdi_hdf5 *file, tdi_error *error)
+{
+    const tdi_layer *layer = model->layers.at[position];
+    char folder[64], vars[PATH_SIZE], path[PATH_SIZE + 16];
+    folder_of(model, position, folder, sizeof folder);
+    snprintf(vars, sizeof vars, "layers/%s/vars", folder);
+    TDI_TRY(write_vars(file, vars, layer->name, error));
+    for (int i = 0; i < layer->weights.count; i++) {
+        const tdi_variable *variable = &layer->weights.at[i]->variable;
+        snprintf(path, sizeof path, "%s/%d", vars, i);
+        TDI_TRY(tdi_hdf5_write(file, path, &variable->shape, tdi_model_value(model, variable), error));
+    }
+    return TD_OK;
+}
+
+static td_status write_optimizer(const td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    const float rate = model->optimizer.learning_rate;
+    TDI_TRY(write_vars(file, "optimizer/vars", tdi_optimizer_type_of(model->optimizer.kind)->base_name, error));
+    TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->iteration, error));
+    TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, &rate, error));
+    return for_each_slot(model, file, write_slot, error);
+}
+
+td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5 *file, tdi_error *error)
+{
+    TDI_TRY(write_vars(file, "vars", model->name, error));
+    for (int i = 0; i < model->layers.count; i++)
+        if (has_folder(model, model->layers.at[i]))
+            TDI_TRY(write_layer(model, i, file, error));
+    return model->compiled ? write_optimizer(model, file, error) : TD_OK;
+}

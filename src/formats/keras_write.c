@@ -1,0 +1,75 @@
+/* keras_write.c - a model becomes a .keras file: built in memory, then written at once and atomically. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "files/zip.h"
+#include "formats/keras.h"
+#include "formats/keras_inside.h"
+
+#define KERAS_VERSION "3.15.1" /* whose format this is */
+
+static char *dump(json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(json);
+    return text;
+}
+
+static char *make_config(const td_model *model)
+{
+    json_t *root = tdi_keras_write_model(model);
+    if (model->compiled)
+        tdi_keras_put(&root, "compile_config", tdi_keras_write_compile(model));
+    return dump(root);
+}
+
+static char *make_metadata(void)
+{
+    char date[32];
+    struct tm parts;
+    time_t now = time(NULL);
+    if (!gmtime_r(&now, &parts))
+        return NULL;
+    strftime(date, sizeof date, "%Y-%m-%d@%H:%M:%S", &parts);
+    return dump(json_pack("{s:s, s:s}", "keras_version", KERAS_VERSION, "date_saved", date));
+}
+
+static td_status make_weights(const td_model *model, void **bytes, size_t *size, tdi_error *error)
+{
+    tdi_hdf5 *file;
+    TDI_TRY(tdi_hdf5_create(TDI_KERAS_WEIGHTS, &file, error));
+    td_status status = tdi_keras_write_weights(model, file, error);
+    if (status == TD_OK)
+        status = tdi_hdf5_image(file, bytes, size, error);
+    tdi_hdf5_close(file);
+    return status;
+}
+
+static td_status write_archive(const char *path, const char *metadata, const char *config, const void *weights,
+                               size_t size, tdi_error *error)
+{
+    const tdi_zip_entry entries[] = {
+        {TDI_KERAS_METADATA, metadata, strlen(metadata)},
+        {TDI_KERAS_CONFIG, config, strlen(config)},
+        {TDI_KERAS_WEIGHTS, weights, size},
+    };
+    return tdi_zip_write(path, 3, entries, error);
+}
+
+td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error)
+{
+    void *weights = NULL;
+    size_t size = 0;
+    char *metadata = make_metadata(), *config = make_config(model);
+    td_status status = metadata && config ? make_weights(model, &weights, &size, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        status = write_archive(path, metadata, config, weights, size, error);
+    free(weights);
+    free(config);
+    free(metadata);
+    if (status != TD_OK && status != TD_NO_MEMORY)
+        tdi_error_prefix(error, "cannot save the model \"%.64s\"", model->name);
+    return status;
+}

@@ -1,0 +1,204 @@
+"""keras_files.py: Tandem reads what Keras wrote and writes it again; Keras opens that, finds every weight, the optimizer's
+state and the configuration as they were, predicts the same, and goes on training as if nothing had happened. Tandem's own
+predictions are Keras's to 1e-5."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import warnings
+
+import keras
+import numpy as np
+from keras import layers
+
+RESAVE = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "resave"
+SAMPLES = 7
+# What a file may lack without meaning anything else: what a later Keras added with a default, and notes.
+OPTIONAL = {"optional", "ragged", "quantization_config", "renorm", "renorm_clipping", "renorm_momentum", "input_axes",
+            "output_axes", "build_config", "shared_object_id", "ignore_class", "jit_compile", "auto_scale_loss", "axis",
+            "activity_regularizer"}
+
+
+def random(*shape):
+    return np.random.default_rng(3).normal(size=shape).astype("float32")
+
+
+def labels(count):
+    return np.random.default_rng(4).integers(0, count, SAMPLES)
+
+
+def compiled(model, optimizer, loss, y, metrics=("accuracy",), steps=3, weights=None):
+    model.compile(optimizer=optimizer, loss=loss, metrics=list(metrics), loss_weights=weights)
+    x = inputs_of(model)
+    for _ in range(steps):
+        model.train_on_batch(x, y)
+    return model, y
+
+
+def inputs_of(model):
+    x = [random(SAMPLES, *tensor.shape[1:]) for tensor in model.inputs]
+    return x[0] if len(x) == 1 else x
+
+
+def mlp(**dense):
+    return keras.Sequential([layers.Input((5, 4)), layers.Flatten(name="a.b"), layers.Dense(6, activation="relu", **dense),
+                             layers.BatchNormalization(momentum=0.9, epsilon=1e-4), layers.Dropout(0.25, seed=11),
+                             layers.Dense(3, use_bias=False)], name="mlp")
+
+
+def image():
+    x = layers.Input((9, 8, 3), name="picture")
+    a = layers.Conv2D(4, 3, padding="same", activation="relu")(x)
+    b = layers.Conv2D(4, (3, 1), padding="same", kernel_regularizer=keras.regularizers.L1L2(1e-3, 1e-2))(a)
+    c = layers.Add()([a, b])
+    c = layers.BatchNormalization(center=False)(c)
+    c = layers.Activation("tanh")(c)
+    d = layers.MaxPooling2D((2, 2), strides=(2, 1))(c)
+    e = layers.AveragePooling2D(2, strides=(2, 1), padding="valid")(c)
+    f = layers.Concatenate(axis=-1)([d, e])
+    g = layers.Conv2D(6, 2, strides=2, groups=2, bias_initializer="ones")(f)
+    h = layers.GlobalAveragePooling2D(keepdims=True)(g)
+    h = layers.Reshape((2, -1))(h)
+    return keras.Model(x, layers.Dense(2, activation="softmax")(layers.Flatten()(h)), name="image")
+
+
+def shared():
+    """One layer called twice, before and after the layers of the same class; layers listed by depth."""
+    a, b = layers.Input((4,), name="left"), layers.Input((4,), name="right")
+    twice = layers.Dense(4, activation="gelu", name="twice")
+    x = layers.Add()([twice(a), layers.Dense(4)(twice(b))])
+    y = layers.Dense(3, name="first")(x)
+    z = layers.Dense(1, activation="sigmoid", name="second")(layers.Concatenate()([x, layers.Dense(2)(a)]))
+    return keras.Model([a, b], [y, z])
+
+
+def initializers():
+    kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
+             keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
+             keras.initializers.Orthogonal(1.5), keras.initializers.HeNormal(seed=1), keras.initializers.Constant(0.3)]
+    return keras.Sequential([layers.Input((4,))] + [layers.Dense(4, kernel_initializer=kind) for kind in kinds])
+
+
+def frozen():
+    model = mlp()
+    model.layers[1].trainable = False
+    model.layers[2].trainable = False
+    return model
+
+
+def deferred():
+    """A Sequential that learned its shape late."""
+    model = keras.Sequential([layers.Dense(3, activation="silu"), layers.Dense(2)])
+    model.build((None, 6))
+    return model
+
+
+def cases():
+    sparse = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    one_hot = np.eye(2, dtype="float32")[labels(2)]
+    yield "adam", *compiled(mlp(), keras.optimizers.Adam(2e-3, beta_1=0.8), sparse, labels(3))
+    yield "amsgrad", *compiled(mlp(), keras.optimizers.Adam(amsgrad=True, weight_decay=0.01), sparse, labels(3))
+    yield "sgd", *compiled(mlp(), keras.optimizers.SGD(0.05), "mse", random(SAMPLES, 3), metrics=())
+    yield "nesterov", *compiled(image(), keras.optimizers.SGD(0.01, 0.9, nesterov=True, clipvalue=0.5),
+                                keras.losses.CategoricalCrossentropy(label_smoothing=0.1), one_hot)
+    yield "names", *compiled(image(), "adam", "categorical_crossentropy", one_hot, ["categorical_accuracy"])
+    yield "not trained", *compiled(mlp(), "adam", sparse, labels(3), steps=0)
+    yield "shared", *compiled(shared(), "sgd", {"first": sparse, "second": "binary_crossentropy"},
+                              [labels(3), np.float32(labels(2)).reshape(-1, 1)], [["accuracy"], ["binary_accuracy"]],
+                              weights={"first": 1.0, "second": 0.5})
+    yield "frozen", *compiled(frozen(), "adam", sparse, labels(3))
+    yield "initializers", initializers(), None
+    yield "deferred", deferred(), None
+
+
+def resave(path, to, model):
+    command = [RESAVE, path, to]
+    single = len(model.inputs) == 1
+    x_file, p_file = path.with_suffix(".x"), path.with_suffix(".p")
+    if single:
+        inputs_of(model).tofile(x_file)
+        command += [SAMPLES, x_file, p_file]
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"resave exited with {done.returncode}: {done.stdout}"
+    assert done.stdout == "", f"resave said: {done.stdout}"
+    return np.fromfile(p_file, "float32").reshape(SAMPLES, *model.output_shape[1:]) if single else None
+
+
+def different(a, b, where=""):
+    """Where two configurations differ in meaning."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(set(a) | set(b)):
+            if key not in OPTIONAL or (key in a and key in b):
+                yield from different(a.get(key), b.get(key), f"{where}/{key}")
+    elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b)):
+            yield from different(x, y, f"{where}[{i}]")
+    elif isinstance(a, float) and isinstance(b, (float, int)):
+        if np.float32(a) != np.float32(b):
+            yield f"{where}: {a} became {b}"
+    elif a != b:
+        yield f"{where}: {a} became {b}"
+
+
+def check_same(name, before, after):
+    assert len(before.weights) == len(after.weights), name
+    for a, b in zip(before.weights, after.weights):
+        assert np.array_equal(a, b), f"{name}: {a.path} differs"
+    found = list(different(before.get_config(), after.get_config()))
+    assert not found, f"{name}: {found}"
+
+
+def check_optimizers(name, before, after):
+    before, after = before.optimizer, after.optimizer
+    found = list(different(before.get_config() | {"name": ""}, after.get_config() | {"name": ""}))
+    assert not found and type(before) is type(after), f"{name}: {found}"
+    assert len(before.variables) == len(after.variables), f"{name}: the optimizer's state"
+    for a, b in zip(before.variables, after.variables):
+        assert np.array_equal(a, b), f"{name}: {a.path} differs"
+
+
+def check_training(name, before, after, y):
+    """Dropout draws anew in each process, so the step is compared where there is none."""
+    x = inputs_of(before)
+    if any(isinstance(layer, layers.Dropout) for layer in before.layers):
+        assert np.allclose(before.test_on_batch(x, y), after.test_on_batch(x, y), rtol=1e-6), name
+        return
+    for _ in range(2):
+        a, b = before.train_on_batch(x, y), after.train_on_batch(x, y)
+        assert np.allclose(a, b, rtol=1e-6), f"{name}: the losses {a} and {b} differ"
+    for a, b in zip(before.weights, after.weights):
+        assert np.allclose(a, b, rtol=1e-6, atol=1e-7), f"{name}: {a.path} differs after training"
+
+
+def check(name, model, y, folder):
+    path, again = folder / "keras.keras", folder / "tandem.keras"
+    model.save(path)
+    predicted = resave(path, again, model)
+    before = keras.models.load_model(path)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Skipping variable loading")
+        after = keras.models.load_model(again)
+    check_same(name, before, after)
+    x = inputs_of(before)
+    for a, b in zip(keras.tree.flatten(before.predict(x, verbose=0)), keras.tree.flatten(after.predict(x, verbose=0))):
+        assert np.array_equal(a, b), f"{name}: predictions differ"
+    if predicted is not None:
+        wanted = before.predict(x, verbose=0)
+        error = np.max(np.abs(predicted - wanted)) / np.max(np.abs(wanted))
+        assert error < 1e-5, f"{name}: Tandem's predictions are off by {error}"
+    assert before.compiled == after.compiled, name
+    if before.compiled:
+        check_optimizers(name, before, after)
+        check_training(name, before, after, y)
+    print(f"{name}: as it was")
+
+
+def main():
+    print(f"Keras {keras.__version__}, {keras.backend.backend()}")
+    keras.utils.set_random_seed(1)
+    for case in cases():
+        with tempfile.TemporaryDirectory() as folder:
+            check(*case, pathlib.Path(folder))
+
+
+main()

@@ -1,0 +1,264 @@
+"""train_steps.py GROUP: trained in file order for 50 steps from the same file, Tandem's losses follow Keras's to 1e-5 at
+every step; Keras opens what Tandem saved, predicts the same, and goes on training with the optimizer's state as if it had
+never stopped. On one CPU device and on two."""
+import dataclasses
+import os
+import pathlib
+import sys
+import tempfile
+
+import keras
+import numpy as np
+from keras import layers
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import tandem  # noqa: E402
+
+STEPS = 50
+BATCH = 12
+SAMPLES = STEPS * BATCH - 5  # the last batch is uneven
+MORE = 10                    # steps that Keras goes on for
+TOLERANCE = 1e-5
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    model: keras.Model
+    y: np.ndarray
+    loss: object
+    optimizer: object = None  # SGD by default
+    warm: int = 0             # steps that Keras trains before it saves the file
+    devices: tuple = ("cpu", "cpu:0,cpu:1")
+
+
+def random():
+    return np.random.default_rng(7)
+
+
+def classes(count, *shape):
+    return random().integers(0, count, (SAMPLES, *shape)).astype("float32")
+
+
+def one_hot(count):
+    return np.eye(count, dtype="float32")[classes(count).astype(int)]
+
+
+def numbers(*shape):
+    return random().normal(size=(SAMPLES, *shape)).astype("float32")
+
+
+def sequential(shape, *stack):
+    return keras.Sequential([layers.Input(shape), *stack])
+
+
+def sparse(from_logits=True):
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits)
+
+
+def dense():
+    yield Case("guide", sequential((28, 28), layers.Flatten(), layers.Dense(256, activation="relu"),
+                                   layers.Dense(256, activation="relu"), layers.Dense(10)), classes(10), sparse(),
+               keras.optimizers.Adam())
+    yield Case("no bias", sequential((9,), layers.Dense(7, use_bias=False, activation="tanh"), layers.Dense(1)),
+               numbers(1), "mean_squared_error")
+    yield Case("several axes", sequential((4, 3, 5), layers.Dense(6, activation="relu"), layers.Dense(2)),
+               numbers(4, 3, 2), "mean_squared_error")
+    yield Case("frozen", sequential((9,), layers.Dense(7, activation="relu", trainable=False), layers.Dense(4)),
+               classes(4), sparse(), keras.optimizers.Adam())
+    yield Case("wide", sequential((100,), layers.Dense(300, activation="sigmoid"), layers.Dense(17)), classes(17), sparse())
+
+
+ACTIVATIONS = ("linear relu tanh sigmoid softmax log_softmax leaky_relu relu6 elu selu celu gelu silu softplus softsign "
+               "exponential hard_sigmoid hard_silu hard_tanh mish log_sigmoid tanh_shrink squareplus").split()
+
+
+def activations():
+    for name in ACTIVATIONS:
+        yield Case(name, sequential((6,), layers.Dense(9, activation=name), layers.Dense(5, activation="tanh"),
+                                    layers.Activation(name), layers.Dense(2)), numbers(2), "mean_squared_error")
+
+
+def convolution():
+    def net(*stack, shape=(12, 11, 3)):
+        return sequential(shape, *stack, layers.Flatten(), layers.Dense(4))
+
+    yield Case("valid", net(layers.Conv2D(5, 3, activation="relu")), classes(4), sparse())
+    yield Case("same", net(layers.Conv2D(5, 3, padding="same", activation="tanh")), classes(4), sparse())
+    yield Case("even kernel, same", net(layers.Conv2D(5, (2, 4), padding="same")), classes(4), sparse())
+    yield Case("strides", net(layers.Conv2D(6, (3, 2), strides=(2, 3), padding="same", activation="relu")), classes(4),
+               sparse())
+    yield Case("dilation", net(layers.Conv2D(5, 3, dilation_rate=2)), classes(4), sparse())
+    yield Case("groups", net(layers.Conv2D(8, 3, groups=2, use_bias=False), shape=(9, 9, 4)), classes(4), sparse())
+    yield Case("two", net(layers.Conv2D(16, 3, activation="relu"), layers.Conv2D(32, 3, activation="relu")), classes(4),
+               sparse(), keras.optimizers.Adam())
+    yield Case("lenet5", sequential(
+        (28, 28, 1), layers.Conv2D(6, 5, padding="same", activation="tanh"), layers.AveragePooling2D(2),
+        layers.Conv2D(16, 5, activation="tanh"), layers.AveragePooling2D(2), layers.Flatten(),
+        layers.Dense(120, activation="tanh"), layers.Dense(84, activation="tanh"), layers.Dense(10)), classes(10), sparse(),
+        keras.optimizers.Adam())
+    yield Case("cifar", sequential(
+        (32, 32, 3), layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(), layers.Conv2D(64, 3, activation="relu"),
+        layers.MaxPooling2D(), layers.Conv2D(64, 3, activation="relu"), layers.Flatten(), layers.Dense(64, activation="relu"),
+        layers.Dense(10)), classes(10), sparse(), keras.optimizers.Adam())
+
+
+def pooling():
+    def net(pool):
+        return sequential((11, 10, 2), layers.Conv2D(6, 3, activation="tanh"), pool, layers.Flatten(), layers.Dense(3))
+
+    for kind in (layers.MaxPooling2D, layers.AveragePooling2D):
+        yield Case(f"{kind.__name__} defaults", net(kind(2)), classes(3), sparse())
+        yield Case(f"{kind.__name__} same", net(kind((3, 2), strides=2, padding="same")), classes(3), sparse())
+        yield Case(f"{kind.__name__} overlapping", net(kind(3, strides=1)), classes(3), sparse())
+    yield Case("global", sequential((11, 10, 2), layers.Conv2D(6, 3, activation="tanh"), layers.GlobalAveragePooling2D(),
+                                    layers.Dense(3)), classes(3), sparse())
+    yield Case("global, keepdims", net(layers.GlobalAveragePooling2D(keepdims=True)), classes(3), sparse())
+
+
+def merging():
+    x = layers.Input((8, 6))
+    a, b = layers.Dense(6, activation="tanh")(x), layers.Dense(6, activation="relu")(x)
+    added = layers.Add()([a, b, x])
+    yield Case("add", keras.Model(x, layers.Dense(3)(layers.Flatten()(added))), classes(3), sparse())
+    joined = layers.Concatenate()([a, x, b])
+    yield Case("concatenate", keras.Model(x, layers.Dense(3)(layers.Flatten()(joined))), classes(3), sparse())
+    along = layers.Concatenate(axis=1)([a, b])
+    yield Case("concatenate, axis 1", keras.Model(x, layers.Dense(3)(layers.Flatten()(along))), classes(3), sparse())
+    shaped = layers.Reshape((4, -1, 3))(layers.Dense(6, activation="tanh")(x))
+    yield Case("reshape", keras.Model(x, layers.Dense(3)(layers.Flatten()(layers.Conv2D(4, 2)(shaped)))), classes(3), sparse())
+    shared = layers.Dense(6, activation="tanh")
+    twice = layers.Add()([shared(x), shared(shared(x))])
+    yield Case("a layer called twice", keras.Model(x, layers.Dense(3)(layers.Flatten()(twice))), classes(3), sparse())
+    y = layers.Conv2D(4, 3, padding="same", activation="relu")(layers.Reshape((8, 6, 1))(x))
+    y = layers.Add()([y, layers.Conv2D(4, 3, padding="same")(y)])
+    yield Case("residual", keras.Model(x, layers.Dense(3)(layers.Flatten()(y))), classes(3), sparse(),
+               keras.optimizers.Adam())
+
+
+def normalization():
+    one = ("cpu",)  # per replica by default: two replicas differ from one, by design
+
+    def net(*stack, shape=(6,)):
+        return sequential(shape, *stack, layers.Flatten(), layers.Dense(3))
+
+    yield Case("dense", net(layers.Dense(8, use_bias=False), layers.BatchNormalization(), layers.Activation("relu")),
+               classes(3), sparse(), devices=one)
+    yield Case("after a bias", net(layers.Dense(8), layers.BatchNormalization()), classes(3), sparse(), devices=one)
+    yield Case("images", net(layers.Conv2D(5, 3, use_bias=False), layers.BatchNormalization(momentum=0.8, epsilon=1e-2),
+                             layers.Activation("tanh"), shape=(7, 6, 2)), classes(3), sparse(), keras.optimizers.Adam(),
+               devices=one)
+    yield Case("neither center nor scale", net(layers.Dense(8), layers.BatchNormalization(center=False, scale=False)),
+               classes(3), sparse(), devices=one)
+    yield Case("frozen", net(layers.Dense(8), layers.BatchNormalization(trainable=False)), classes(3), sparse())
+
+
+def losses():
+    def net(units, activation=None):
+        return sequential((7,), layers.Dense(9, activation="tanh"), layers.Dense(units, activation=activation))
+
+    yield Case("sparse from logits", net(5), classes(5), sparse())
+    yield Case("sparse", net(5, "softmax"), classes(5), sparse(False))
+    yield Case("sparse, from a sigmoid", net(5, "sigmoid"), classes(5), sparse(False))
+    yield Case("categorical from logits", net(5), one_hot(5), keras.losses.CategoricalCrossentropy(from_logits=True))
+    yield Case("categorical", net(5, "softmax"), one_hot(5), "categorical_crossentropy")
+    yield Case("binary from logits", net(3), classes(2, 3), keras.losses.BinaryCrossentropy(from_logits=True))
+    yield Case("binary", net(1, "sigmoid"), classes(2, 1), "binary_crossentropy")
+    yield Case("mean squared error", net(4), numbers(4), "mean_squared_error")
+    yield Case("sparse, by place", sequential((4, 7), layers.Dense(5)), classes(5, 4), sparse())
+
+
+def optimizers():
+    sgd, adam = keras.optimizers.SGD, keras.optimizers.Adam
+    for name, optimizer in (
+            ("SGD", sgd()), ("SGD momentum", sgd(0.05, momentum=0.9)), ("SGD nesterov", sgd(0.05, momentum=0.8, nesterov=True)),
+            ("SGD weight decay", sgd(0.05, weight_decay=0.02)), ("SGD clipvalue", sgd(0.05, momentum=0.5, clipvalue=0.01)),
+            ("Adam", adam()), ("Adam arguments", adam(0.01, beta_1=0.8, beta_2=0.95, epsilon=1e-5)),
+            ("Adam amsgrad", adam(0.01, amsgrad=True)), ("Adam weight decay", adam(0.01, weight_decay=0.02)),
+            ("Adam clipvalue", adam(0.01, clipvalue=0.01))):
+        for warm in (0, 3):
+            model = sequential((7,), layers.Dense(9, activation="tanh"), layers.Dense(5))
+            yield Case(f"{name}, {warm} steps before", model, classes(5), sparse(), optimizer.from_config(optimizer.get_config()),
+                       warm)
+
+
+def regularizers():
+    make = keras.regularizers
+    for name, regularizer in (("L1", make.L1(0.01)), ("L2", make.L2(0.01)), ("L1L2", make.L1L2(0.01, 0.02))):
+        yield Case(f"dense {name}", sequential((7,), layers.Dense(9, activation="tanh", kernel_regularizer=regularizer,
+                                                                 bias_regularizer=regularizer), layers.Dense(5)),
+                   classes(5), sparse(), keras.optimizers.Adam())
+    yield Case("convolution", sequential((7, 7, 2), layers.Conv2D(4, 3, kernel_regularizer="l2", activation="tanh"),
+                                         layers.Flatten(), layers.Dense(5)), classes(5), sparse())
+    yield Case("batch normalization", sequential(
+        (7,), layers.Dense(9, use_bias=False), layers.BatchNormalization(gamma_regularizer="l2", beta_regularizer="l1"),
+        layers.Dense(5)), classes(5), sparse(), devices=("cpu",))
+
+
+def train_batch(model, x, y):
+    model.reset_metrics()  # so that the loss is this batch's, not the mean so far
+    return model.train_on_batch(x, y, return_dict=True)["loss"]
+
+
+def train(model, x, y):
+    return np.array([train_batch(model, x[i:i + BATCH], y[i:i + BATCH]) for i in range(0, len(x), BATCH)])
+
+
+def check(what, seen, limit, details=""):
+    if not seen <= limit:  # NaN too
+        raise AssertionError(f"{what}: {seen:.3g}, at most {limit:g} expected{details}")
+
+
+def check_losses(what, mine, keras_losses):
+    if len(mine) != len(keras_losses):
+        raise AssertionError(f"{what}: {len(mine)} losses, {len(keras_losses)} expected")
+    apart = np.abs(mine - keras_losses) / np.abs(keras_losses)
+    worst = int(np.argmax(np.where(np.isnan(apart), np.inf, apart)))
+    check(f"{what}: losses apart", apart[worst], TOLERANCE, f" (step {worst}: {mine[worst]:.9g}, Keras {keras_losses[worst]:.9g})")
+
+
+def check_reopened(name, trained, x, y, more, iterations):
+    """Keras opens what Tandem saved, predicts the same and goes on."""
+    model = keras.saving.load_model(trained.path)
+    check(f"{name}: predictions apart", tandem.relative(trained.predictions, model.predict_on_batch(x[:BATCH])), TOLERANCE)
+    if int(model.optimizer.iterations.value) != iterations:
+        raise AssertionError(f"{name}: the saved optimizer counts {int(model.optimizer.iterations.value)} steps")
+    check_losses(f"{name}, Keras going on", train(model, x[:MORE * BATCH], y[:MORE * BATCH]), more)
+
+
+def run_case(case, folder):
+    keras.utils.set_random_seed(3)
+    case.model.compile(optimizer=case.optimizer or keras.optimizers.SGD(), loss=case.loss)
+    x = np.random.default_rng(1).normal(size=(SAMPLES, *case.model.input_shape[1:])).astype("float32")
+    train(case.model, x[:case.warm * BATCH], case.y[:case.warm * BATCH])
+    start = pathlib.Path(folder) / "start.keras"
+    case.model.save(start)
+    expected = train(case.model, x, case.y)
+    more = train(case.model, x[:MORE * BATCH], case.y[:MORE * BATCH])
+    for devices in case.devices:
+        name = f"{case.name} ({devices})"
+        trained = tandem.train(start, x, case.y, BATCH, devices, folder, case.model.output_shape[1:])
+        check_losses(name, trained.losses, expected)
+        check_reopened(name, trained, x, case.y, more, case.warm + STEPS)
+
+
+GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
+                                                       losses, optimizers, regularizers)}
+
+
+def main(group):
+    keras.utils.set_random_seed(5)
+    wrong = []
+    for case in GROUPS[group]():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run_case(case, folder)
+                print(f"ok: {case.name}", flush=True)
+            except AssertionError as error:
+                wrong.append(str(error))
+                print(f"FAILED: {error}", flush=True)
+    if wrong:
+        sys.exit(f"{len(wrong)} cases failed")
+
+
+main(sys.argv[1])

@@ -1,0 +1,93 @@
+"""Makes the files beside it with real Keras (3.15.1, JAX): models after some steps of training, inputs x and Keras's
+predictions p as .npy. Run in this folder: KERAS_BACKEND=jax python make.py"""
+import json
+import zipfile
+
+import keras
+import numpy as np
+from keras import layers
+
+ROWS = 5
+
+
+def save(name, model, x):
+    model.save(f"{name}.keras")
+    np.save(f"{name}.x.npy", x)
+    np.save(f"{name}.p.npy", model.predict(x, verbose=0))
+
+
+def random(*shape):
+    return np.random.default_rng(1).normal(size=shape).astype("float32")
+
+
+def train(model, x, y, steps):
+    for _ in range(steps):
+        model.train_on_batch(x, y)
+
+
+def mlp():
+    model = keras.Sequential([layers.Input((4, 3)), layers.Flatten(), layers.Dense(8, activation="relu"),
+                              layers.Dropout(0.2), layers.Dense(3, kernel_regularizer=keras.regularizers.L2(1e-3))])
+    model.compile(keras.optimizers.Adam(2e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    x = random(ROWS, 4, 3)
+    train(model, x, np.arange(ROWS) % 3, 4)
+    return model, x
+
+
+def cnn():
+    image = layers.Input((6, 6, 2))
+    a = layers.Conv2D(3, 3, padding="same", activation="relu")(image)
+    b = layers.Conv2D(3, 3, padding="same")(a)
+    c = layers.BatchNormalization()(layers.Add()([a, b]))
+    d = layers.MaxPooling2D()(layers.Concatenate()([c, a]))
+    e = layers.Dropout(0.1)(layers.GlobalAveragePooling2D()(d))
+    model = keras.Model(image, layers.Dense(2, activation="softmax")(e))
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), "categorical_crossentropy", metrics=["accuracy"])
+    x = random(ROWS, 6, 6, 2)
+    train(model, x, np.eye(2)[np.arange(ROWS) % 2], 3)
+    return model, x
+
+
+def plain():
+    model = keras.Sequential([layers.Input((3,)), layers.Dense(4, activation="tanh"), layers.Dense(2)])
+    return model, random(ROWS, 3)
+
+
+def older(object):
+    """The configuration as earlier versions wrote it: policies by name, the input's shape under its old key, tensors as
+    bare lists, no InputLayer in a Sequential."""
+    if isinstance(object, list):
+        return [older(item) for item in object]
+    if not isinstance(object, dict):
+        return object
+    if object.get("class_name") == "DTypePolicy":
+        return object["config"]["name"]
+    object = {key: older(value) for key, value in object.items() if key not in ("shared_object_id", "build_config")}
+    if object.get("class_name") == "InputLayer":
+        object["config"]["batch_input_shape"] = object["config"].pop("batch_shape")
+    if isinstance(object.get("inbound_nodes"), list) and object["inbound_nodes"]:
+        tensors = object["inbound_nodes"][0]["args"][0]
+        tensors = tensors if isinstance(tensors, list) else [tensors]
+        object["inbound_nodes"] = [[tensor["config"]["keras_history"] + [{}] for tensor in tensors]]
+    if isinstance(object.get("input_layers"), list):
+        object["input_layers"] = [object["input_layers"]]
+        object["output_layers"] = [object["output_layers"]]
+    for key in ("renorm", "renorm_clipping", "renorm_momentum", "quantization_config", "optional", "ragged"):
+        object.pop(key, None)
+    return object
+
+
+def rewrite(name, to, change):
+    with zipfile.ZipFile(f"{name}.keras") as before, zipfile.ZipFile(f"{to}.keras", "w") as after:
+        for entry in before.namelist():
+            content = before.read(entry)
+            if entry == "config.json":
+                content = json.dumps(change(json.loads(content))).encode()
+            after.writestr(entry, content)
+
+
+keras.utils.set_random_seed(2)
+save("mlp_adam", *mlp())
+save("cnn_sgd", *cnn())
+save("plain", *plain())
+rewrite("cnn_sgd", "cnn_older", older)

@@ -1,0 +1,240 @@
+/* keras_golden.c - files made by real Keras: read, predicted from as Keras does, written, read again. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <tandem/tandem.h>
+
+#include "files/npy.h"
+#include "formats/edit.h"
+#include "model/model.h"
+
+static int warnings;
+
+static void count_warnings(void *user, td_log_level level, const char *line)
+{
+    (void)user;
+    (void)line;
+    warnings += level == TD_LOG_WARNING;
+}
+
+static td_context *context;
+
+static int set_up(void **state)
+{
+    (void)state;
+    warnings = 0;
+    context = td_context_create(&(td_context_options){.log = count_warnings});
+    return context ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    td_context_free(context);
+    return 0;
+}
+
+static td_model *load(const char *path)
+{
+    td_model *model = td_load(context, path);
+    if (!model)
+        fail_msg("%s", td_error(context));
+    return model;
+}
+
+/* ---- what is in the files ---- */
+
+static void test_mlp(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("mlp_adam.keras"));
+    assert_true(model->sequential);
+    assert_int_equal(td_weight_count(model), 4);
+    assert_int_equal(model->layers.count, 5);
+    assert_true(model->compiled);
+    assert_int_equal(model->optimizer.kind, TD_OPTIMIZER_ADAM);
+    assert_int_equal(model->iteration, 4);
+    assert_true(model->optimizer.learning_rate == 2e-3f);
+    assert_int_equal(model->training[0].loss.kind, TDI_LOSS_SPARSE_CATEGORICAL);
+    assert_true(model->training[0].loss.from_logits);
+    assert_int_equal(model->training[0].n_metrics, 1);
+    assert_int_equal(model->training[0].metrics[0], TD_ACCURACY);
+    const tdi_variable *kernel = &model->weights.at[2]->variable;
+    assert_string_equal(kernel->layer, "dense_1");
+    assert_true(kernel->l2 == 1e-3f);
+    assert_true(tdi_model_slot(model, kernel, 1)[0] > 0);
+    assert_int_equal(warnings, 0);
+}
+
+static void check_cnn(td_model *model)
+{
+    assert_false(model->sequential);
+    assert_int_equal(model->layers.count, 10);
+    assert_int_equal(td_weight_count(model), 10);
+    assert_int_equal(model->optimizer.kind, TD_OPTIMIZER_SGD);
+    assert_int_equal(model->iteration, 3);
+    assert_true(model->optimizer.momentum == 0.9f);
+    assert_int_equal(model->training[0].loss.kind, TDI_LOSS_CATEGORICAL);
+    assert_false(model->training[0].loss.from_logits);
+    const tdi_variable *kernel = &model->weights.at[0]->variable;
+    assert_true(tdi_model_slot(model, kernel, 0)[0] != 0);
+    assert_int_equal(warnings, 0);
+}
+
+static void test_cnn(void **state)
+{
+    (void)state;
+    check_cnn(load(golden("cnn_sgd.keras")));
+}
+
+static void test_older_configurations(void **state)
+{
+    (void)state;
+    check_cnn(load(golden("cnn_older.keras")));
+}
+
+static void test_uncompiled(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("plain.keras"));
+    assert_false(model->compiled);
+    assert_int_equal(warnings, 0);
+}
+
+/* ---- predictions ---- */
+
+static float *read_array(const char *stem, const char *kind, int64_t *count)
+{
+    char name[64];
+    tdi_npy npy;
+    static char bytes[1 << 16];
+    snprintf(name, sizeof name, "%s.%s.npy", stem, kind);
+    FILE *file = fopen(golden(name), "rb");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_int_equal(tdi_npy_parse(bytes, size, name, &npy, NULL), TD_OK);
+    assert_int_equal(npy.dtype, TD_FLOAT32);
+    float *values = malloc(sizeof(float) * (size_t)npy.elements);
+    assert_non_null(values);
+    memcpy(values, bytes + npy.offset, sizeof(float) * (size_t)npy.elements);
+    *count = npy.elements;
+    return values;
+}
+
+static void check_predictions(const char *file, const char *stem)
+{
+    int64_t x_count, p_count, rows = 5;
+    float *x = read_array(stem, "x", &x_count), *wanted = read_array(stem, "p", &p_count), largest = 0, error = 0;
+    float *seen = calloc((size_t)p_count, sizeof *seen);
+    td_model *model = load(golden(file));
+    td_shape shape;
+    assert_int_equal(td_input_shape(model, 0, &shape), TD_OK);
+    if (td_predict(model, td_arrays(rows, x, shape), seen, (size_t)p_count) != TD_OK)
+        fail_msg("%s", td_error(context));
+    for (int64_t i = 0; i < p_count; i++) {
+        largest = fmaxf(largest, fabsf(wanted[i]));
+        error = fmaxf(error, fabsf(wanted[i] - seen[i]));
+    }
+    if (!(error <= 1e-5f * largest))
+        fail_msg("%s: predictions are off by %g", file, (double)(error / largest));
+    free(x);
+    free(wanted);
+    free(seen);
+}
+
+static void test_predictions_are_kerass(void **state)
+{
+    (void)state;
+    check_predictions("mlp_adam.keras", "mlp_adam");
+    check_predictions("cnn_sgd.keras", "cnn_sgd");
+    check_predictions("cnn_older.keras", "cnn_sgd");
+    check_predictions("plain.keras", "plain");
+}
+
+/* ---- written and read again ---- */
+
+static void assert_same_floats(const float *a, const float *b, int64_t count)
+{
+    assert_memory_equal(a, b, (size_t)count * sizeof *a);
+}
+
+static void assert_same_model(const td_model *a, const td_model *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->sequential, b->sequential);
+    assert_int_equal(a->layers.count, b->layers.count);
+    assert_int_equal(a->sites.count, b->sites.count);
+    for (int i = 0; i < a->layers.count; i++) {
+        assert_string_equal(a->layers.at[i]->name, b->layers.at[i]->name);
+        assert_ptr_equal(a->layers.at[i]->type, b->layers.at[i]->type);
+    }
+    assert_int_equal(a->total, b->total);
+    assert_same_floats(a->values, b->values, a->total);
+    assert_int_equal(a->compiled, b->compiled);
+    assert_int_equal(a->iteration, b->iteration);
+    assert_memory_equal(&a->optimizer, &b->optimizer, sizeof a->optimizer);
+    for (int i = 0; i < TDI_MAX_SLOTS; i++)
+        if (a->slots[i])
+            assert_same_floats(a->slots[i], b->slots[i], a->trained);
+    assert_memory_equal(&a->training[0].loss, &b->training[0].loss, sizeof a->training[0].loss);
+    assert_int_equal(a->training[0].n_metrics, b->training[0].n_metrics);
+}
+
+static void test_resaved_files_are_the_same_model(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras", "cnn_older.keras", "plain.keras"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        td_model *model = load(golden(names[i]));
+        if (td_save(model, scratch_path("again.keras")) != TD_OK)
+            fail_msg("%s", td_error(context));
+        assert_int_equal(scratch_count(), 1);
+        assert_same_model(model, load(scratch_path("again.keras")));
+    }
+}
+
+/* A limit on file sizes stands for a disk that fills up. */
+static void test_full_disk_keeps_the_old_file(void **state)
+{
+    (void)state;
+    struct rlimit old, small;
+    size_t size;
+    td_model *model = load(golden("cnn_sgd.keras"));
+    scratch_write("kept.keras", "the old file", 12);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){10000, old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    td_status status = td_save(model, scratch_path("kept.keras"));
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(status, TD_IO);
+    assert_non_null(strstr(td_error(context), "kept.keras"));
+    char *bytes = scratch_read("kept.keras", &size);
+    assert_int_equal(size, 12);
+    assert_memory_equal(bytes, "the old file", 12);
+    free(bytes);
+    unlink(scratch_path("again.keras"));
+    assert_int_equal(scratch_count(), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_mlp, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cnn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_older_configurations, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_uncompiled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_predictions_are_kerass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_resaved_files_are_the_same_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full_disk_keeps_the_old_file, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}

@@ -1,0 +1,508 @@
+/* keras_refused.c - what a .keras file holds and Tandem cannot do, and what is damaged or hostile: one sentence each,
+ * naming the file, the layer and the property. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "files/hdf5.h"
+#include "formats/edit.h"
+#include "formats/keras.h"
+
+typedef struct heard {
+    int warnings;
+    char last[1200];
+} heard;
+
+static void listen(void *user, td_log_level level, const char *line)
+{
+    heard *to = user;
+    to->warnings += level == TD_LOG_WARNING;
+    snprintf(to->last, sizeof to->last, "%s", line);
+}
+
+/* Loads, and gives the sentence ("" on success). */
+static td_status load(const char *path, tdi_error *error, heard *log, bool *compiled)
+{
+    td_model *model = NULL;
+    *error = (tdi_error){0};
+    *log = (heard){0};
+    td_context *context = td_context_create(&(td_context_options){.log = listen, .log_user = log});
+    assert_non_null(context);
+    td_status status = tdi_keras_read(context, path, &model, error);
+    *compiled = model && model->compiled;
+    assert_true((status == TD_OK) == (model != NULL));
+    assert_false(td_failed(context));
+    td_context_free(context);
+    return status;
+}
+
+typedef struct edit_case {
+    const char *file, *path, *text;
+    td_status status;
+    const char *says[3];
+} edit_case;
+
+/* ---- layers ---- */
+
+static const edit_case layer_cases[] = {
+    {"mlp_adam.keras",
+     "config.layers.1.config.data_format",
+     "\"channels_first\"",
+     TD_UNSUPPORTED,
+     {"\"flatten\"", "data_format", "channels_first"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.kernel_constraint",
+     "{\"class_name\": \"MaxNorm\", \"config\": {}}",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "kernel_constraint", "MaxNorm"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.dtype",
+     "{\"module\": \"keras\", \"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"mixed_bfloat16\"}}",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "dtype", "mixed_bfloat16"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.dtype",
+     "\"float16\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "dtype", "float16"}},
+    {"mlp_adam.keras",
+     "config.layers.0.config.dtype",
+     "\"int32\"",
+     TD_UNSUPPORTED,
+     {"\"input_layer\"", "dtype", "int32"}},
+    {"mlp_adam.keras", "config.layers.2.class_name", "\"Lambda\"", TD_UNSUPPORTED, {"\"dense\"", "Lambda", "Python"}},
+    {"mlp_adam.keras",
+     "config.layers.2.class_name",
+     "\"EinsumDense\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "EinsumDense", "class"}},
+    {"mlp_adam.keras", "config.layers.2.module", "\"mine.layers\"", TD_UNSUPPORTED, {"\"dense\"", "Dense", "class"}},
+    {"mlp_adam.keras",
+     "config.layers.2.class_name",
+     "\"Sequential\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "model", "inside"}},
+    {"mlp_adam.keras", "config.layers.2.config.units", "0", TD_INVALID_ARGUMENT, {"\"dense\"", "units", "0"}},
+    {"mlp_adam.keras", "config.layers.2.config.units", "-3", TD_INVALID_ARGUMENT, {"\"dense\"", "units", "-3"}},
+    {"mlp_adam.keras", "config.layers.2.config.units", "9", TD_BAD_FILE, {"\"dense\"", "[12, 8]", "[12, 9]"}},
+    {"mlp_adam.keras", "config.layers.2.config.units", "\"many\"", TD_BAD_FILE, {"\"dense\"", "units", "many"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.units",
+     "100000000",
+     TD_BAD_FILE,
+     {"weights", "model.weights.h5", "hold"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.units",
+     "4611686018427387904",
+     TD_INVALID_ARGUMENT,
+     {"\"dense\"", "output", "memory"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.activation",
+     "\"relu9\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "activation", "relu9"}},
+    {"mlp_adam.keras", "config.layers.2.config.activation", "[1]", TD_UNSUPPORTED, {"\"dense\"", "activation", "[1]"}},
+    {"mlp_adam.keras", "config.layers.2.config.use_bias", "1", TD_BAD_FILE, {"\"dense\"", "use_bias", "true"}},
+    {"mlp_adam.keras", "config.layers.2.config.use_bias", "false", TD_BAD_FILE, {"\"dense\"", "2 weights", "1"}},
+    {"mlp_adam.keras",
+     "config.layers.2.config.kernel_initializer.class_name",
+     "\"Fancy\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "kernel_initializer", "Fancy"}},
+    {"mlp_adam.keras",
+     "config.layers.4.config.kernel_regularizer.class_name",
+     "\"OrthogonalRegularizer\"",
+     TD_UNSUPPORTED,
+     {"\"dense_1\"", "kernel_regularizer", "OrthogonalRegularizer"}},
+    {"mlp_adam.keras", "config.layers.2.config.lora_rank", "4", TD_UNSUPPORTED, {"\"dense\"", "lora_rank", "4"}},
+    {"mlp_adam.keras", "config.layers.3.config.rate", "1.5", TD_INVALID_ARGUMENT, {"\"dropout\"", "rate", "1.5"}},
+    {"mlp_adam.keras",
+     "config.layers.3.config.noise_shape",
+     "[1, 8]",
+     TD_UNSUPPORTED,
+     {"\"dropout\"", "noise_shape", "[1,8]"}},
+    {"mlp_adam.keras",
+     "config.layers.0.config.batch_shape",
+     "[null, null, 3]",
+     TD_UNSUPPORTED,
+     {"\"input_layer\"", "null", "extent"}},
+    {"mlp_adam.keras",
+     "config.layers.0.config.batch_shape",
+     "[null, -4, 3]",
+     TD_INVALID_ARGUMENT,
+     {"\"input_layer\"", "-4", ""}},
+    {"mlp_adam.keras", "config.layers.0.config.batch_shape", "[]", TD_BAD_FILE, {"\"input_layer\"", "shape", "[]"}},
+    {"mlp_adam.keras",
+     "config.layers.0.config.batch_shape",
+     "[null,1,1,1,1,1,1,1,1,1]",
+     TD_BAD_FILE,
+     {"input_layer", "shape", ""}},
+    {"mlp_adam.keras", "config.layers.0.config.sparse", "true", TD_UNSUPPORTED, {"\"input_layer\"", "sparse", "true"}},
+    {"mlp_adam.keras",
+     "config.layers.4.config.name",
+     "\"dense\"",
+     TD_INVALID_ARGUMENT,
+     {"two layers", "\"dense\"", ""}},
+    {"mlp_adam.keras", "config.layers.2.config.name", NULL, TD_BAD_FILE, {"layer", "name", ""}},
+    {"mlp_adam.keras", "config.layers.2", "7", TD_BAD_FILE, {"layer", "name", ""}},
+    {"mlp_adam.keras", "config.layers", "[]", TD_BAD_FILE, {"layers", "", ""}},
+    {"mlp_adam.keras", "config.layers", "{}", TD_BAD_FILE, {"layers", "", ""}},
+    {"mlp_adam.keras", "config", "null", TD_BAD_FILE, {"model", "", ""}},
+    {"mlp_adam.keras", "class_name", "\"MyModel\"", TD_UNSUPPORTED, {"MyModel", "", ""}},
+    {"mlp_adam.keras", "class_name", NULL, TD_BAD_FILE, {"model", "", ""}},
+    {"cnn_sgd.keras",
+     "config.layers.1.config.padding",
+     "\"causal\"",
+     TD_UNSUPPORTED,
+     {"\"conv2d\"", "padding", "causal"}},
+    {"cnn_sgd.keras",
+     "config.layers.1.config.kernel_size",
+     "[3, 3, 3]",
+     TD_BAD_FILE,
+     {"\"conv2d\"", "kernel_size", "[3,3,3]"}},
+    {"cnn_sgd.keras", "config.layers.1.config.strides", "0", TD_BAD_FILE, {"\"conv2d\"", "strides", "0"}},
+    {"cnn_sgd.keras", "config.layers.4.config.axis", "1", TD_UNSUPPORTED, {"\"batch_normalization\"", "axis", "1"}},
+    {"cnn_sgd.keras",
+     "config.layers.4.config.renorm",
+     "true",
+     TD_UNSUPPORTED,
+     {"\"batch_normalization\"", "renorm", "true"}},
+    {"cnn_sgd.keras", "config.layers.1.inbound_nodes.0.args", "[]", TD_UNSUPPORTED, {"\"conv2d\"", "called", "[]"}},
+    {"cnn_sgd.keras", "config.layers.1.inbound_nodes.0.args.0", "5", TD_UNSUPPORTED, {"\"conv2d\"", "called", "5"}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.kwargs",
+     "{\"scale\": 2}",
+     TD_UNSUPPORTED,
+     {"\"conv2d\"", "scale", "2"}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.args.0.config.keras_history",
+     "[\"nobody\", 0, 0]",
+     TD_BAD_FILE,
+     {"nobody", "output", ""}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.args.0.config.keras_history",
+     "[\"conv2d_1\", 0, 0]",
+     TD_BAD_FILE,
+     {"\"conv2d", "loop", ""}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.args.0.config.keras_history",
+     "[\"conv2d\", 0, 0]",
+     TD_BAD_FILE,
+     {"\"conv2d\"", "loop", ""}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.args.0.config.keras_history.1",
+     "7",
+     TD_BAD_FILE,
+     {"output", "7", ""}},
+    {"cnn_sgd.keras",
+     "config.layers.1.inbound_nodes.0.args.0.config.keras_history.2",
+     "1",
+     TD_BAD_FILE,
+     {"output", "1", ""}},
+    {"cnn_sgd.keras", "config.output_layers", "[]", TD_UNSUPPORTED, {"output_layers", "", ""}},
+    {"cnn_sgd.keras",
+     "config.output_layers",
+     "{\"y\": [\"dense_2\", 0, 0]}",
+     TD_UNSUPPORTED,
+     {"output_layers", "", ""}},
+    {"cnn_sgd.keras", "config.input_layers", "[\"conv2d\", 0, 0]", TD_INVALID_ARGUMENT, {"conv2d", "input", ""}},
+    {"cnn_sgd.keras", "config.layers.1.config.name", "\"other\"", TD_BAD_FILE, {"conv2d", "output", ""}},
+};
+
+static void check_case(const edit_case *at)
+{
+    tdi_error error;
+    heard log;
+    bool compiled;
+    td_status status = load(edit_copy(at->file, at->path, at->text), &error, &log, &compiled);
+    if (status != at->status)
+        fail_msg("%s = %s gave %s: %s", at->path, at->text, td_status_name(status), error.message);
+    assert_non_null(strstr(error.message, "edited.keras"));
+    for (int i = 0; i < 3; i++)
+        if (!strstr(error.message, at->says[i]))
+            fail_msg("%s = %s: \"%s\" does not say %s", at->path, at->text, error.message, at->says[i]);
+}
+
+static void test_layers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof layer_cases / sizeof *layer_cases; i++)
+        check_case(&layer_cases[i]);
+}
+
+/* ---- what is no reason to refuse ---- */
+
+static const edit_case harmless[] = {
+    {"mlp_adam.keras",
+     "config.layers.2.config.activation",
+     "{\"module\": \"builtins\", \"class_name\": \"function\", \"config\": \"relu\", \"registered_name\": "
+     "\"function\"}",
+     TD_OK,
+     {0}},
+    {"mlp_adam.keras", "config.layers.2.config.activation", "null", TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.2.config.kernel_initializer", "\"he_normal\"", TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.2.config.kernel_regularizer", "\"l2\"", TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.2.config.lora_rank", "null", TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.2.config.dtype", NULL, TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.2.registered_name", "\"Dense\"", TD_OK, {0}},
+    {"mlp_adam.keras", "config.layers.0", NULL, TD_OK, {0}}, /* the input is in build_input_shape */
+    {"mlp_adam.keras", "config.layers.0.config.batch_shape.0", "32", TD_OK, {0}},
+    {"mlp_adam.keras",
+     "config.layers.3.config.seed",
+     "{\"class_name\": \"SeedGenerator\", \"config\": {\"seed\": 3}}",
+     TD_OK,
+     {0}},
+    {"mlp_adam.keras", "module", "\"keras.src.models.sequential\"", TD_OK, {0}},
+    {"cnn_sgd.keras", "config.input_layers", "[[\"input_layer_1\", 0, 0]]", TD_OK, {0}},
+    {"cnn_sgd.keras", "class_name", "\"Model\"", TD_OK, {0}},
+    {"cnn_sgd.keras",
+     "compile_config.loss",
+     "{\"module\": \"builtins\", \"class_name\": \"function\", \"config\": \"categorical_crossentropy\"}",
+     TD_OK,
+     {0}},
+    {"cnn_sgd.keras", "compile_config.loss", "[\"mse\"]", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.loss", "{\"dense_2\": \"mse\"}", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.metrics", "[[\"accuracy\", \"categorical_accuracy\"]]", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.metrics", "[\"accuracy\", \"categorical_accuracy\"]", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.metrics", "{\"dense_2\": [\"accuracy\"]}", TD_OK, {0}},
+    {"cnn_sgd.keras",
+     "compile_config.metrics",
+     "[{\"class_name\": \"CategoricalAccuracy\", \"config\": {\"name\": \"c\", \"dtype\": \"float32\"}}]",
+     TD_OK,
+     {0}},
+    {"cnn_sgd.keras", "compile_config.metrics", "null", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.loss_weights", "[0.5]", TD_OK, {0}},
+    {"cnn_sgd.keras", "compile_config.optimizer.config.ema_momentum", "0.99", TD_OK, {0}},
+};
+
+static void test_harmless(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++) {
+        tdi_error error;
+        heard log;
+        bool compiled;
+        const edit_case *at = &harmless[i];
+        if (load(edit_copy(at->file, at->path, at->text), &error, &log, &compiled) != TD_OK)
+            fail_msg("%s = %s: %s", at->path, at->text, error.message);
+        if (!compiled || log.warnings)
+            fail_msg("%s = %s: %s", at->path, at->text, log.last);
+    }
+}
+
+/* ---- the compile configuration: the model still predicts ---- */
+
+static const edit_case compile_cases[] = {
+    {"mlp_adam.keras", "compile_config.optimizer.class_name", "\"Muon\"", TD_OK, {"optimizer", "Muon", ""}},
+    {"mlp_adam.keras", "compile_config.optimizer", "\"rmsprop\"", TD_OK, {"optimizer", "rmsprop", ""}},
+    {"mlp_adam.keras", "compile_config.optimizer", "null", TD_OK, {"optimizer", "null", ""}},
+    {"mlp_adam.keras",
+     "compile_config.optimizer.config.learning_rate",
+     "{\"class_name\": \"ExponentialDecay\", \"config\": {}}",
+     TD_OK,
+     {"optimizer", "learning_rate", "ExponentialDecay"}},
+    {"mlp_adam.keras", "compile_config.optimizer.config.learning_rate", "-1", TD_OK, {"learning_rate", "-1", ""}},
+    {"mlp_adam.keras", "compile_config.optimizer.config.clipnorm", "1.0", TD_OK, {"Adam", "clipnorm", "1.0"}},
+    {"mlp_adam.keras",
+     "compile_config.optimizer.config.global_clipnorm",
+     "1.0",
+     TD_OK,
+     {"Adam", "global_clipnorm", "1.0"}},
+    {"mlp_adam.keras", "compile_config.optimizer.config.use_ema", "true", TD_OK, {"Adam", "use_ema", "true"}},
+    {"mlp_adam.keras",
+     "compile_config.optimizer.config.loss_scale_factor",
+     "128",
+     TD_OK,
+     {"Adam", "loss_scale_factor", "128"}},
+    {"mlp_adam.keras",
+     "compile_config.optimizer.config.gradient_accumulation_steps",
+     "4",
+     TD_OK,
+     {"Adam", "gradient_accumulation_steps", "4"}},
+    {"mlp_adam.keras", "compile_config.loss", "\"huber\"", TD_OK, {"loss", "huber", ""}},
+    {"mlp_adam.keras", "compile_config.loss", "null", TD_OK, {"without a loss", "", ""}},
+    {"mlp_adam.keras",
+     "compile_config.loss.config.reduction",
+     "\"sum\"",
+     TD_OK,
+     {"SparseCategorical", "reduction", "sum"}},
+    {"mlp_adam.keras",
+     "compile_config.loss.config.ignore_class",
+     "0",
+     TD_OK,
+     {"SparseCategorical", "ignore_class", ""}},
+    {"mlp_adam.keras", "compile_config.loss.config.focus", "2", TD_OK, {"SparseCategorical", "focus", "2"}},
+    {"mlp_adam.keras", "compile_config.loss.config.label_smoothing", "7", TD_OK, {"label_smoothing", "", ""}},
+    {"mlp_adam.keras", "compile_config.metrics", "[\"auc\"]", TD_OK, {"metric", "auc", ""}},
+    {"mlp_adam.keras",
+     "compile_config.metrics",
+     "[{\"class_name\": \"BinaryAccuracy\", \"config\": {\"threshold\": 0.4}}]",
+     TD_OK,
+     {"BinaryAccuracy", "threshold", "0.4"}},
+    {"mlp_adam.keras", "compile_config.weighted_metrics", "[\"accuracy\"]", TD_OK, {"weighted_metrics", "", ""}},
+    {"mlp_adam.keras", "compile_config.loss_weights", "[\"heavy\"]", TD_OK, {"loss_weights", "heavy", ""}},
+    {"mlp_adam.keras", "compile_config", "[1]", TD_OK, {"compile", "", ""}},
+};
+
+static void test_compile_configurations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof compile_cases / sizeof *compile_cases; i++) {
+        tdi_error error;
+        heard log;
+        bool compiled;
+        const edit_case *at = &compile_cases[i];
+        if (load(edit_copy(at->file, at->path, at->text), &error, &log, &compiled) != TD_OK)
+            fail_msg("%s = %s: %s", at->path, at->text, error.message);
+        assert_false(compiled);
+        assert_int_equal(log.warnings, 1);
+        assert_non_null(strstr(log.last, "edited.keras"));
+        for (int word = 0; word < 3; word++)
+            if (!strstr(log.last, at->says[word]))
+                fail_msg("%s = %s: \"%s\" does not say %s", at->path, at->text, log.last, at->says[word]);
+    }
+}
+
+/* A state of another size than the optimizer's, as when layers were frozen after compiling: Keras starts afresh too. */
+static void test_foreign_optimizer_state(void **state)
+{
+    (void)state;
+    tdi_error error;
+    heard log;
+    bool compiled;
+    assert_int_equal(
+        load(edit_copy("mlp_adam.keras", "config.layers.2.config.trainable", "false"), &error, &log, &compiled), TD_OK);
+    assert_true(compiled);
+    assert_int_equal(log.warnings, 1);
+    assert_non_null(strstr(log.last, "afresh"));
+}
+
+/* ---- damage ---- */
+
+static void assert_refused(const char *path, td_status wanted, const char *says)
+{
+    tdi_error error;
+    heard log;
+    bool compiled;
+    td_status status = load(path, &error, &log, &compiled);
+    if (status != wanted || !strstr(error.message, says))
+        fail_msg("%s: %s", td_status_name(status), error.message);
+}
+
+static void test_missing_parts(void **state)
+{
+    (void)state;
+    edit_parts parts = edit_open("plain.keras");
+    char *config = json_dumps(parts.config, 0);
+    assert_refused(edit_save("a.keras", NULL, parts.weights, parts.weights_size), TD_NOT_FOUND, "config.json");
+    assert_refused(edit_save("a.keras", config, NULL, 0), TD_NOT_FOUND, "model.weights.h5");
+    assert_refused(edit_save("a.keras", config, "no HDF5", 7), TD_BAD_FILE, "model.weights.h5");
+    assert_refused(edit_save("a.keras", "{\"class_name\": ", parts.weights, parts.weights_size), TD_BAD_FILE, "JSON");
+    assert_refused(edit_save("a.keras", "", parts.weights, parts.weights_size), TD_BAD_FILE, "JSON");
+    assert_refused(edit_save("a.keras", "[]", parts.weights, parts.weights_size), TD_BAD_FILE, "model");
+    assert_refused(scratch_path("absent.keras"), TD_NOT_FOUND, "absent.keras");
+    assert_refused("/", TD_BAD_FILE, "folder");
+    free(config);
+    edit_release(&parts);
+}
+
+static void test_deep_json(void **state)
+{
+    (void)state;
+    static char deep[200001];
+    memset(deep, '[', sizeof deep - 1);
+    assert_refused(edit_save("a.keras", deep, "x", 1), TD_BAD_FILE, "JSON");
+}
+
+static void test_a_chain_of_thousands(void **state)
+{
+    (void)state;
+    json_t *layers = json_array(), *layer;
+    edit_parts parts = edit_open("plain.keras");
+    for (int i = 0; i < 5000; i++) {
+        layer = json_pack("{s:s, s:{s:o}}", "class_name", "Flatten", "config", "name", json_sprintf("flatten_%d", i));
+        json_array_append_new(layers, layer);
+    }
+    json_object_set_new(json_object_get(parts.config, "config"), "layers", layers);
+    char *config = json_dumps(parts.config, 0);
+    assert_refused(edit_save("a.keras", config, parts.weights, parts.weights_size), TD_UNSUPPORTED, "5000");
+    free(config);
+    edit_release(&parts);
+}
+
+static void test_truncated_archives(void **state)
+{
+    (void)state;
+    size_t size;
+    edit_copy("plain.keras", "config.name", "\"x\"");
+    char *bytes = scratch_read("edited.keras", &size);
+    for (size_t length = 0; length < size; length += 1 + length / 20) {
+        scratch_write("short.keras", bytes, length);
+        assert_refused(scratch_path("short.keras"), TD_BAD_FILE, "short.keras");
+    }
+    free(bytes);
+}
+
+/* Any changed byte of an entry's content is found by its checksum. */
+static void test_changed_bytes(void **state)
+{
+    (void)state;
+    size_t size;
+    edit_copy("plain.keras", "config.name", "\"x\"");
+    char *bytes = scratch_read("edited.keras", &size);
+    char *weights = memmem(bytes, size, "\x89HDF", 4);
+    assert_non_null(weights);
+    for (int offset = 0; offset < 4000; offset += 97) {
+        weights[offset] ^= 16;
+        scratch_write("changed.keras", bytes, size);
+        assert_refused(scratch_path("changed.keras"), TD_BAD_FILE, "CRC");
+        weights[offset] ^= 16;
+    }
+    free(bytes);
+}
+
+/* Weights of other shapes, and none, in a sound file. */
+static void test_other_weights(void **state)
+{
+    (void)state;
+    static float values[10000];
+    tdi_hdf5 *file;
+    void *bytes;
+    size_t size;
+    edit_parts parts = edit_open("plain.keras");
+    char *config = json_dumps(parts.config, 0);
+    assert_int_equal(tdi_hdf5_create("other", &file, NULL), TD_OK);
+    assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/0", &TD_SHAPE(4, 3), values, NULL), TD_OK);
+    assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/1", &TD_SHAPE(4), values, NULL), TD_OK);
+    assert_int_equal(tdi_hdf5_image(file, &bytes, &size, NULL), TD_OK);
+    assert_refused(edit_save("a.keras", config, bytes, size), TD_BAD_FILE, "layer \"dense");
+    free(bytes);
+    assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/2", &TD_SHAPE(4), values, NULL), TD_OK);
+    assert_int_equal(tdi_hdf5_image(file, &bytes, &size, NULL), TD_OK);
+    assert_refused(edit_save("a.keras", config, bytes, size), TD_BAD_FILE, "3 weights");
+    tdi_hdf5_close(file);
+    free(bytes);
+    free(config);
+    edit_release(&parts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_compile_configurations),
+        cmocka_unit_test(test_foreign_optimizer_state),
+        cmocka_unit_test(test_missing_parts),
+        cmocka_unit_test(test_deep_json),
+        cmocka_unit_test(test_a_chain_of_thousands),
+        cmocka_unit_test(test_truncated_archives),
+        cmocka_unit_test(test_changed_bytes),
+        cmocka_unit_test(test_other_weights),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
