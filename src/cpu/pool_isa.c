@@ -113,7 +113,7 @@ static void larger_of(int64_t n, const float *x, float *most)
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
         float a = x[i], b = most[i];
-        most[i] = (a > b) | (a != a) ? a : b;
+        most[i] = ((a > b) | (a != a)) ? a : b;
     }
 }
 

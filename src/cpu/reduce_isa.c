@@ -110,7 +110,7 @@ static void max_columns(const float *x, int64_t rows, int64_t stride, int64_t n,
         TDI_LANES for (int64_t i = 0; i < n; i++)
         {
             float a = x[r * stride + i];
-            to[i] = (a > to[i]) | (a != a) ? a : to[i];
+            to[i] = ((a > to[i]) | (a != a)) ? a : to[i];
         }
 }
 
