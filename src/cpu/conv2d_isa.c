@@ -128,15 +128,28 @@ static void turn_out(const float *from, int64_t lanes, int64_t count, float *to,
             to[lane * to_row + i] = from[i * TDI_WIDTH + lane];
 }
 
+static void clear(float *to, int64_t count)
+{
+    memset(to, 0, (size_t)count * sizeof *to);
+}
+
 /* Samples [n, n + lanes) with their padding. */
 static void turn_in_padded(const conv *p, const float *x, int64_t n, int64_t lanes, float *padded)
 {
     int64_t sample = p->h * p->w * p->c, columns = p->padded_w - p->before_w;
     columns = columns < p->w ? columns : p->w;
-    memset(padded, 0, (size_t)padded_floats(p) * sizeof *padded);
-    for (int64_t i = 0; i < p->h && i + p->before_h < p->padded_h; i++)
-        turn_in(x + n * sample + i * p->w * p->c, sample, lanes, columns * p->c,
-                padded + (i + p->before_h) * row_of_x(p) + p->before_w * p->c * TDI_WIDTH);
+    int64_t before = p->before_w * p->c * TDI_WIDTH, inside = columns * p->c * TDI_WIDTH;
+    for (int64_t i = 0; i < p->padded_h; i++) {
+        float *row = padded + i * row_of_x(p);
+        int64_t from = i - p->before_h;
+        if (from < 0 || from >= p->h) {
+            clear(row, row_of_x(p));
+            continue;
+        }
+        clear(row, before);
+        turn_in(x + n * sample + from * p->w * p->c, sample, lanes, columns * p->c, row + before);
+        clear(row + before + inside, row_of_x(p) - before - inside);
+    }
 }
 
 /* ---- a row of y ---- */
@@ -463,6 +476,61 @@ static void add_lanes(const float *sums, int64_t count, float *to)
         to[i] = tdi_fold_sum(tdi_load(sums + i * TDI_WIDTH));
 }
 
+/* ---- the same with the filters in the lanes: where they fill whole vectors and nothing is padded, nothing is turned
+ * ---- */
+
+#if defined(__AVX512F__)
+enum { TAPS = 16 };
+#else
+enum { TAPS = 8 };
+#endif
+
+static bool filters_fill_lanes(const conv *p)
+{
+    return p->f % TDI_WIDTH == 0 && p->before_h + p->before_w == 0 && p->padded_h <= p->h && p->padded_w <= p->w;
+}
+
+/* `taps` taps from x on, of all samples, with a vector of filters. */
+INLINE void lane_tile(int taps, const conv *p, const float *x, const float *dy, float *to)
+{
+    tdi_vector sum[TAPS] = {{0}};
+    for (int64_t n = 0; n < p->samples; n++)
+        for (int64_t oy = 0; oy < p->oh; oy++) {
+            const float *at_x = x + (n * p->h + oy * p->stride_h) * p->w * p->c;
+            const float *at_y = dy + (n * p->oh + oy) * p->ow * p->f;
+            for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c, at_y += p->f) {
+                tdi_vector d = tdi_load(at_y);
+                for (int i = 0; i < taps; i++)
+                    sum[i] += at_x[i] * d;
+            }
+        }
+    for (int i = 0; i < taps; i++)
+        tdi_store(to + i * p->f, sum[i]);
+}
+
+/* A row of the filter; the last tile may overlap the one before it. */
+static void lane_row(const conv *p, const float *x, const float *dy, float *to)
+{
+    int64_t taps = p->kw * p->c;
+    for (int64_t i = 0; i < taps && taps >= TAPS; i += TAPS) {
+        int64_t k = i + TAPS <= taps ? i : taps - TAPS;
+        lane_tile(TAPS, p, x + k, dy, to + k * p->f);
+    }
+    for (int64_t i = 0; i < taps && taps >= 3 && taps < TAPS; i += 3) {
+        int64_t k = i + 3 <= taps ? i : taps - 3;
+        lane_tile(3, p, x + k, dy, to + k * p->f);
+    }
+    for (int64_t k = 0; k < taps && taps < 3; k++)
+        lane_tile(1, p, x + k, dy, to + k * p->f);
+}
+
+static void lane_sums(const conv *p, const float *x, const float *dy, float *to)
+{
+    for (int64_t ky = 0; ky < p->kh; ky++)
+        for (int64_t f = 0; f < p->f; f += TDI_WIDTH)
+            lane_row(p, x + ky * p->w * p->c, dy + f, to + ky * p->kw * p->c * p->f + f);
+}
+
 static const char *conv2d_grad_filter_declines(const tdi_call *call)
 {
     return declines_shapes(call, &call->in[0].shape, &call->in[1].shape);
@@ -479,12 +547,16 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
     conv p = grad_filter_conv(call);
     *scratch =
         (size_t)(padded_floats(&p) + chunk_rows(&p) * row_of_y(&p) + filter_floats(&p) * TDI_WIDTH) * sizeof(float);
-    return check_samples(&p, error);
+    return filters_fill_lanes(&p) ? TD_OK : check_samples(&p, error);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
 {
     conv p = grad_filter_conv(call);
+    if (filters_fill_lanes(&p)) {
+        lane_sums(&p, call->in[0].data, call->in[1].data, call->out.data);
+        return;
+    }
     float *padded = call->scratch, *chunk = padded + padded_floats(&p);
     float *sums = chunk + chunk_rows(&p) * row_of_y(&p);
     memset(sums, 0, (size_t)(filter_floats(&p) * TDI_WIDTH) * sizeof *sums);

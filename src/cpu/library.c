@@ -14,6 +14,8 @@ void tdi_cpu_leave_thread(int state)
 
 void tdi_cpu_describe_library(FILE *out)
 {
-    fprintf(out, "oneDNN: absent; convolutions run in plain loops (install libdnnl-dev and build again)\n");
+    fprintf(
+        out,
+        "oneDNN: absent; convolutions of many channels run in plain, slow loops (install libdnnl-dev, build again)\n");
 }
 #endif

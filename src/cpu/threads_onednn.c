@@ -22,5 +22,6 @@ void tdi_cpu_leave_thread(int state)
 void tdi_cpu_describe_library(FILE *out)
 {
     const dnnl_version_t *version = dnnl_version();
-    fprintf(out, "oneDNN: %d.%d.%d (convolutions)\n", version->major, version->minor, version->patch);
+    fprintf(out, "oneDNN: %d.%d.%d (convolutions of many channels, large matrix products)\n", version->major,
+            version->minor, version->patch);
 }
