@@ -43,8 +43,9 @@ static bool can(const tdi_node *node, unsigned splits, tdi_split split)
 }
 
 /* By columns, so that each lane reads its own columns of the weights. A weight's gradient (a transposed) by rows: the
- * update that follows it then writes whole stretches of memory. Written by columns, each row's stretch is so short that a
- * core's prefetcher takes the other core's lines away, which made the update of the guide's network 2.5 times slower. */
+ * update that follows it then writes whole stretches of memory. Written by columns, each row's stretch is so short that
+ * a core's prefetcher takes the other core's lines away, which made the update of the guide's network 2.5 times slower.
+ */
 static tdi_split place_matmul(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
 {
     int64_t columns = tdi_split_extent(TDI_COLUMNS, shape), rows = tdi_split_extent(TDI_ROWS, shape);
