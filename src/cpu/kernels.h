@@ -9,6 +9,9 @@
 /* Compiled once per instruction set: X(stem, isa) */
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
     X(matmul, isa)                                                                                                     \
+    X(conv2d, isa)                                                                                                     \
+    X(conv2d_grad_input, isa)                                                                                          \
+    X(conv2d_grad_filter, isa)                                                                                         \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \

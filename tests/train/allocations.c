@@ -12,12 +12,6 @@
 
 static atomic_int counting, allocations;
 
-static void count(void)
-{
-    if (atomic_load(&counting))
-        atomic_fetch_add(&allocations, 1);
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define INTERPOSED 0
 #elif defined(__has_feature)
@@ -27,6 +21,12 @@ static void count(void)
 #endif
 #ifndef INTERPOSED
 #define INTERPOSED 1
+
+static void count(void)
+{
+    if (atomic_load(&counting))
+        atomic_fetch_add(&allocations, 1);
+}
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
