@@ -28,6 +28,16 @@ def run(command, **options):
     return subprocess.run([str(part) for part in command], **options).returncode == 0
 
 
+def run_quietly(command, **options):
+    """True when the command succeeds; what it prints is shown only when it does not."""
+    print("$ " + " ".join(map(str, command)), flush=True)
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", **options)
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+    return done.returncode == 0
+
+
 def succeeds(command, seconds, **options):
     """True when the command succeeds in time; silent."""
     try:
@@ -44,7 +54,7 @@ def build(name, options, compiler):
     folder = STAGES / name
     environment = dict(os.environ, CC=compiler)
     configure = ["cmake", "-S", ROOT, "-B", folder, *options]
-    if run(configure, env=environment) and run(["cmake", "--build", folder, "--parallel", JOBS]):
+    if run_quietly(configure, env=environment) and run_quietly(["cmake", "--build", folder, "--parallel", JOBS]):
         return folder
     failed.append(f"{name}: build")
     return None

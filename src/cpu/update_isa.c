@@ -128,7 +128,7 @@ static void regularize_run(const tdi_call *call)
         float *out = (float *)call->out.data + at;
         TDI_LANES for (int64_t i = 0; i < runs.length; i++)
         {
-            float sign = weight[i] > 0.0f ? 1.0f : weight[i] < 0.0f ? -1.0f : 0.0f;
+            float sign = weight[i] < 0.0f ? -1.0f : 1.0f;
             out[i] = gradient[i] + l1 * sign + 2.0f * l2 * weight[i];
         }
     }

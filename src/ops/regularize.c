@@ -1,5 +1,6 @@
 /* regularize.c - l1 * sum|w| + l2 * sum w^2 as a number for the log, and its gradient, added once to the reduced
- * gradient by the owner of the range: not through the loss, where every part would add it. */
+ * gradient by the owner of the range: not through the loss, where every part would add it. At w = 0 the slope of |w| is
+ * taken to be +1, as Keras's JAX backend does (its others take 0): fresh biases stand there. */
 #include "ops/common.h"
 
 static td_status regularization_infer(tdi_node *node, tdi_error *error)
@@ -43,7 +44,7 @@ static void regularize_reference(const tdi_call *call)
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
-            float sign = (float)((w[i] > 0.0f) - (w[i] < 0.0f));
+            float sign = w[i] < 0.0f ? -1.0f : 1.0f;
             out[i] = g[i] + attrs->l1 * sign + 2.0f * attrs->l2 * w[i];
         }
 }

@@ -30,7 +30,6 @@ class Case:
     optimizer: object = None  # SGD by default
     warm: int = 0             # steps that Keras trains before it saves the file
     devices: tuple = ("cpu", "cpu:0,cpu:1")
-    sensitive: bool = False   # Keras itself goes elsewhere when its weights move by a unit in the last place
 
 
 def random():
@@ -98,10 +97,12 @@ def convolution():
         layers.Conv2D(16, 5, activation="tanh"), layers.AveragePooling2D(2), layers.Flatten(),
         layers.Dense(120, activation="tanh"), layers.Dense(84, activation="tanh"), layers.Dense(10)), classes(10), sparse(),
         keras.optimizers.Adam())
+    # In small steps: among so many windows there are ties that rounding decides, each changing one pixel's gradient; in
+    # large steps that grows, as it does in Keras itself when its initial weights are changed by 1e-7.
     yield Case("cifar", sequential(
         (32, 32, 3), layers.Conv2D(32, 3, activation="relu"), layers.MaxPooling2D(), layers.Conv2D(64, 3, activation="relu"),
         layers.MaxPooling2D(), layers.Conv2D(64, 3, activation="relu"), layers.Flatten(), layers.Dense(64, activation="relu"),
-        layers.Dense(10)), classes(10), sparse(), keras.optimizers.Adam(), sensitive=True)
+        layers.Dense(10)), classes(10), sparse(), keras.optimizers.SGD(0.001))
 
 
 def pooling():
@@ -185,17 +186,14 @@ def optimizers():
 
 def regularizers():
     make = keras.regularizers
-    # Weights start, and stay, away from zero: the sign of one that crosses it is noise.
-    away, positive = keras.initializers.RandomUniform(0.3, 0.6, seed=1), keras.initializers.Constant(0.5)
     for name, regularizer in (("L1", make.L1(0.01)), ("L2", make.L2(0.01)), ("L1L2", make.L1L2(0.01, 0.02))):
-        yield Case(f"dense {name}", sequential((7,), layers.Dense(
-            9, activation="tanh", kernel_initializer=away, bias_initializer=positive, kernel_regularizer=regularizer,
-            bias_regularizer=regularizer), layers.Dense(5)), classes(5), sparse(), keras.optimizers.Adam())
+        yield Case(f"dense {name}", sequential((7,), layers.Dense(9, activation="tanh", kernel_regularizer=regularizer,
+                                                                 bias_regularizer=regularizer), layers.Dense(5)),
+                   classes(5), sparse(), keras.optimizers.Adam())
     yield Case("convolution", sequential((7, 7, 2), layers.Conv2D(4, 3, kernel_regularizer="l2", activation="tanh"),
                                          layers.Flatten(), layers.Dense(5)), classes(5), sparse())
     yield Case("batch normalization", sequential(
-        (7,), layers.Dense(9, use_bias=False), layers.BatchNormalization(
-            gamma_regularizer="l2", beta_regularizer="l1", beta_initializer=positive),
+        (7,), layers.Dense(9, use_bias=False), layers.BatchNormalization(gamma_regularizer="l2", beta_regularizer="l1"),
         layers.Dense(5)), classes(5), sparse(), devices=("cpu",))
 
 
@@ -213,27 +211,12 @@ def check(what, seen, limit, details=""):
         raise AssertionError(f"{what}: {seen:.3g}, at most {limit:g} expected{details}")
 
 
-def apart_from_itself(case, start, x, expected):
-    """How far Keras has come from its own losses, up to each step, when every weight starts a unit in the last place away
-    (max-pooling and ReLU decide by comparing, so that at some step a last place decides). [steps]"""
-    apart = np.zeros(len(expected))
-    for seed in range(3):
-        model = keras.saving.load_model(start)
-        up_or_down = np.random.default_rng(seed)
-        model.set_weights([np.nextafter(w, w + up_or_down.choice([-1, 1], w.shape).astype("float32"))
-                           for w in model.get_weights()])
-        apart = np.maximum(apart, np.abs(train(model, x, case.y) - expected) / np.abs(expected))
-    return np.maximum.accumulate(apart)
-
-
-def check_losses(what, mine, keras_losses, limit=TOLERANCE):
+def check_losses(what, mine, keras_losses):
     if len(mine) != len(keras_losses):
         raise AssertionError(f"{what}: {len(mine)} losses, {len(keras_losses)} expected")
     apart = np.abs(mine - keras_losses) / np.abs(keras_losses)
-    limit = np.broadcast_to(limit, apart.shape)
-    worst = int(np.argmax(np.where(np.isnan(apart), np.inf, apart / limit)))
-    check(f"{what}: losses apart", apart[worst], limit[worst],
-          f" (step {worst}: {mine[worst]:.9g}, Keras {keras_losses[worst]:.9g})")
+    worst = int(np.argmax(np.where(np.isnan(apart), np.inf, apart)))
+    check(f"{what}: losses apart", apart[worst], TOLERANCE, f" (step {worst}: {mine[worst]:.9g}, Keras {keras_losses[worst]:.9g})")
 
 
 def check_reopened(name, trained, x, y, more, iterations):
@@ -254,15 +237,11 @@ def run_case(case, folder):
     case.model.save(start)
     expected = train(case.model, x, case.y)
     more = train(case.model, x[:MORE * BATCH], case.y[:MORE * BATCH])
-    limit = TOLERANCE
-    if case.sensitive:
-        limit = np.maximum(TOLERANCE, 10 * apart_from_itself(case, start, x, expected))
     for devices in case.devices:
         name = f"{case.name} ({devices})"
         trained = tandem.train(start, x, case.y, BATCH, devices, folder, case.model.output_shape[1:])
-        check_losses(name, trained.losses, expected, limit)
-        if not case.sensitive:
-            check_reopened(name, trained, x, case.y, more, case.warm + STEPS)
+        check_losses(name, trained.losses, expected)
+        check_reopened(name, trained, x, case.y, more, case.warm + STEPS)
 
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
