@@ -8,6 +8,9 @@ option(TANDEM_WERROR "Treat warnings as errors" OFF)
 set(TANDEM_SANITIZE "" CACHE STRING "A sanitizer for every target: address, undefined, thread, or address,undefined")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -fno-math-errno)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_COMPILER_VERSION VERSION_LESS 12)
+  add_compile_options(-Wno-missing-field-initializers) # it does not see that the fields after a designated one are options
+endif()
 if(TANDEM_WERROR)
   add_compile_options(-Werror)
 endif()
