@@ -53,7 +53,7 @@ const char *tdi_cpu_model(char *text, size_t size)
 {
     unsigned words[12] = {0};
     char name[sizeof words + 1] = "unknown";
-    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
         for (unsigned i = 0; i < 3; i++)
             __get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
         memcpy(name, words, sizeof words);

@@ -25,7 +25,7 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
     bool all_replicas = node->once && spec->graph->parts > 1;
     int sharers = all_replicas ? spec->lanes * spec->replicas : spec->lanes;
     int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
-    call->split = split;
+    call->split = (int)split;
     call->lane = lane;
     call->lanes = spec->lanes;
     tdi_range(split, tdi_split_extent(split, &call->out.shape), index, sharers, &call->begin, &call->end);
