@@ -1,23 +1,18 @@
 /* error.c - keeping the first failure. */
 #include "base/error.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-td_status tdi_fail_v(tdi_error *error, td_status status, const char *format, va_list args)
-{
-    if (error && error->status == TD_OK) {
-        error->status = status;
-        vsnprintf(error->message, sizeof error->message, format, args);
-    }
-    return status;
-}
-
 td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...)
 {
+    if (!error || error->status != TD_OK)
+        return status;
     va_list args;
     va_start(args, format);
-    tdi_fail_v(error, status, format, args);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     return status;
 }

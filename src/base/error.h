@@ -2,7 +2,6 @@
 #ifndef TDI_BASE_ERROR_H
 #define TDI_BASE_ERROR_H
 
-#include <stdarg.h>
 #include <tandem/status.h>
 
 /* The first failure and its sentence; zero-initialised means none. */
@@ -14,7 +13,6 @@ typedef struct tdi_error {
 /* Keeps the failure, unless one is kept already, and returns `status`. The sentence says what, where, expected, seen
  * and what to try; it ends without a newline. `error` may be NULL. */
 __attribute__((format(printf, 3, 4))) td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...);
-td_status tdi_fail_v(tdi_error *error, td_status status, const char *format, va_list args);
 td_status tdi_no_memory(tdi_error *error);
 
 /* Puts "`prefix`: " before the sentence of a failed `error`. */

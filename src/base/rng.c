@@ -30,7 +30,7 @@ tdi_random tdi_random_create(uint64_t seed, uint64_t stream)
     return (tdi_random){.key = seed, .stream = stream};
 }
 
-uint32_t tdi_random_word(tdi_random *random)
+static uint32_t random_word(tdi_random *random)
 {
     tdi_philox block = tdi_philox_block(random->key, random->stream, random->position / 4);
     return block.word[random->position++ % 4];
@@ -38,7 +38,7 @@ uint32_t tdi_random_word(tdi_random *random)
 
 double tdi_random_uniform(tdi_random *random)
 {
-    uint64_t high = tdi_random_word(random), low = tdi_random_word(random);
+    uint64_t high = random_word(random), low = random_word(random);
     return (double)((high << 21) ^ (low >> 11)) * 0x1p-53;
 }
 
@@ -52,7 +52,7 @@ uint64_t tdi_random_below(tdi_random *random, uint64_t bound)
 {
     uint64_t limit = UINT64_MAX - UINT64_MAX % bound, draw;
     do
-        draw = (uint64_t)tdi_random_word(random) << 32 | tdi_random_word(random);
+        draw = (uint64_t)random_word(random) << 32 | random_word(random);
     while (draw >= limit);
     return draw % bound;
 }

@@ -1,8 +1,7 @@
-/* text.c - growing strings, locale-proof numbers, the clock. */
+/* text.c - growing strings, the clock. */
 #define _GNU_SOURCE
 #include "base/text.h"
 
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,17 +51,6 @@ void tdi_text_free(tdi_text *text)
 {
     free(text->chars);
     *text = (tdi_text){0};
-}
-
-bool tdi_parse_double(const char *chars, double *value)
-{
-    locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!c_locale)
-        return false;
-    char *end;
-    *value = strtod_l(chars, &end, c_locale);
-    freelocale(c_locale);
-    return end != chars && *end == '\0';
 }
 
 double tdi_seconds(void)

@@ -1,4 +1,4 @@
-/* text.h - a string that grows; numbers read and written whatever the locale. */
+/* text.h - a string that grows; the clock. */
 #ifndef TDI_BASE_TEXT_H
 #define TDI_BASE_TEXT_H
 
@@ -15,9 +15,6 @@ typedef struct tdi_text {
 void tdi_text_add(tdi_text *text, const char *addition);
 __attribute__((format(printf, 2, 3))) void tdi_text_format(tdi_text *text, const char *format, ...);
 void tdi_text_free(tdi_text *text);
-
-/* The whole of `chars` as a number in the C locale; false when it is not one. */
-bool tdi_parse_double(const char *chars, double *value);
 
 /* Seconds on a clock that only goes forward. */
 double tdi_seconds(void);

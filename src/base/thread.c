@@ -239,11 +239,6 @@ void tdi_team_free(tdi_team *team)
     free(team);
 }
 
-int tdi_team_size(const tdi_team *team)
-{
-    return team->size;
-}
-
 bool tdi_team_spins(const tdi_team *team)
 {
     return team->spins;

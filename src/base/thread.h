@@ -37,7 +37,6 @@ typedef struct tdi_team tdi_team;
 
 td_status tdi_team_create(int size, tdi_team **team, tdi_error *error);
 void tdi_team_free(tdi_team *team);
-int tdi_team_size(const tdi_team *team);
 bool tdi_team_spins(const tdi_team *team); /* threads do not outnumber cores */
 /* Runs function(argument, index) on every thread; returns when all have returned. Denormals are flushed to zero in
  * every thread while it runs; the caller's floating-point mode is restored on return. */

@@ -16,8 +16,6 @@ enum { ROWS = 4, COLUMNS = 3 };
 #endif
 enum { FEW = 16, /* channels */ CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* One convolution: padded x [padded_h, padded_w, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
 typedef struct conv {
     int64_t samples; /* to make, from `first` on */
@@ -173,8 +171,8 @@ static sources sources_of(const conv *p, const float *padded, const float *filte
 }
 
 /* A tile of y: `filters` filters from `first` on, at `positions` neighbours from `column` on. */
-INLINE void y_tile(int filters, int positions, const conv *p, const sources *from, int64_t first, int64_t column,
-                   float *to)
+TDI_INLINE void y_tile(int filters, int positions, const conv *p, const sources *from, int64_t first, int64_t column,
+                       float *to)
 {
     const float *x = from->x + column * p->stride_w * p->c * TDI_WIDTH, *filter = from->filter + first;
     const float *bias = from->bias ? from->bias + first : NULL;
@@ -198,7 +196,7 @@ INLINE void y_tile(int filters, int positions, const conv *p, const sources *fro
 }
 
 /* A row of y for `filters` filters; the last tile may overlap the one before it. */
-INLINE void y_row(int filters, const conv *p, const sources *from, int64_t first, float *to)
+TDI_INLINE void y_row(int filters, const conv *p, const sources *from, int64_t first, float *to)
 {
     for (int64_t ox = 0; ox < p->ow && p->ow < COLUMNS; ox++)
         y_tile(filters, 1, p, from, first, ox, to);
@@ -370,7 +368,8 @@ TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_gra
 
 /* Adds to `sums` [taps, f, lane] the products of `taps` taps from x on with `filters` filters of dy, over `rows` rows.
  */
-INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, const float *dy, int64_t rows, float *sums)
+TDI_INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, const float *dy, int64_t rows,
+                         float *sums)
 {
     tdi_vector sum[ROWS][COLUMNS];
     for (int i = 0; i < filters; i++)
@@ -395,7 +394,7 @@ INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, const
 }
 
 /* One row of the filter for `filters` filters. */
-INLINE void tap_row(int filters, const conv *p, const float *x, const float *dy, int64_t rows, float *sums)
+TDI_INLINE void tap_row(int filters, const conv *p, const float *x, const float *dy, int64_t rows, float *sums)
 {
     int64_t taps = p->kw * p->c, k = 0, step = p->f * TDI_WIDTH;
     for (; k + COLUMNS <= taps; k += COLUMNS)
@@ -491,7 +490,7 @@ static bool filters_fill_lanes(const conv *p)
 }
 
 /* `taps` taps from x on, of all samples, with a vector of filters. */
-INLINE void lane_tile(int taps, const conv *p, const float *x, const float *dy, float *to)
+TDI_INLINE void lane_tile(int taps, const conv *p, const float *x, const float *dy, float *to)
 {
     tdi_vector sum[TAPS] = {{0}};
     for (int64_t n = 0; n < p->samples; n++)

@@ -28,13 +28,6 @@ static void release(tdi_device *device, void *buffer)
     tdi_buffer_free(buffer);
 }
 
-static void copy(tdi_device *device, void *to, const void *from, size_t size)
-{
-    (void)device;
-    if (size)
-        memcpy(to, from, size);
-}
-
 static int enter_thread(tdi_device *device)
 {
     (void)device;
@@ -69,12 +62,9 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
                            .lanes = lanes_of(index, siblings),
-                           .memory_space = 0,
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .allocate = allocate,
                            .release = release,
-                           .upload = copy,
-                           .download = copy,
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};

@@ -32,6 +32,9 @@
 #define TDI_LANES _Pragma("GCC ivdep")
 #endif
 
+/* A body that the compiler makes anew for the constants of each call: sums stay in registers, branches are settled. */
+#define TDI_INLINE static inline __attribute__((always_inline))
+
 /* One vector register of floats. */
 #if defined(__AVX512F__)
 enum { TDI_WIDTH = 16 };

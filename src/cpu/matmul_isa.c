@@ -34,10 +34,8 @@ typedef struct result {
     int64_t row;
 } result;
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* rows x (columns vectors) of the result, depth steps. */
-INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, int columns)
+TDI_INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, int columns)
 {
     tdi_vector sum[ROWS][COLUMNS];
     for (int i = 0; i < rows; i++)
@@ -58,7 +56,7 @@ INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, 
             tdi_store(c.data + i * c.row + j * TDI_WIDTH, sum[i][j]);
 }
 
-INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, int columns)
+TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, int columns)
 {
     int64_t i = 0;
     for (; i + ROWS <= rows; i += ROWS)
@@ -70,7 +68,7 @@ INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, b
 }
 
 /* All rows of `columns` vectors, the depth in cuts. */
-INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, int columns)
+TDI_INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, int columns)
 {
     for (int64_t k = 0; k < depth; k += DEPTH) {
         int64_t cut = depth - k < DEPTH ? depth - k : DEPTH;

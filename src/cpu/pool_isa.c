@@ -82,9 +82,8 @@ static td_status prepare_backward(const tdi_call *call, void **state, size_t *sc
 
 /* ---- groups ---- */
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE void copy_wide(int64_t count, int64_t width, float *to, int64_t to_step, const float *from, int64_t from_step)
+TDI_INLINE void copy_wide(int64_t count, int64_t width, float *to, int64_t to_step, const float *from,
+                          int64_t from_step)
 {
     for (int64_t i = 0; i < count; i++)
         memcpy(to + i * to_step, from + i * from_step, (size_t)width * sizeof *to);
@@ -131,7 +130,7 @@ typedef void combine(int64_t n, const float *x, float *to);
 
 /* The rows under a line of windows are combined, then that with itself, moved on by one group after the other; every
  * pool_w-th group is then a window's. */
-INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean, float *scratch, float *to)
+TDI_INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean, float *scratch, float *to)
 {
     const tdi_pool2d_attrs *a = p->attrs;
     float *line = scratch, *windows = scratch + p->line;
@@ -146,7 +145,7 @@ INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean, fl
         scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), to, to);
 }
 
-INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine *add, bool mean, float *to)
+TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine *add, bool mean, float *to)
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, to += p->channels) {
         tdi_pool2d_cells cells = cells_of(p, oy, ox);
@@ -159,7 +158,7 @@ INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combi
     }
 }
 
-INLINE void pool_forward(const tdi_call *call, combine *add, bool mean)
+TDI_INLINE void pool_forward(const tdi_call *call, combine *add, bool mean)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
     const float *x = call->in[0].data;

@@ -4,20 +4,17 @@
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 
-/* A constant `flag` at each call leaves one branch of the loop. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 typedef struct adam_numbers {
     float alpha, rate_1, rate_2, epsilon, clip, decay;
 } adam_numbers;
 
-ALWAYS_INLINE float clipped(float gradient, float limit)
+TDI_INLINE float clipped(float gradient, float limit)
 {
     return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
 }
 
-ALWAYS_INLINE void adam_loop(int64_t n, adam_numbers k, bool clip, const float *weight, const float *gradient, float *m,
-                             float *v, float *out)
+TDI_INLINE void adam_loop(int64_t n, adam_numbers k, bool clip, const float *weight, const float *gradient, float *m,
+                          float *v, float *out)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
@@ -88,8 +85,8 @@ static void plain_loop(int64_t n, sgd_numbers k, const float *weight, const floa
     }
 }
 
-ALWAYS_INLINE void momentum_loop(int64_t n, sgd_numbers k, bool nesterov, const float *weight, const float *gradient,
-                                 float *velocity, float *out)
+TDI_INLINE void momentum_loop(int64_t n, sgd_numbers k, bool nesterov, const float *weight, const float *gradient,
+                              float *velocity, float *out)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {

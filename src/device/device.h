@@ -25,14 +25,13 @@ extern const tdi_device_interface *const tdi_device_interfaces[];
 
 struct tdi_device {
     const tdi_device_interface *interface;
-    char name[16];    /* "cpu:0" */
-    int lanes;        /* host threads that its kernels may share work among, >= 1 */
-    int memory_space; /* devices of one space can read each other's buffers: weights are shared, not copied */
-    const tdi_kernel *const *kernels;                   /* ordered candidates, NULL-terminated */
-    void *(*allocate)(tdi_device *device, size_t size); /* zeroed, 64-byte aligned; NULL when memory is out */
+    char name[16];                    /* "cpu:0" */
+    int lanes;                        /* host threads that its kernels may share work among, >= 1 */
+    const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
+    /* Zeroed, 64-byte aligned; NULL when memory is out. The host and the devices used beside this one read and write it
+     * in place. */
+    void *(*allocate)(tdi_device *device, size_t size);
     void (*release)(tdi_device *device, void *buffer);
-    void (*upload)(tdi_device *device, void *to, const void *from, size_t size);
-    void (*download)(tdi_device *device, void *to, const void *from, size_t size);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
     int (*enter_thread)(tdi_device *device);

@@ -1,8 +1,6 @@
 /* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
 #include "dist/runtime.h"
 
-#include <string.h>
-
 #include "dist/inside.h"
 
 /* ---- life ---- */

@@ -25,7 +25,4 @@ td_status tdi_atomic_commit(tdi_atomic *file, tdi_error *error);
 /* Gives up: removes the temporary file and frees `file`. NULL is accepted. */
 void tdi_atomic_abort(tdi_atomic *file);
 
-/* All of it for content in memory. */
-td_status tdi_atomic_write_file(const char *path, const void *bytes, size_t size, tdi_error *error);
-
 #endif

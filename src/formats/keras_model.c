@@ -2,7 +2,6 @@
  *
  * A Functional model lists its layers; each has its calls ("inbound_nodes"), whose tensors name a layer, which of its
  * calls, and which of that call's outputs: "keras_history": ["dense", 0, 0]. Layers may stand in any order. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -30,8 +30,6 @@ typedef struct tdi_value {
     td_dtype dtype;
 } tdi_value;
 
-#define TDI_MAX_DIRECT_IN 8
-
 struct tdi_call {
     void (*run)(const tdi_call *call);
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */

@@ -1,5 +1,4 @@
 /* verify.c - what must hold of every graph, whatever pass made it. */
-#include <string.h>
 
 #include "graph/op.h"
 

@@ -18,11 +18,6 @@ const char *tdi_metric_name(td_metric metric)
     return names[metric].name;
 }
 
-const char *tdi_metric_class(td_metric metric)
-{
-    return names[metric].class_name;
-}
-
 td_metric tdi_metric_parse(const char *name)
 {
     if (strcmp(name, "acc") == 0)

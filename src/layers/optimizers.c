@@ -65,12 +65,6 @@ int tdi_optimizer_slots(const td_optimizer *optimizer)
     }
 }
 
-const char *tdi_optimizer_slot_name(const td_optimizer *optimizer, int slot)
-{
-    static const char *const slot_names[] = {"momentum", "velocity", "velocity_hat"};
-    return slot >= 0 && slot < tdi_optimizer_slots(optimizer) ? slot_names[slot] : NULL;
-}
-
 /* ---- checks ---- */
 
 static td_status check_at_least_0(const char *what, float value, tdi_error *error)

@@ -31,9 +31,8 @@ td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction)
 /* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them. */
 tdi_node *tdi_loss_emit(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target);
 
-const char *tdi_metric_name(td_metric metric);  /* "accuracy", "sparse_categorical_accuracy": Keras's log key */
-const char *tdi_metric_class(td_metric metric); /* "SparseCategoricalAccuracy"; NULL for TD_ACCURACY */
-td_metric tdi_metric_parse(const char *name);   /* also "acc" and class names; TD_METRIC_END: unknown */
+const char *tdi_metric_name(td_metric metric); /* "accuracy", "sparse_categorical_accuracy": Keras's log key */
+td_metric tdi_metric_parse(const char *name);  /* also "acc" and class names; TD_METRIC_END: unknown */
 /* Per-sample values [B, ...]; TD_ACCURACY is resolved by loss and shapes as Keras does. */
 tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *loss, tdi_node *prediction,
                           tdi_node *target);
@@ -48,10 +47,9 @@ typedef struct tdi_optimizer_type {
 const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
 const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
 /* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in
- * which Keras keeps them in the file per variable; and their names ("momentum", "velocity"). A third slot's values
- * stand behind the pairs of all variables there. */
+ * which Keras keeps them in the file per variable. A third slot's values stand behind the pairs of all variables there.
+ */
 int tdi_optimizer_slots(const td_optimizer *optimizer);
-const char *tdi_optimizer_slot_name(const td_optimizer *optimizer, int slot);
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
 /* The update of one variable: marked once and effect. */

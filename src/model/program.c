@@ -1,6 +1,7 @@
 /* program.c - emitting a model's graph for each kind of step. */
 #include "model/program.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* summary.c - Keras's table of layers. */
 #include <stdio.h>
-#include <string.h>
 
 #include "model/model.h"
 

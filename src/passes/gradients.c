@@ -1,5 +1,4 @@
 /* gradients.c - reverse-mode differentiation: walks the nodes backwards and lets each op emit its gradient's nodes. */
-#include <string.h>
 
 #include "passes/passes.h"
 

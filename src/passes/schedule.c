@@ -1,5 +1,4 @@
 /* schedule.c - the order of a step: what is live, when the weights may change, when replicas meet. */
-#include <string.h>
 
 #include "passes/passes.h"
 

@@ -1,6 +1,5 @@
 /* barriers.c - where lanes must meet: before a step that touches bytes which another lane has touched since they last
  * met, one of the two writing. */
-#include <string.h>
 
 #include "plan/inside.h"
 

@@ -1,5 +1,4 @@
 /* explain.c - a plan in words: per op its layer, kernel, share, cost, and who declined. */
-#include <string.h>
 
 #include "plan/inside.h"
 

@@ -1,11 +1,10 @@
-/* Strings, numbers, errors, arenas, names. */
+/* Strings, errors, arenas, names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <locale.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -21,17 +20,6 @@ static void test_text_grows(void **state)
     assert_int_equal(text.length, 3890);
     assert_int_equal(strlen(text.chars), 3890);
     tdi_text_free(&text);
-}
-
-static void test_numbers(void **state)
-{
-    (void)state;
-    double value;
-    setlocale(LC_ALL, "de_DE.UTF-8");
-    assert_true(tdi_parse_double("1.5e-3", &value) && value == 1.5e-3);
-    assert_false(tdi_parse_double("1.5x", &value));
-    assert_false(tdi_parse_double("", &value));
-    setlocale(LC_ALL, "C");
 }
 
 static void test_first_failure_stays(void **state)
@@ -65,8 +53,7 @@ static void test_names_and_arena(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_grows), cmocka_unit_test(test_numbers),
-                                       cmocka_unit_test(test_first_failure_stays),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text_grows), cmocka_unit_test(test_first_failure_stays),
                                        cmocka_unit_test(test_names_and_arena)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
