@@ -27,10 +27,10 @@ static void test_known_answers(void **state)
 static void test_moments(void **state)
 {
     (void)state;
-    enum { N = 200000 };
+    const int count = 200000;
     tdi_random random = tdi_random_create(7, 1);
     double sum = 0, squares = 0, normals = 0, normal_squares = 0;
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < count; i++) {
         double u = tdi_random_uniform(&random), n = tdi_random_normal(&random);
         assert_true(u >= 0 && u < 1);
         sum += u;
@@ -38,10 +38,10 @@ static void test_moments(void **state)
         normals += n;
         normal_squares += n * n;
     }
-    assert_true(fabs(sum / N - 0.5) < 0.004);
-    assert_true(fabs(squares / N - 1.0 / 3) < 0.004);
-    assert_true(fabs(normals / N) < 0.012);
-    assert_true(fabs(normal_squares / N - 1) < 0.02);
+    assert_true(fabs(sum / count - 0.5) < 0.004);
+    assert_true(fabs(squares / count - 1.0 / 3) < 0.004);
+    assert_true(fabs(normals / count) < 0.012);
+    assert_true(fabs(normal_squares / count - 1) < 0.02);
 }
 
 static void test_permutation(void **state)
