@@ -128,10 +128,10 @@ def thread_sanitizer_stage():
 
 def fuzz_one(program):
     """Starts a fuzz target on its seeds; the process."""
-    name = program.name.removeprefix("fuzz_")
+    name = program.name
     found = program.parent / f"found-{name}"
     found.mkdir(exist_ok=True)
-    seeds = ROOT / "tests" / "fuzz" / "corpus" / name
+    seeds = ROOT / "tests" / "fuzz" / "seeds" / name
     log = open(program.parent / f"{name}.log", "w")
     command = [program, f"-max_total_time={FUZZ_SECONDS}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1",
                f"-artifact_prefix={program.parent}/{name}-", found, *([seeds] if seeds.is_dir() else [])]
@@ -153,7 +153,7 @@ def fuzz_stage():
     while waiting or running:
         while waiting and len(running) < int(JOBS):
             name = waiting.pop(0)
-            running[name] = fuzz_one(folder / "fuzz" / f"fuzz_{name}")
+            running[name] = fuzz_one(folder / "fuzz" / name)
         for name in [name for name, process in running.items() if process.poll() is not None]:
             process = running.pop(name)
             (passed if process.returncode == 0 else failed).append(f"fuzz: {name}")

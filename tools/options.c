@@ -145,7 +145,7 @@ static int refuse_choice(const char *option, const char *word, const struct choi
 static int set_choice(const char *option, const char *word, const struct choice *choices, int *value)
 {
     for (const struct choice *choice = choices; choice->name; choice++)
-        if (strcmp(choice->name, word) == 0) {
+        if (strcasecmp(choice->name, word) == 0) {
             *value = choice->value;
             return TOOL_DONE;
         }

@@ -23,7 +23,7 @@ static bool result_shape(const td_shape *one, int64_t samples, td_shape *shape, 
 static int write_predictions(const struct options *options, struct session *session, td_data *data, const char *path)
 {
     td_shape one, shape;
-    size_t count;
+    size_t count = 0;
     int64_t samples = td_data_samples(data);
     float *values = NULL;
     int status = TOOL_DONE;

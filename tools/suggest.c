@@ -1,6 +1,7 @@
 /* suggest.c - optimal string alignment distance, and the candidate where it is least. */
 #include "suggest.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -9,6 +10,11 @@
 static int least(int a, int b)
 {
     return a < b ? a : b;
+}
+
+static int same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
 static int distance(const char *a, const char *b)
@@ -22,8 +28,8 @@ static int distance(const char *a, const char *b)
         int *above = row[i % 3], *here = row[(i + 1) % 3], *two_above = row[(i + 2) % 3];
         here[0] = i + 1;
         for (int j = 0; j < length; j++) {
-            here[j + 1] = least(above[j] + (a[i] != b[j]), least(above[j + 1], here[j]) + 1);
-            if (i && j && a[i] == b[j - 1] && a[i - 1] == b[j])
+            here[j + 1] = least(above[j] + !same(a[i], b[j]), least(above[j + 1], here[j]) + 1);
+            if (i && j && same(a[i], b[j - 1]) && same(a[i - 1], b[j]))
                 here[j + 1] = least(here[j + 1], two_above[j - 1] + 1);
         }
     }

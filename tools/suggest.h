@@ -2,8 +2,8 @@
 #ifndef TOOL_SUGGEST_H
 #define TOOL_SUGGEST_H
 
-/* The one of `count` candidates nearest to `word`, by insertions, deletions, replacements and swaps of neighbours; NULL
- * when none is near. */
+/* The one of `count` candidates nearest to `word`, by insertions, deletions, replacements and swaps of neighbours,
+ * ignoring case; NULL when none is near. */
 const char *tool_suggest(const char *word, const char *const *candidates, int count);
 
 #endif

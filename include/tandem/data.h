@@ -33,9 +33,8 @@ typedef struct td_open_args {
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
-#else
-} inline td_data *td_open(const td_open_args &args) { return td_open_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_data *, td_open, td_open_args)
 
 /* MNIST, "train" or "test": `$TANDEM_DATA/mnist`, else the user's cache ($XDG_CACHE_HOME or ~/.cache, /tandem/mnist).
  * x: [28, 28] floats, value / 255; y: the digit. Never downloads. */
@@ -58,9 +57,8 @@ typedef struct td_arrays_args {
 TD_API td_data *td_arrays_(const td_arrays_args *args);
 #ifndef __cplusplus
 #define td_arrays(...) td_arrays_(&(td_arrays_args){.at = TD_HERE, .samples = __VA_ARGS__})
-#else
-} inline td_data *td_arrays(const td_arrays_args &args) { return td_arrays_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_data *, td_arrays, td_arrays_args)
 
 /* Samples in the data; -1 for poison. */
 TD_API int64_t td_data_samples(const td_data *data);
@@ -69,8 +67,8 @@ TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);
 
 /* Reads samples for a loop of one's own: `x` receives [count, x_shape...] and `y` [count, y_shape...], row-major
- * floats, x scaled, class numbers as floats; either may be NULL. `rows` are sample numbers in any order, NULL: the first
- * `count`. On failure, and for poison, the sentence is in `context`, and x and y are undefined. */
+ * floats, x scaled, class numbers as floats; either may be NULL. `rows` are sample numbers in any order, NULL: the
+ * first `count`. On failure, and for poison, the sentence is in `context`, and x and y are undefined. */
 TD_API td_status td_data_read(td_context *context, td_data *data, const int64_t *rows, int64_t count, float *x,
                               float *y);
 
@@ -80,8 +78,8 @@ TD_API const char *td_data_error(const td_data *data);
 TD_API td_data *td_data_retain(td_data *data);
 TD_API void td_data_release(td_data *data); /* NULL is accepted */
 
-/* Writes floats, row-major, as a NumPy file of `shape`: beside `path`, fsynced, then renamed; on failure a file already at
- * `path` is untouched. */
+/* Writes floats, row-major, as a NumPy file of `shape`: beside `path`, fsynced, then renamed; on failure a file already
+ * at `path` is untouched. */
 TD_API td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape);
 
 #ifdef __cplusplus

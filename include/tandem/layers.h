@@ -1,7 +1,7 @@
 /* layers.h - layers as functions from tensors to tensors.
  *
- * Names, arguments and defaults are Keras 3's; a zero argument means Keras's default. Required arguments stand in front,
- * the rest by name: td_conv2d(x, 32, 3, .padding = TD_SAME, .activation = TD_RELU). Tensors are channels-last:
+ * Names, arguments and defaults are Keras 3's; a zero argument means Keras's default. Required arguments stand in
+ * front, the rest by name: td_conv2d(x, 32, 3, .padding = TD_SAME, .activation = TD_RELU). Tensors are channels-last:
  * [batch, height, width, channels]. A call that fails returns poison and leaves its sentence in the context.
  *
  * In C++ the same calls take one args object: td_dense({.x = x, .units = 10}). */
@@ -85,14 +85,8 @@ typedef struct td_regularizer {
     float l1, l2;
 } td_regularizer;
 
-#ifdef __cplusplus
-#define TD_LAYER_(name) } inline td_tensor *name(const name##_args &args) { return name##_(&args); } extern "C" {
-#else
-#define TD_LAYER_(name)
-#endif
-
 /* Every layer's options end with these. `name` is copied; NULL: Keras's automatic one (dense, dense_1, ...). */
-#define TD_LAYER_OPTIONS                                                                                                \
+#define TD_LAYER_OPTIONS                                                                                               \
     const char *name;                                                                                                  \
     td_choice trainable /* default yes; no freezes the weights, and puts batch normalization in inference mode */
 
@@ -109,7 +103,7 @@ TD_API td_tensor *td_input_(const td_input_args *args);
 #ifndef __cplusplus
 #define td_input(...) td_input_(&(td_input_args){.at = TD_HERE, .context = __VA_ARGS__})
 #endif
-TD_LAYER_(td_input)
+TD_BY_NAME_(td_tensor *, td_input, td_input_args)
 
 /* activation(x . kernel + bias) on the last axis. [batch, ..., n] -> [batch, ..., units] */
 typedef struct td_dense_args {
@@ -127,7 +121,7 @@ TD_API td_tensor *td_dense_(const td_dense_args *args);
 #ifndef __cplusplus
 #define td_dense(...) td_dense_(&(td_dense_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_dense)
+TD_BY_NAME_(td_tensor *, td_dense, td_dense_args)
 
 /* 2-D convolution. [batch, height, width, channels] -> [batch, out_height, out_width, filters]; the kernel is
  * [kernel_height, kernel_width, channels / groups, filters]. `kernel` overrides the square `kernel_size`. */
@@ -152,7 +146,7 @@ TD_API td_tensor *td_conv2d_(const td_conv2d_args *args);
 #ifndef __cplusplus
 #define td_conv2d(...) td_conv2d_(&(td_conv2d_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_conv2d)
+TD_BY_NAME_(td_tensor *, td_conv2d, td_conv2d_args)
 
 /* The maximum, or the average, over windows; average pooling leaves padding out of its count.
  * [batch, height, width, channels] -> [batch, out_height, out_width, channels]. `pool` overrides `pool_size`. */
@@ -174,8 +168,8 @@ TD_API td_tensor *td_average_pooling2d_(const td_pooling2d_args *args);
 #define td_max_pooling2d(...)     td_max_pooling2d_(&(td_pooling2d_args){.at = TD_HERE, .x = __VA_ARGS__})
 #define td_average_pooling2d(...) td_average_pooling2d_(&(td_pooling2d_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_max_pooling2d)
-TD_LAYER_(td_average_pooling2d)
+TD_BY_NAME_(td_tensor *, td_max_pooling2d, td_max_pooling2d_args)
+TD_BY_NAME_(td_tensor *, td_average_pooling2d, td_average_pooling2d_args)
 
 /* The mean over height and width. [batch, height, width, channels] -> [batch, channels], or [batch, 1, 1, channels] */
 typedef struct td_global_average_pooling2d_args {
@@ -187,10 +181,10 @@ typedef struct td_global_average_pooling2d_args {
 } td_global_average_pooling2d_args;
 TD_API td_tensor *td_global_average_pooling2d_(const td_global_average_pooling2d_args *args);
 #ifndef __cplusplus
-#define td_global_average_pooling2d(...)                                                                                \
+#define td_global_average_pooling2d(...)                                                                               \
     td_global_average_pooling2d_(&(td_global_average_pooling2d_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_global_average_pooling2d)
+TD_BY_NAME_(td_tensor *, td_global_average_pooling2d, td_global_average_pooling2d_args)
 
 /* [batch, ...] -> [batch, product of the rest] */
 typedef struct td_flatten_args {
@@ -203,7 +197,7 @@ TD_API td_tensor *td_flatten_(const td_flatten_args *args);
 #ifndef __cplusplus
 #define td_flatten(...) td_flatten_(&(td_flatten_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_flatten)
+TD_BY_NAME_(td_tensor *, td_flatten, td_flatten_args)
 
 /* [batch, ...] -> [batch, target_shape...]; one extent may be -1: what is left. */
 typedef struct td_reshape_args {
@@ -217,7 +211,7 @@ TD_API td_tensor *td_reshape_(const td_reshape_args *args);
 #ifndef __cplusplus
 #define td_reshape(...) td_reshape_(&(td_reshape_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_reshape)
+TD_BY_NAME_(td_tensor *, td_reshape, td_reshape_args)
 
 /* The activation alone; the shape stays. Softmax and log-softmax are over the last axis. */
 typedef struct td_activation_layer_args {
@@ -229,10 +223,9 @@ typedef struct td_activation_layer_args {
 } td_activation_layer_args;
 TD_API td_tensor *td_activation_layer_(const td_activation_layer_args *args);
 #ifndef __cplusplus
-#define td_activation_layer(...)                                                                                        \
-    td_activation_layer_(&(td_activation_layer_args){.at = TD_HERE, .x = __VA_ARGS__})
+#define td_activation_layer(...) td_activation_layer_(&(td_activation_layer_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_activation_layer)
+TD_BY_NAME_(td_tensor *, td_activation_layer, td_activation_layer_args)
 
 /* In training sets a fraction `rate`, [0, 1), of the inputs to 0 and scales the rest by 1 / (1 - rate). */
 typedef struct td_dropout_args {
@@ -247,7 +240,7 @@ TD_API td_tensor *td_dropout_(const td_dropout_args *args);
 #ifndef __cplusplus
 #define td_dropout(...) td_dropout_(&(td_dropout_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_dropout)
+TD_BY_NAME_(td_tensor *, td_dropout, td_dropout_args)
 
 /* A NULL-terminated list of tensors: td_add(TD_TENSORS(a, b)). */
 #define TD_TENSORS(...) TD_LIST_(td_tensor *, __VA_ARGS__, NULL)
@@ -263,7 +256,7 @@ TD_API td_tensor *td_add_(const td_add_args *args);
 #ifndef __cplusplus
 #define td_add(...) td_add_(&(td_add_args){.at = TD_HERE, .inputs = __VA_ARGS__})
 #endif
-TD_LAYER_(td_add)
+TD_BY_NAME_(td_tensor *, td_add, td_add_args)
 
 /* Tensors joined along an axis of [batch, ...]; their other extents agree. */
 typedef struct td_concatenate_args {
@@ -277,19 +270,20 @@ TD_API td_tensor *td_concatenate_(const td_concatenate_args *args);
 #ifndef __cplusplus
 #define td_concatenate(...) td_concatenate_(&(td_concatenate_args){.at = TD_HERE, .inputs = __VA_ARGS__})
 #endif
-TD_LAYER_(td_concatenate)
+TD_BY_NAME_(td_tensor *, td_concatenate, td_concatenate_args)
 
 /* (x - mean) / sqrt(variance + epsilon) * gamma + beta per channel (last axis), over the batch of one replica in
- * training (of all replicas when `synchronized`), over the moving statistics otherwise (Ioffe & Szegedy, 1502.03167). */
+ * training (of all replicas when `synchronized`), over the moving statistics otherwise (Ioffe & Szegedy, 1502.03167).
+ */
 typedef struct td_batch_normalization_args {
     td_location at;
     td_tensor *x;
     td_guard guard;
-    int axis;             /* of the channels: the last, -1 or its number in [batch, ...]; 0: -1 */
-    td_optional momentum; /* 0.99 */
-    td_optional epsilon;  /* 1e-3 */
-    td_choice center;     /* yes */
-    td_choice scale;      /* yes */
+    int axis;               /* of the channels: the last, -1 or its number in [batch, ...]; 0: -1 */
+    td_optional momentum;   /* 0.99 */
+    td_optional epsilon;    /* 1e-3 */
+    td_choice center;       /* yes */
+    td_choice scale;        /* yes */
     td_choice synchronized; /* no */
     td_initializer beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer;
     td_regularizer beta_regularizer, gamma_regularizer;
@@ -297,10 +291,10 @@ typedef struct td_batch_normalization_args {
 } td_batch_normalization_args;
 TD_API td_tensor *td_batch_normalization_(const td_batch_normalization_args *args);
 #ifndef __cplusplus
-#define td_batch_normalization(...)                                                                                     \
+#define td_batch_normalization(...)                                                                                    \
     td_batch_normalization_(&(td_batch_normalization_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
-TD_LAYER_(td_batch_normalization)
+TD_BY_NAME_(td_tensor *, td_batch_normalization, td_batch_normalization_args)
 
 #ifdef __cplusplus
 }

@@ -28,9 +28,8 @@ typedef struct td_model_args {
 TD_API td_model *td_model_create_(const td_model_args *args);
 #ifndef __cplusplus
 #define td_model_create(...) td_model_create_(&(td_model_args){.at = TD_HERE, .x = __VA_ARGS__})
-#else
-} inline td_model *td_model_create(const td_model_args &args) { return td_model_create_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_model *, td_model_create, td_model_args)
 TD_API void td_model_free(td_model *model);
 
 /* A ready-made model with fresh weights: "mlp" (784-256-256-10), "lenet5" ([28, 28, 1], tanh),
@@ -51,13 +50,13 @@ typedef enum td_optimizer_kind { TD_OPTIMIZER_NONE = 0, TD_OPTIMIZER_SGD, TD_OPT
 /* Made by td_sgd(...) or td_adam(...). Defaults are Keras's. */
 typedef struct td_optimizer {
     td_optimizer_kind kind;
-    float learning_rate;               /* SGD 0.01, Adam 0.001 */
-    float momentum;                    /* SGD: 0 */
-    td_choice nesterov;                /* SGD: no */
+    float learning_rate;                 /* SGD 0.01, Adam 0.001 */
+    float momentum;                      /* SGD: 0 */
+    td_choice nesterov;                  /* SGD: no */
     td_optional beta_1, beta_2, epsilon; /* Adam: 0.9, 0.999, 1e-7 */
-    td_choice amsgrad;                 /* Adam: no */
-    float weight_decay;                /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
-    float clipvalue;                   /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
+    td_choice amsgrad;                   /* Adam: no */
+    float weight_decay;                  /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
+    float clipvalue;                     /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
 } td_optimizer;
 
 #define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
@@ -110,12 +109,11 @@ typedef struct td_compile_args {
 TD_API td_status td_compile_(const td_compile_args *args);
 #ifndef __cplusplus
 #define td_compile(...) td_compile_(&(td_compile_args){.at = TD_HERE, .model = __VA_ARGS__})
-#else
-} inline td_status td_compile(const td_compile_args &args) { return td_compile_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_status, td_compile, td_compile_args)
 
-/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), and the loss of its first
- * output (NONE without one). */
+/* How a model is compiled: its optimizer with every default filled in (kind NONE without one), and the loss of its
+ * first output (NONE without one). */
 TD_API td_optimizer td_model_optimizer(const td_model *model);
 TD_API td_loss td_model_loss(const td_model *model);
 
@@ -147,15 +145,15 @@ typedef struct td_fit_args {
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;      /* adopted; NULL: none */
-    double validation_split;  /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;               /* 1 */
-    int initial_epoch;        /* 0 */
-    int64_t batch_size;       /* the global batch; 32 */
-    int64_t steps_per_epoch;  /* 0: the data's */
-    td_choice shuffle;        /* yes: one permutation an epoch, fixed by seed and epoch */
-    uint64_t seed;            /* shuffle and dropout; 0: the model's */
-    FILE *progress;           /* Keras's progress line is drawn here; NULL: none */
+    td_data *validation;     /* adopted; NULL: none */
+    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;              /* 1 */
+    int initial_epoch;       /* 0 */
+    int64_t batch_size;      /* the global batch; 32 */
+    int64_t steps_per_epoch; /* 0: the data's */
+    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch */
+    uint64_t seed;           /* shuffle and dropout; 0: the model's */
+    FILE *progress;          /* Keras's progress line is drawn here; NULL: none */
     void (*on_epoch)(void *user, const td_epoch *epoch); /* called after each epoch */
     void *user;
     td_epoch *last; /* receives the last epoch's numbers; may be NULL */
@@ -166,9 +164,8 @@ typedef struct td_fit_args {
 TD_API td_status td_fit_(const td_fit_args *args);
 #ifndef __cplusplus
 #define td_fit(...) td_fit_(&(td_fit_args){.at = TD_HERE, .model = __VA_ARGS__})
-#else
-} inline td_status td_fit(const td_fit_args &args) { return td_fit_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_status, td_fit, td_fit_args)
 
 typedef struct td_evaluate_args {
     td_location at;
@@ -182,15 +179,14 @@ typedef struct td_evaluate_args {
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus
 #define td_evaluate(...) td_evaluate_(&(td_evaluate_args){.at = TD_HERE, .model = __VA_ARGS__})
-#else
-} inline td_status td_evaluate(const td_evaluate_args &args) { return td_evaluate_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_status, td_evaluate, td_evaluate_args)
 
 typedef struct td_predict_args {
     td_location at;
     td_model *model;
-    td_data *data; /* adopted; y is not needed */
-    float *output; /* [samples, output shape...], written */
+    td_data *data;   /* adopted; y is not needed */
+    float *output;   /* [samples, output shape...], written */
     size_t capacity; /* floats that fit in `output` */
     td_guard guard;
     int64_t batch_size; /* 32 */
@@ -200,9 +196,8 @@ typedef struct td_predict_args {
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})
-#else
-} inline td_status td_predict(const td_predict_args &args) { return td_predict_(&args); } extern "C" {
 #endif
+TD_BY_NAME_(td_status, td_predict, td_predict_args)
 
 /* ---- the loop inside, for a loop of one's own ---- */
 

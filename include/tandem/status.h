@@ -12,6 +12,16 @@
 #define TD_LIST_(type, ...) ((type const[]){__VA_ARGS__})
 #endif
 
+/* In C++, where the macros that name arguments cannot be, each such function takes its args struct:
+ * td_dense({.x = x, .units = 10}). Stands within extern "C". */
+/* clang-format off */
+#ifdef __cplusplus
+#define TD_BY_NAME_(result, name, args_type) } inline result name(const args_type &args) { return name##_(&args); } extern "C" {
+#else
+#define TD_BY_NAME_(result, name, args_type)
+#endif
+/* clang-format on */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -45,7 +55,10 @@ typedef struct td_location {
     int line;
 } td_location;
 
-#define TD_HERE {__FILE__, __LINE__}
+#define TD_HERE                                                                                                        \
+    {                                                                                                                  \
+        __FILE__, __LINE__                                                                                             \
+    }
 
 /* A number whose zero is meaningful and is not the default: `.momentum = TD_SET(0.0f)`. */
 typedef struct td_optional {

@@ -19,7 +19,8 @@ TD_API const char *td_dtype_name(td_dtype dtype);
 /* Bytes per element. */
 TD_API size_t td_dtype_size(td_dtype dtype);
 
-/* Extents; without the batch where a sample is meant (`TD_SHAPE(28, 28, 1)` is [batch, 28, 28, 1]). Rank 0 is a scalar. */
+/* Extents; without the batch where a sample is meant (`TD_SHAPE(28, 28, 1)` is [batch, 28, 28, 1]). Rank 0 is a scalar.
+ */
 typedef struct td_shape {
     int rank;
     int64_t dim[TD_MAX_RANK];

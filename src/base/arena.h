@@ -15,7 +15,7 @@ void *tdi_alloc(tdi_arena *arena, size_t size);
 char *tdi_strdup(tdi_arena *arena, const char *text);
 __attribute__((format(printf, 2, 3))) char *tdi_format(tdi_arena *arena, const char *format, ...);
 
-#define TDI_NEW(arena, type)             ((type *)tdi_alloc((arena), sizeof(type)))
+#define TDI_NEW(arena, type)              ((type *)tdi_alloc((arena), sizeof(type)))
 #define TDI_NEW_ARRAY(arena, type, count) ((type *)tdi_alloc((arena), sizeof(type) * (size_t)(count)))
 
 /* Zeroed buffers for numbers, aligned to 64 bytes. NULL when memory is out or the size overflows. */

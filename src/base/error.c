@@ -38,13 +38,15 @@ void tdi_error_prefix(tdi_error *error, const char *format, ...)
     va_end(args);
     if (used < 0 || (size_t)used >= sizeof prefixed - 3)
         return;
-    snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %.*s", (int)sizeof prefixed - used - 3, error->message);
+    snprintf(prefixed + used, sizeof prefixed - (size_t)used, ": %.*s", (int)sizeof prefixed - used - 3,
+             error->message);
     memcpy(error->message, prefixed, sizeof prefixed);
 }
 
 const char *td_status_name(td_status status)
 {
-    static const char *const names[] = {"ok",       "invalid argument", "unsupported", "out of memory", "input/output error",
-                                        "bad file", "not found",        "not finite",  "stopped",       "internal error"};
+    static const char *const names[] = {
+        "ok",       "invalid argument", "unsupported", "out of memory", "input/output error",
+        "bad file", "not found",        "not finite",  "stopped",       "internal error"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown status";
 }

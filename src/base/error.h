@@ -11,8 +11,8 @@ typedef struct tdi_error {
     char message[1024];
 } tdi_error;
 
-/* Keeps the failure, unless one is kept already, and returns `status`. The sentence says what, where, expected, seen and
- * what to try; it ends without a newline. `error` may be NULL. */
+/* Keeps the failure, unless one is kept already, and returns `status`. The sentence says what, where, expected, seen
+ * and what to try; it ends without a newline. `error` may be NULL. */
 __attribute__((format(printf, 3, 4))) td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...);
 td_status tdi_fail_v(tdi_error *error, td_status status, const char *format, va_list args);
 td_status tdi_no_memory(tdi_error *error);

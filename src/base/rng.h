@@ -25,8 +25,8 @@ typedef struct tdi_random {
 
 tdi_random tdi_random_create(uint64_t seed, uint64_t stream);
 uint32_t tdi_random_word(tdi_random *random);
-double tdi_random_uniform(tdi_random *random); /* [0, 1), 53 bits */
-double tdi_random_normal(tdi_random *random);  /* mean 0, deviation 1 (Box-Muller) */
+double tdi_random_uniform(tdi_random *random);                 /* [0, 1), 53 bits */
+double tdi_random_normal(tdi_random *random);                  /* mean 0, deviation 1 (Box-Muller) */
 uint64_t tdi_random_below(tdi_random *random, uint64_t bound); /* [0, bound), unbiased */
 
 /* A random permutation of 0 .. count-1 (Fisher-Yates). */

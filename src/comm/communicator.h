@@ -24,8 +24,8 @@ struct tdi_communicator {
     void (*release)(tdi_communicator *communicator);
 };
 
-/* Replicas as threads of one process, which read each other's memory: [size] handles, released one by one. `lanes` counts
- * all lanes of all replicas. */
+/* Replicas as threads of one process, which read each other's memory: [size] handles, released one by one. `lanes`
+ * counts all lanes of all replicas. */
 td_status tdi_local_group_create(int size, int lanes, bool spin, int collectives, tdi_communicator **handles,
                                  tdi_error *error);
 

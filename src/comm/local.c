@@ -1,5 +1,5 @@
-/* local.c - replicas as threads of one process. A collective is a counter that each replica raises when its contribution
- * is in place; whoever needs the result waits for all of them and then reads the others' memory. */
+/* local.c - replicas as threads of one process. A collective is a counter that each replica raises when its
+ * contribution is in place; whoever needs the result waits for all of them and then reads the others' memory. */
 #include <stdlib.h>
 
 #include "base/arena.h"

@@ -63,7 +63,8 @@ const char *tdi_cpu_model(char *text, size_t size)
     return text;
 }
 
-/* Asked on hot paths: the compiler's start-up code has looked already, while CPUID may be trapped by a virtual machine. */
+/* Asked on hot paths: the compiler's start-up code has looked already, while CPUID may be trapped by a virtual machine.
+ */
 tdi_cpu_isa tdi_cpu_best_isa(void)
 {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))

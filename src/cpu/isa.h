@@ -103,13 +103,14 @@ static inline double tdi_sum(const float *x, int64_t n)
     double total = 0;
     for (int64_t begin = 0; begin < n; begin += BLOCK) {
         int64_t end = begin + BLOCK < n ? begin + BLOCK : n, i = begin;
-        tdi_vector sum = {0};
-        for (; i + TDI_WIDTH <= end; i += TDI_WIDTH)
-            sum += tdi_load(x + i);
+        tdi_vector sum[4] = {{0}};
+        for (; i + 4 * TDI_WIDTH <= end; i += 4 * TDI_WIDTH)
+            for (int j = 0; j < 4; j++)
+                sum[j] += tdi_load(x + i + j * TDI_WIDTH);
         float rest = 0;
         for (; i < end; i++)
             rest += x[i];
-        total += (double)tdi_fold_sum(sum) + (double)rest;
+        total += (double)tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + (double)rest;
     }
     return total;
 }

@@ -5,7 +5,7 @@
 #define PLAIN_(stem)       &tdi_cpu_##stem,
 
 #define LIST(isa)                                                                                                      \
-    static const tdi_kernel *const isa##_list[] = {TDI_CPU_ONEDNN_KERNELS(PLAIN_) TDI_CPU_VECTOR_KERNELS(VECTOR_, isa) \
+    static const tdi_kernel *const isa##_list[] = {TDI_CPU_VECTOR_KERNELS(VECTOR_, isa) TDI_CPU_ONEDNN_KERNELS(PLAIN_) \
                                                        TDI_CPU_PLAIN_KERNELS(PLAIN_) NULL};
 
 LIST(baseline)

@@ -8,6 +8,7 @@
 
 /* Compiled once per instruction set: X(stem, isa) */
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
+    X(matmul, isa)                                                                                                     \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \

@@ -16,6 +16,11 @@ static rows rows_of(const tdi_call *call, const td_shape *shape)
     return (rows){call->begin * inner, call->end * inner, length};
 }
 
+static const char *declines(const tdi_call *call)
+{
+    return call->in[0].shape.rank < 2 ? "a single row" : NULL;
+}
+
 /* to = exp(x - largest), in place of nothing else; returns the sum */
 static float exponentials(int64_t n, const float *x, float largest, float *to)
 {
@@ -63,7 +68,7 @@ static void softmax_run(const tdi_call *call)
     for (int64_t r = w.begin; r < w.end; r++)
         softmax_row(w.length, x + r * w.length, (float *)call->out.data + r * w.length);
 }
-TDI_CPU_KERNEL(softmax, .splits = TDI_CAN_ROWS, .run = softmax_run);
+TDI_CPU_KERNEL(softmax, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_run);
 
 static void softmax_grad_run(const tdi_call *call)
 {
@@ -75,7 +80,7 @@ static void softmax_grad_run(const tdi_call *call)
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = y[i] * (dy[i] - d);
     }
 }
-TDI_CPU_KERNEL(softmax_grad, .splits = TDI_CAN_ROWS, .run = softmax_grad_run);
+TDI_CPU_KERNEL(softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_grad_run);
 
 static void log_softmax_run(const tdi_call *call)
 {
@@ -87,7 +92,7 @@ static void log_softmax_run(const tdi_call *call)
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (x[i] - largest) - log_sum;
     }
 }
-TDI_CPU_KERNEL(log_softmax, .splits = TDI_CAN_ROWS, .run = log_softmax_run);
+TDI_CPU_KERNEL(log_softmax, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_run);
 
 static void log_softmax_grad_run(const tdi_call *call)
 {
@@ -99,7 +104,7 @@ static void log_softmax_grad_run(const tdi_call *call)
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = dy[i] - math_exp(y[i]) * sum;
     }
 }
-TDI_CPU_KERNEL(log_softmax_grad, .splits = TDI_CAN_ROWS, .run = log_softmax_grad_run);
+TDI_CPU_KERNEL(log_softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_grad_run);
 
 /* ---- cross-entropy with class numbers ---- */
 
@@ -119,7 +124,8 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
         loss[r] = is_class(labels[r], w.length) ? math_log(sum) - (x[labels[r]] - largest) : NAN;
     }
 }
-TDI_CPU_KERNEL(sparse_softmax_cross_entropy, .splits = TDI_CAN_ROWS, .run = sparse_softmax_cross_entropy_run);
+TDI_CPU_KERNEL(sparse_softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines,
+               .run = sparse_softmax_cross_entropy_run);
 
 static void sparse_softmax_cross_entropy_grad_run(const tdi_call *call)
 {
@@ -135,7 +141,8 @@ static void sparse_softmax_cross_entropy_grad_run(const tdi_call *call)
         scale(w.length, valid ? dloss[r] : NAN, to);
     }
 }
-TDI_CPU_KERNEL(sparse_softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .run = sparse_softmax_cross_entropy_grad_run);
+TDI_CPU_KERNEL(sparse_softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .declines = declines,
+               .run = sparse_softmax_cross_entropy_grad_run);
 
 /* ---- cross-entropy with distributions ---- */
 
@@ -153,7 +160,7 @@ static void softmax_cross_entropy_run(const tdi_call *call)
         loss[r] = (float)sum;
     }
 }
-TDI_CPU_KERNEL(softmax_cross_entropy, .splits = TDI_CAN_ROWS, .run = softmax_cross_entropy_run);
+TDI_CPU_KERNEL(softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_cross_entropy_run);
 
 static void softmax_cross_entropy_grad_run(const tdi_call *call)
 {
@@ -166,4 +173,5 @@ static void softmax_cross_entropy_grad_run(const tdi_call *call)
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (to[i] * mass - target[i]) * dloss[r];
     }
 }
-TDI_CPU_KERNEL(softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .run = softmax_cross_entropy_grad_run);
+TDI_CPU_KERNEL(softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .declines = declines,
+               .run = softmax_cross_entropy_grad_run);

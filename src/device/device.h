@@ -25,10 +25,10 @@ extern const tdi_device_interface *const tdi_device_interfaces[];
 
 struct tdi_device {
     const tdi_device_interface *interface;
-    char name[16];     /* "cpu:0" */
-    int lanes;         /* host threads that its kernels may share work among, >= 1 */
-    int memory_space;  /* devices of one space can read each other's buffers: weights are shared, not copied */
-    const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
+    char name[16];    /* "cpu:0" */
+    int lanes;        /* host threads that its kernels may share work among, >= 1 */
+    int memory_space; /* devices of one space can read each other's buffers: weights are shared, not copied */
+    const tdi_kernel *const *kernels;                   /* ordered candidates, NULL-terminated */
     void *(*allocate)(tdi_device *device, size_t size); /* zeroed, 64-byte aligned; NULL when memory is out */
     void (*release)(tdi_device *device, void *buffer);
     void (*upload)(tdi_device *device, void *to, const void *from, size_t size);

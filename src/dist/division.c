@@ -37,8 +37,9 @@ static td_status parse_name(const char *name, size_t length, wanted *device, tdi
     long index = strtol(name + type + 1, &end, 10);
     int there = device->interface->count();
     if (end != name + length || end == name + type + 1 || index < 0 || index >= (there < 0 ? TDI_MAX_PARTS : there))
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%.*s\": a number from 0 to %d was expected after the colon",
-                        (int)length, name, (there < 0 ? TDI_MAX_PARTS : there) - 1);
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "devices: \"%.*s\": a number from 0 to %d was expected after the colon", (int)length, name,
+                        (there < 0 ? TDI_MAX_PARTS : there) - 1);
     device->index = (int)index;
     return TD_OK;
 }
@@ -49,7 +50,8 @@ static td_status parse_list(const char *list, wanted *devices, int *count, tdi_e
     for (const char *name = list;; name++) {
         size_t length = strcspn(name, ",");
         if (length == 0)
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%s\" has an empty name; say cpu, or cpu:0,cpu:1", list);
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: \"%s\" has an empty name; say cpu, or cpu:0,cpu:1",
+                            list);
         if (*count == TDI_MAX_PARTS)
             return tdi_fail(error, TD_INVALID_ARGUMENT, "devices: more than %d are named", TDI_MAX_PARTS);
         TDI_TRY(parse_name(name, length, &devices[*count], error));

@@ -8,11 +8,11 @@
 #define TDI_MAX_PARTS 256
 
 typedef struct tdi_division {
-    int replicas; /* as the user counts them: devices */
-    int parts;    /* slices of the global batch */
-    int groups;   /* of parts that share batch statistics */
-    int workers;  /* threads with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
-    int lanes;    /* threads per worker that share its ops */
+    int replicas;  /* as the user counts them: devices */
+    int parts;     /* slices of the global batch */
+    int groups;    /* of parts that share batch statistics */
+    int workers;   /* threads with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
+    int lanes;     /* threads per worker that share its ops */
     char why[256]; /* one sentence for explain */
 } tdi_division;
 

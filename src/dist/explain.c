@@ -32,6 +32,7 @@ void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out)
     tdi_plan_explain(plans[0], out);
     fprintf(out, "weights %.2f MB, with their gradients and slots %.2f MB\n", (double)runtime->model->total * 4e-6,
             (double)(runtime->model->total +
-                     runtime->model->trained * (runtime->division.parts + tdi_optimizer_slots(&runtime->model->optimizer))) *
+                     runtime->model->trained *
+                         (runtime->division.parts + tdi_optimizer_slots(&runtime->model->optimizer))) *
                 4e-6);
 }

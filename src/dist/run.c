@@ -22,8 +22,8 @@ static int64_t rows_of(const run *r, int64_t i)
 
 /* ---- feeding ---- */
 
-static td_status check_classes(const run *r, int slot, const int32_t *labels, int64_t count, int64_t step, int64_t first,
-                               tdi_error *error)
+static td_status check_classes(const run *r, int slot, const int32_t *labels, int64_t count, int64_t step,
+                               int64_t first, tdi_error *error)
 {
     const td_tensor *output = r->runtime->model->outputs[slot - r->runtime->model->n_inputs];
     int64_t classes = output->shape.dim[output->shape.rank - 1];
@@ -67,7 +67,8 @@ static td_status feed_slot(const run *r, int part, int slot, int64_t step, int64
     TDI_TRY(r->job->feed.rows(r->job->feed.context, step, slot, first + begin, end - begin, to, as, error));
     if (slot < model->n_inputs || as != TD_INT32)
         return TD_OK;
-    return check_classes(r, slot, (const int32_t *)(const void *)to, (end - begin) * per_row, step, first + begin, error);
+    return check_classes(r, slot, (const int32_t *)(const void *)to, (end - begin) * per_row, step, first + begin,
+                         error);
 }
 
 static td_status feed(run *r, int worker, int lane, int64_t step, int64_t rows, tdi_error *error)
@@ -143,9 +144,8 @@ static bool begin_step(run *r, int worker, int lane, int64_t i, tdi_communicator
     return !atomic_load(&r->ended);
 }
 
-static void run_thread(void *argument, int index)
+static void run_steps(run *r, int index)
 {
-    run *r = argument;
     tdi_runtime *runtime = r->runtime;
     tdi_mode_state *mode = &runtime->modes[r->job->mode];
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
@@ -161,6 +161,16 @@ static void run_thread(void *argument, int index)
         if (r->job->take && lane == 0)
             take_outputs(r, worker, r->job->first_step + i, rows_of(r, i), plans);
     }
+}
+
+static void run_thread(void *argument, int index)
+{
+    run *r = argument;
+    tdi_device *device = r->runtime->devices[0];
+    int state = device->enter_thread ? device->enter_thread(device) : 0;
+    run_steps(r, index);
+    if (device->leave_thread)
+        device->leave_thread(device, state);
 }
 
 /* ---- the job ---- */
@@ -185,9 +195,10 @@ static td_status outcome(const run *r, tdi_error *error)
         }
     }
     if (r->not_finite)
-        return tdi_fail(error, TD_NOT_FINITE,
-                        "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
-                        (long long)(r->job->first_step + r->done - 1));
+        return tdi_fail(
+            error, TD_NOT_FINITE,
+            "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
+            (long long)(r->job->first_step + r->done - 1));
     return TD_OK;
 }
 

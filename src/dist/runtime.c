@@ -16,7 +16,8 @@ static void *device_memory(tdi_device *device, size_t size, tdi_error *error)
 {
     void *memory = device->allocate(device, size);
     if (!memory)
-        tdi_fail(error, TD_NO_MEMORY, "out of memory: %s cannot give %zu bytes; try a smaller batch", device->name, size);
+        tdi_fail(error, TD_NO_MEMORY, "out of memory: %s cannot give %zu bytes; try a smaller batch", device->name,
+                 size);
     return memory;
 }
 

@@ -18,10 +18,10 @@ typedef struct tdi_control {
 
 /* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */
 typedef struct tdi_part {
-    int index, parts;               /* this part, of how many */
-    int group_first, group_count;   /* the parts that share batch statistics with it, itself included */
-    int64_t first_row;              /* of the slice, in the global batch: keys random draws */
-    float *const *gradients;        /* every part's gradient arena, [parts] */
+    int index, parts;             /* this part, of how many */
+    int group_first, group_count; /* the parts that share batch statistics with it, itself included */
+    int64_t first_row;            /* of the slice, in the global batch: keys random draws */
+    float *const *gradients;      /* every part's gradient arena, [parts] */
 } tdi_part;
 
 typedef struct tdi_value {
@@ -43,7 +43,7 @@ struct tdi_call {
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis (or of elements) to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
-    int node_id; /* names the node's random stream */
+    int node_id;    /* names the node's random stream */
     int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
     const tdi_control *control;
     const tdi_part *part;

@@ -54,7 +54,12 @@ static tdi_node *node_allocate(tdi_graph *graph, const tdi_op *op, const void *a
         memcpy(inputs, in, (size_t)n_in * sizeof *in);
     if (attrs && op->attrs_size)
         memcpy(copy, attrs, op->attrs_size);
-    *node = (tdi_node){.id = graph->nodes.count, .op = op, .graph = graph, .in = inputs, .n_in = n_in, .attrs = copy,
+    *node = (tdi_node){.id = graph->nodes.count,
+                       .op = op,
+                       .graph = graph,
+                       .in = inputs,
+                       .n_in = n_in,
+                       .attrs = copy,
                        .scope = graph->scope};
     return node;
 }
@@ -136,8 +141,7 @@ tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable)
     for (int i = 0; i < graph->parameters.count; i++)
         if (graph->parameters.at[i]->variable == variable)
             return graph->parameters.at[i];
-    tdi_node *node =
-        tdi_node_create(graph, &tdi_op_parameter, &(leaf_attrs){variable->shape, TD_FLOAT32}, 0, NULL);
+    tdi_node *node = tdi_node_create(graph, &tdi_op_parameter, &(leaf_attrs){variable->shape, TD_FLOAT32}, 0, NULL);
     if (!node)
         return NULL;
     node->home = TDI_HOME_VARIABLE;

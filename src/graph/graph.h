@@ -47,11 +47,11 @@ struct tdi_node {
 
 struct tdi_graph {
     tdi_arena *arena;
-    tdi_vec(tdi_node *) nodes; /* in an order that respects edges */
+    tdi_vec(tdi_node *) nodes;      /* in an order that respects edges */
     tdi_vec(tdi_node *) parameters; /* one node per variable */
-    tdi_vec(tdi_node *) outputs; /* roots besides the nodes marked `effect` */
-    const char *scope;         /* given to new nodes; set by whoever emits */
-    int parts;                 /* how many parts the global batch is cut into: the first extent of an all_gather */
+    tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
+    const char *scope;              /* given to new nodes; set by whoever emits */
+    int parts;                      /* how many parts the global batch is cut into: the first extent of an all_gather */
     tdi_error error;
 };
 
@@ -75,10 +75,10 @@ struct tdi_variable {
     const char *layer, *name; /* "dense_1", "kernel" */
     td_shape shape;
     bool trainable;
-    float l1, l2;      /* regularizer */
-    int index;         /* in the model's list, Keras's order */
+    float l1, l2; /* regularizer */
+    int index;    /* in the model's list, Keras's order */
     int64_t elements;
-    int64_t offset;    /* floats, in the weight arena; trained weights in the order in which gradients become ready */
+    int64_t offset; /* floats, in the weight arena; trained weights in the order in which gradients become ready */
 };
 
 #endif

@@ -11,12 +11,13 @@ typedef struct tdi_kernel {
     const tdi_op *op;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
-    /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has shapes,
-     * dtypes and attributes, but no addresses. NULL function: takes all. */
+    /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
+     * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */
     const char *(*declines)(const tdi_call *call);
 
     /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
-     * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL. */
+     * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL.
+     */
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
     void (*release)(void *state);
 

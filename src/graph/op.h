@@ -16,11 +16,12 @@ typedef enum tdi_split { TDI_WHOLE = 0, TDI_ROWS, TDI_COLUMNS, TDI_FLAT } tdi_sp
 #define TDI_CAN_FLAT    (1u << TDI_FLAT)
 
 struct tdi_op {
-    const char *name; /* "conv2d" */
+    const char *name;   /* "conv2d" */
     int min_in, max_in; /* max_in -1: any number */
     size_t attrs_size;
 
-    /* Fills node->shape and node->dtype from node->in and node->attrs, or fails with a sentence that names the shapes. */
+    /* Fills node->shape and node->dtype from node->in and node->attrs, or fails with a sentence that names the shapes.
+     */
     td_status (*infer)(tdi_node *node, tdi_error *error);
 
     /* Emits nodes for the gradient of each input: dx[i] stays NULL where there is none. NULL: the op has no gradient,
@@ -28,8 +29,8 @@ struct tdi_op {
     void (*gradient)(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx);
     const char *no_gradient;
 
-    /* The meaning in plain C: correct for every shape, dtype and attribute the shape rule admits. Makes all of call->out,
-     * whatever call->split says (the place pass never splits it). */
+    /* The meaning in plain C: correct for every shape, dtype and attribute the shape rule admits. Makes all of
+     * call->out, whatever call->split says (the place pass never splits it). */
     void (*reference)(const tdi_call *call);
 
     /* Floating-point operations (a multiply-add is 2) of one call; NULL: one per output element. */

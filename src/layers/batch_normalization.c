@@ -87,12 +87,12 @@ static tdi_node *emit_training(const tdi_emit *emit, const tdi_layer *layer, con
 {
     const td_batch_normalization_args *args = layer->args;
     tdi_graph *graph = emit->graph;
-    bool merge = args->synchronized == TD_YES || emit->merge_statistics;
+    bool all = args->synchronized == TD_YES, merge = all || emit->merge_statistics;
     tdi_node *own = tdi_batch_norm_stats(graph, x);
     tdi_node *gathered = tdi_all_gather(graph, own);
-    tdi_node *used = merge ? tdi_batch_norm_merge(graph, gathered) : own;
-    tdi_batch_norm_moving(graph, p->moving_mean, gathered, args->momentum.value, false);
-    tdi_batch_norm_moving(graph, p->moving_variance, gathered, args->momentum.value, true);
+    tdi_node *used = merge ? tdi_batch_norm_merge(graph, gathered, all) : own;
+    tdi_batch_norm_moving(graph, p->moving_mean, gathered, args->momentum.value, false, all);
+    tdi_batch_norm_moving(graph, p->moving_variance, gathered, args->momentum.value, true, all);
     return tdi_batch_norm(graph, x, used, p->gamma, p->beta, args->epsilon.value);
 }
 

@@ -28,25 +28,35 @@ typedef enum tdi_field_kind {
 typedef struct tdi_field {
     const char *key; /* Keras's: "kernel_size" */
     tdi_field_kind kind;
-    size_t offset;      /* in the args struct */
-    double number;      /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
-    const char *text;   /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
-    const char *since;  /* FIXED: NULL, or the Keras that first wrote the key; not written, so that older ones read the file */
+    size_t offset;    /* in the args struct */
+    double number;    /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
+    const char *text; /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
+    const char
+        *since; /* FIXED: NULL, or the Keras that first wrote the key; not written, so that older ones read the file */
 } tdi_field;
 
 /* The value a zero stands for is put in its place, for every field; so that emitters and writers see final values. */
 void tdi_fields_resolve(const tdi_field *fields, void *args);
-/* Kinds INT, INT64, FLOAT and SIZE with a default: a 0 in a file would be taken for the default, and is to be refused. */
+/* Kinds INT, INT64, FLOAT and SIZE with a default: a file's 0 would be taken for it, and is to be refused. */
 bool tdi_field_zero_is_default(const tdi_field *field);
 
 /* Rows of a table of fields: TDI_FIELD(CHOICE, td_dense_args, use_bias, "use_bias", 1). */
 #define TDI_FIELD(its_kind, type, member, json_key, its_default)                                                       \
-    {.key = (json_key), .kind = TDI_FIELD_##its_kind, .offset = offsetof(type, member), .number = (its_default)}
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_##its_kind, .offset = offsetof(type, member), .number = (its_default)     \
+    }
 #define TDI_INITIALIZER_FIELD(type, member, json_key, default_class)                                                   \
-    {.key = (json_key), .kind = TDI_FIELD_INITIALIZER, .offset = offsetof(type, member), .text = (default_class)}
-#define TDI_FIXED_FIELD(json_key, json_text) {.key = (json_key), .kind = TDI_FIELD_FIXED, .text = (json_text)}
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_INITIALIZER, .offset = offsetof(type, member), .text = (default_class)    \
+    }
+#define TDI_FIXED_FIELD(json_key, json_text)                                                                           \
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_FIXED, .text = (json_text)                                                \
+    }
 #define TDI_FIXED_FIELD_SINCE(json_key, json_text, version)                                                            \
-    {.key = (json_key), .kind = TDI_FIELD_FIXED, .text = (json_text), .since = (version)}
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_FIXED, .text = (json_text), .since = (version)                            \
+    }
 
 /* Names and numbers of enumerations, Keras's spelling; -1 and NULL when unknown. */
 int tdi_activation_parse(const char *name);

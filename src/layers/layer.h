@@ -1,5 +1,5 @@
-/* layer.h - layers: their types, instances and calls. A model is a graph of layer calls; ops are emitted from it anew for
- * each mode, since training, evaluation and prediction differ. */
+/* layer.h - layers: their types, instances and calls. A model is a graph of layer calls; ops are emitted from it anew
+ * for each mode, since training, evaluation and prediction differ. */
 #ifndef TDI_LAYERS_LAYER_H
 #define TDI_LAYERS_LAYER_H
 
@@ -35,15 +35,17 @@ typedef struct tdi_layer_type {
 } tdi_layer_type;
 
 /* The list of layers: X(stem). `tdi_layer_type_<stem>` is the type. */
+/* clang-format off */
 #define TDI_LAYERS(X)                                                                                                  \
     X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
     X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization)
+/* clang-format on */
 
 #define TDI_DECLARE_LAYER_(stem) extern const tdi_layer_type tdi_layer_type_##stem;
 TDI_LAYERS(TDI_DECLARE_LAYER_)
 #undef TDI_DECLARE_LAYER_
 
-extern const tdi_layer_type *const tdi_layer_types[]; /* NULL-terminated */
+extern const tdi_layer_type *const tdi_layer_types[];              /* NULL-terminated */
 const tdi_layer_type *tdi_layer_type_find(const char *class_name); /* NULL: unknown */
 
 typedef struct tdi_weight {

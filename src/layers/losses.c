@@ -8,7 +8,8 @@
  *   label smoothing s  t (1 - s) + s / c;  binary: t (1 - s) + s / 2
  *
  * A prediction that is itself a softmax or a sigmoid is taken back to its logits, so that the fused, exact loss is
- * used. The result is Keras's but where Keras clips: its loss stops at 16.1 with a gradient of 0, ours goes on. */
+ * used. The result is Keras's but where Keras clips, its loss stopping at 16.1 with a gradient of 0, and where p is so
+ * near 1 that Keras's 1 - p has lost its digits. */
 #include <math.h>
 #include <string.h>
 

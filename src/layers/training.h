@@ -22,9 +22,10 @@ typedef struct tdi_loss {
 } tdi_loss;
 
 tdi_loss tdi_loss_from_public(td_loss loss);
-const char *tdi_loss_class(tdi_loss_kind kind);    /* "SparseCategoricalCrossentropy"; NULL for none */
-tdi_loss_kind tdi_loss_parse(const char *name);    /* class or snake-case name, aliases ("mse") too; NONE: unknown */
-bool tdi_loss_wants_classes(const tdi_loss *loss); /* the target is int32 class numbers of the prediction's shape less its last axis */
+const char *tdi_loss_class(tdi_loss_kind kind); /* "SparseCategoricalCrossentropy"; NULL for none */
+tdi_loss_kind tdi_loss_parse(const char *name); /* class or snake-case name, aliases ("mse") too; NONE: unknown */
+bool tdi_loss_wants_classes(
+    const tdi_loss *loss); /* the target is int32 class numbers of the prediction's shape less its last axis */
 /* The target's shape per sample for a prediction's. */
 td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction);
 /* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them. */
@@ -39,16 +40,16 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *lo
 
 typedef struct tdi_optimizer_type {
     td_optimizer_kind kind;
-    const char *class_name; /* "Adam" */
-    const char *base_name;  /* "adam" */
+    const char *class_name;  /* "Adam" */
+    const char *base_name;   /* "adam" */
     const tdi_field *fields; /* of td_optimizer */
 } tdi_optimizer_type;
 
 const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
 const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
-/* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in which
- * Keras keeps them in the file per variable; and their names ("momentum", "velocity"). A third slot's values stand behind
- * the pairs of all variables there. */
+/* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in
+ * which Keras keeps them in the file per variable; and their names ("momentum", "velocity"). A third slot's values
+ * stand behind the pairs of all variables there. */
 int tdi_optimizer_slots(const td_optimizer *optimizer);
 const char *tdi_optimizer_slot_name(const td_optimizer *optimizer, int slot);
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */

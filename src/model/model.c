@@ -15,7 +15,8 @@ static td_status adopt_layer(td_model *model, tdi_layer *layer, tdi_error *error
 {
     if (layer->owner)
         return tdi_fail(error, TD_UNSUPPORTED,
-                        "layer \"%s\" belongs to another model already; make the layer again for this one", layer->name);
+                        "layer \"%s\" belongs to another model already; make the layer again for this one",
+                        layer->name);
     layer->owner = model;
     for (int i = 0; i < layer->weights.count; i++) {
         layer->weights.at[i]->variable.index = model->weights.count;
@@ -80,8 +81,9 @@ static td_status check_io(int n_inputs, td_tensor *const *inputs, int n_outputs,
             return tdi_fail(error, TD_INVALID_ARGUMENT, "model: %s %d is not a tensor (an earlier call failed)",
                             i < n_inputs ? "input" : "output", i < n_inputs ? i : i - n_inputs);
         if (i < n_inputs && tensor->site->n_in)
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "model: input %d is the output of layer \"%s\"; give what td_input made",
-                            i, tensor->site->layer->name);
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "model: input %d is the output of layer \"%s\"; give what td_input made", i,
+                            tensor->site->layer->name);
     }
     return TD_OK;
 }
@@ -116,7 +118,8 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
     made->n_outputs = n_outputs;
     memcpy(made->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
     memcpy(made->outputs, outputs, (size_t)n_outputs * sizeof *outputs);
-    made->name = name ? tdi_strdup(context->arena, name) : tdi_context_name(context, sequential ? "sequential" : "functional");
+    made->name =
+        name ? tdi_strdup(context->arena, name) : tdi_context_name(context, sequential ? "sequential" : "functional");
     td_status status = made->name ? fill_model(made, error) : tdi_no_memory(error);
     if (status == TD_OK && !tdi_context_own(context, made, free_model))
         status = tdi_no_memory(error);
@@ -191,7 +194,9 @@ td_model *td_model_create_(const td_model_args *args)
     td_tensor *const *outputs = args->outputs ? args->outputs : &args->y;
     int n_inputs = args->inputs ? list_length(args->inputs) : 1;
     int n_outputs = args->outputs ? list_length(args->outputs) : 1;
-    td_context *context = n_outputs && outputs[0] ? outputs[0]->context : n_inputs && inputs[0] ? inputs[0]->context : NULL;
+    td_context *context = n_outputs && outputs[0] ? outputs[0]->context
+                          : n_inputs && inputs[0] ? inputs[0]->context
+                                                  : NULL;
     if (!context)
         return NULL;
     td_model *model = NULL;

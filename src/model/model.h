@@ -34,7 +34,7 @@ struct td_model {
     /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
      * variable.offset; `trained` floats of them. */
     int64_t trained, total;
-    float *values;              /* [total] */
+    float *values;               /* [total] */
     float *slots[TDI_MAX_SLOTS]; /* [trained] each; NULL where the optimizer has none */
 
     bool compiled;
@@ -43,7 +43,7 @@ struct td_model {
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
-    bool apart;             /* replicas are never computed as one: the tests of replicas ask for it */
+    bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     void (*free_runtime)(tdi_runtime *runtime);
 };

@@ -1,6 +1,6 @@
-/* order.c - the calls of a model in order, and its layers in Keras's order, which names the folders of the weights in its
- * files: by depth (distance from the outputs), then as a walk from the outputs meets them (keras/src/ops/function.py,
- * map_graph). */
+/* order.c - the calls of a model in order, and its layers in Keras's order, which names the folders of the weights in
+ * its files: by depth (distance from the outputs), then as a walk from the outputs meets them
+ * (keras/src/ops/function.py, map_graph). */
 #include "model/order.h"
 
 #include <string.h>
@@ -12,9 +12,9 @@ typedef struct met {
 
 typedef struct walk {
     td_model *model;
-    tdi_vec(met) layers;      /* in the order met */
-    tdi_vec(int) depths;      /* of model->sites */
-    bool failed;              /* memory */
+    tdi_vec(met) layers; /* in the order met */
+    tdi_vec(int) depths; /* of model->sites */
+    bool failed;         /* memory */
 } walk;
 
 static bool is_input(const walk *w, const tdi_call_site *site)
@@ -47,7 +47,8 @@ static void meet(walk *w, tdi_layer *layer)
         w->failed = true;
 }
 
-/* Depth first, so that a call stands behind its inputs. Calls cannot form a cycle: a tensor exists before it is used. */
+/* Depth first, so that a call stands behind its inputs. Calls cannot form a cycle: a tensor exists before it is used.
+ */
 static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
 {
     if (position(w->model, site) >= 0)
@@ -55,7 +56,8 @@ static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
     meet(w, site->layer);
     if (site->n_in == 0 && !is_input(w, site))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "model: an output depends on input \"%s\", which is not among the model's inputs", site->layer->name);
+                        "model: an output depends on input \"%s\", which is not among the model's inputs",
+                        site->layer->name);
     for (int i = 0; i < site->n_in && !is_input(w, site); i++)
         TDI_TRY(visit(w, site->in[i]->site, error));
     if (!tdi_push(&w->model->sites, site) || !tdi_push(&w->depths, 0))

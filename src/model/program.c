@@ -195,8 +195,8 @@ static void emit_metrics(const builder *b)
         const tdi_output_training *training = &b->model->training[o];
         slots->loss[o] = accumulate(b, b->losses[o]);
         for (int m = 0; m < training->n_metrics; m++)
-            slots->metrics[o][m] = accumulate(b, tdi_metric_emit(b->graph, training->metrics[m], &training->loss,
-                                                                 b->predictions[o], b->targets[o]));
+            slots->metrics[o][m] = accumulate(
+                b, tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]));
     }
 }
 
@@ -236,9 +236,8 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bo
         return tdi_no_memory(error);
     program->graph->parts = parts;
     builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
-    b.emit = (tdi_emit){.graph = b.graph,
-                        .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
-                        .merge_statistics = merge_statistics};
+    b.emit = (tdi_emit){
+        .graph = b.graph, .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS, .merge_statistics = merge_statistics};
     td_status status = build(&b);
     if (status == TD_OK)
         status = run_passes(program, &b.graph->error);

@@ -32,8 +32,8 @@ typedef struct tdi_program {
     tdi_text notes; /* what was fused */
 } tdi_program;
 
-/* `parts` of the global batch; `merge_statistics`: batch statistics are merged over a group of several parts. Targets are
- * inputs number n_inputs .. of the graph. */
+/* `parts` of the global batch; `merge_statistics`: batch statistics are merged over a group of several parts. Targets
+ * are inputs number n_inputs .. of the graph. */
 td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
                              tdi_program *program, tdi_error *error);
 void tdi_program_release(tdi_program *program);

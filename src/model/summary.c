@@ -41,7 +41,8 @@ static const char *output_shape(const td_model *model, const tdi_layer *layer, c
             continue;
         int used = snprintf(text, TDI_SHAPE_TEXT, "(None");
         for (int d = 0; d < site->out->shape.rank && used < TDI_SHAPE_TEXT; d++)
-            used += snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ", %lld", (long long)site->out->shape.dim[d]);
+            used +=
+                snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ", %lld", (long long)site->out->shape.dim[d]);
         if (used < TDI_SHAPE_TEXT)
             snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ")");
         break;

@@ -19,7 +19,7 @@ static td_status find(const td_model *model, int index, tdi_variable **variable)
 
 td_status td_weight(const td_model *model, int index, td_weight_info *info)
 {
-    tdi_variable *variable;
+    tdi_variable *variable = NULL;
     TDI_TRY(find(model, index, &variable));
     *info = (td_weight_info){variable->layer, variable->name, variable->shape, variable->trainable};
     return TD_OK;
@@ -36,7 +36,7 @@ static td_status find_sized(td_model *model, int index, size_t count, tdi_variab
 
 td_status td_get_weight(td_model *model, int index, float *values, size_t count)
 {
-    tdi_variable *variable;
+    tdi_variable *variable = NULL;
     TDI_TRY(find_sized(model, index, count, &variable));
     memcpy(values, tdi_model_value(model, variable), count * sizeof *values);
     return TD_OK;
@@ -44,7 +44,7 @@ td_status td_get_weight(td_model *model, int index, float *values, size_t count)
 
 td_status td_set_weight(td_model *model, int index, const float *values, size_t count)
 {
-    tdi_variable *variable;
+    tdi_variable *variable = NULL;
     TDI_TRY(find_sized(model, index, count, &variable));
     memcpy(tdi_model_value(model, variable), values, count * sizeof *values);
     return TD_OK;

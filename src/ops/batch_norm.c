@@ -62,7 +62,8 @@ static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, 
     tdi_node *x = node->in[0], *stats = node->in[1], *gamma = node->in[2], *beta = node->in[3];
     tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, epsilon), *sums = own;
     if (stats->op == &tdi_op_batch_norm_merge)
-        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, own));
+        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, own),
+                                         ((const tdi_batch_norm_attrs *)stats->attrs)->all);
     dx[0] = tdi_batch_norm_grad_input(graph, x, dy, stats, sums, gamma, epsilon);
     dx[2] = gamma ? vector_of(graph, own, 1) : NULL;
     dx[3] = beta ? vector_of(graph, own, 0) : NULL;

@@ -106,12 +106,23 @@ static moments merge_parts(const float *gathered, int64_t channels, int64_t c, i
                  merge_parts(gathered, channels, c, first + left, count - left));
 }
 
+/* The parts whose statistics are one: the call's group, or all. */
+typedef struct group {
+    int first, count;
+} group;
+
+static group group_of(const tdi_call *call)
+{
+    const tdi_batch_norm_attrs *attrs = call->attrs;
+    return attrs->all ? (group){0, call->part->parts} : (group){call->part->group_first, call->part->group_count};
+}
+
 static void merge_reference(const tdi_call *call)
 {
+    group group = group_of(call);
     int64_t channels = call->out.shape.dim[1];
     for (int64_t c = 0; c < channels; c++)
-        store(call->out.data, channels, c,
-              merge_parts(call->in[0].data, channels, c, call->part->group_first, call->part->group_count));
+        store(call->out.data, channels, c, merge_parts(call->in[0].data, channels, c, group.first, group.count));
 }
 
 /* ---- the gradient's two sums ---- */
@@ -137,8 +148,9 @@ static void grad_merge_reference(const tdi_call *call)
     const float *gathered = call->in[0].data;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape);
+    group group = group_of(call);
     for (int64_t i = 0; i < count; i++)
-        out[i] = sum_parts(gathered + i, count, call->part->group_first, call->part->group_count);
+        out[i] = sum_parts(gathered + i, count, group.first, group.count);
 }
 
 /* ---- moving statistics ---- */
@@ -161,7 +173,7 @@ static td_status moving_infer(tdi_node *node, tdi_error *error)
 static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c, bool variance, double *rows)
 {
     double sum = 0;
-    int parts = call->part->parts, size = call->part->group_count;
+    int parts = call->part->parts, size = group_of(call).count;
     *rows = 0;
     for (int first = 0; first < parts; first += size) {
         int count = first + size < parts ? size : parts - first;
@@ -210,6 +222,7 @@ const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .reads = tdi_reads_columns};
 
 const tdi_op tdi_op_batch_norm_merge = {.name = "batch_norm_merge",
+                                        .attrs_size = sizeof(tdi_batch_norm_attrs),
                                         .min_in = 1,
                                         .max_in = 1,
                                         .infer = merge_infer,
@@ -219,6 +232,7 @@ const tdi_op tdi_op_batch_norm_merge = {.name = "batch_norm_merge",
                                         .reads = tdi_reads_columns};
 
 const tdi_op tdi_op_batch_norm_grad_merge = {.name = "batch_norm_grad_merge",
+                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
                                              .min_in = 1,
                                              .max_in = 1,
                                              .infer = grad_merge_infer,
@@ -243,19 +257,20 @@ tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x)
     return tdi_node_create(graph, &tdi_op_batch_norm_stats, NULL, 1, &x);
 }
 
-tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered)
+tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all)
 {
-    return tdi_node_create(graph, &tdi_op_batch_norm_merge, NULL, 1, &gathered);
+    return tdi_node_create(graph, &tdi_op_batch_norm_merge, &(tdi_batch_norm_attrs){.all = all}, 1, &gathered);
 }
 
-tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered)
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all)
 {
-    return tdi_node_create(graph, &tdi_op_batch_norm_grad_merge, NULL, 1, &gathered);
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_merge, &(tdi_batch_norm_attrs){.all = all}, 1, &gathered);
 }
 
-tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance)
+tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance,
+                                bool all)
 {
-    tdi_batch_norm_attrs attrs = {.momentum = momentum, .variance = variance};
+    tdi_batch_norm_attrs attrs = {.momentum = momentum, .variance = variance, .all = all};
     tdi_node *node = tdi_node_create(graph, &tdi_op_batch_norm_moving, &attrs, 2, (tdi_node *[]){moving, gathered});
     if (node) {
         node->home = moving->home;

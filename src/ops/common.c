@@ -162,9 +162,8 @@ tdi_split tdi_reads_broadcast(const tdi_node *node, int i, tdi_split split)
 
 tdi_split tdi_reads_rows(const tdi_node *node, int i, tdi_split split)
 {
-    (void)node;
     (void)i;
-    return split == TDI_ROWS ? TDI_ROWS : TDI_WHOLE;
+    return split == TDI_ROWS && shape_of(node, 0)->rank > 1 ? TDI_ROWS : TDI_WHOLE;
 }
 
 tdi_split tdi_reads_columns(const tdi_node *node, int i, tdi_split split)

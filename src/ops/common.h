@@ -50,7 +50,7 @@ tdi_runs tdi_call_runs(const tdi_call *call);
 tdi_split tdi_reads_same(const tdi_node *node, int i, tdi_split split);
 /* Inputs smaller than the output are broadcast to it. */
 tdi_split tdi_reads_broadcast(const tdi_node *node, int i, tdi_split split);
-/* Rows from rows, everything for the rest. */
+/* For work along the last axis of input 0: rows from rows, everything for the rest. */
 tdi_split tdi_reads_rows(const tdi_node *node, int i, tdi_split split);
 /* Columns from columns, everything for the rest. */
 tdi_split tdi_reads_columns(const tdi_node *node, int i, tdi_split split);

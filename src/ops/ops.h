@@ -10,6 +10,7 @@
 #include "graph/op.h"
 
 /* The list that ties an op's files together: X(stem). `tdi_op_<stem>` is the op. */
+/* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
     X(fill) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)                                 \
@@ -27,6 +28,7 @@
     X(batch_mean) X(batch_mean_grad)                                                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam)
+/* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
 TDI_OPS(TDI_DECLARE_OP_)
@@ -79,8 +81,8 @@ tdi_node *tdi_unary(tdi_graph *graph, tdi_node *x, int kind);
 const char *tdi_unary_name(int kind); /* "relu", "exp" */
 /* True when the derivative is computed from y = f(x) rather than x: relu, tanh, sigmoid, exponential, ... */
 bool tdi_unary_grad_from_output(int kind);
-float tdi_unary_value(int kind, float x);                       /* the plain reference, one element */
-float tdi_unary_derivative(int kind, float value);              /* of y or of x, as said above */
+float tdi_unary_value(int kind, float x);          /* the plain reference, one element */
+float tdi_unary_derivative(int kind, float value); /* of y or of x, as said above */
 /* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. */
 tdi_node *tdi_unary_grad(tdi_graph *graph, tdi_node *value, tdi_node *dy, int kind);
 
@@ -151,7 +153,8 @@ tdi_node *tdi_scatter_add(tdi_graph *graph, tdi_node *indices, tdi_node *dy, con
  * the last extent replaced, or [columns of a, ...] when a is transposed. */
 typedef struct tdi_matmul_attrs {
     bool transpose_a, transpose_b;
-    int activation; /* set by the fuse pass only; an element-wise td_activation whose derivative comes from its output */
+    int activation; /* set by the fuse pass only; an element-wise td_activation whose derivative comes from its output
+                     */
 } tdi_matmul_attrs;
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
 
@@ -160,8 +163,8 @@ tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_
 typedef struct tdi_conv2d_attrs {
     int stride_h, stride_w, dilation_h, dilation_w, groups;
     td_padding padding;
-    int activation;  /* as for matmul */
-    td_shape shape;  /* of the result, for the two gradients */
+    int activation; /* as for matmul */
+    td_shape shape; /* of the result, for the two gradients */
 } tdi_conv2d_attrs;
 tdi_node *tdi_conv2d(tdi_graph *graph, tdi_node *x, tdi_node *filter, const tdi_conv2d_attrs *attrs);
 tdi_node *tdi_conv2d_grad_input(tdi_graph *graph, tdi_node *dy, tdi_node *filter, const tdi_conv2d_attrs *attrs);
@@ -205,8 +208,8 @@ tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_batch_mean_grad(tdi_graph *graph, tdi_node *dy, const td_shape *shape);
 
-/* 1 where the prediction is right: the first largest class; for binary, (p > threshold) == target, averaged over the last
- * axis. */
+/* 1 where the prediction is right: the first largest class; for binary, (p > threshold) == target, averaged over the
+ * last axis. */
 tdi_node *tdi_sparse_categorical_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *labels);
 tdi_node *tdi_categorical_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets);
 typedef struct tdi_binary_accuracy_attrs {
@@ -233,33 +236,40 @@ uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count, mean, M2 = sum (x - mean)^2 */
-/* Statistics of the part's group from all parts' [parts, 3, c], merged in a fixed tree (Chan et al. 1979) -> [3, c] */
-tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered);
+/* Statistics of the part's group (or of `all` parts, for a synchronized layer) from all parts' [parts, 3, c], merged in
+ * a fixed tree (Chan et al. 1979) -> [3, c] */
+tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
     bool variance; /* batch_norm_moving: the variance rather than the mean */
+    bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
-/* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it merges
- * its two sums over the group exactly when `stats` is a batch_norm_merge. */
-tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta, float epsilon);
-tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, float epsilon); /* [2, c]: sum dy, sum dy * xhat */
-tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered); /* [parts, 2, c] -> [2, c] */
+/* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it
+ * merges its two sums over the group exactly when `stats` is a batch_norm_merge. */
+tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
+                         float epsilon);
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats,
+                                    float epsilon);                                  /* [2, c]: sum dy, sum dy * xhat */
+tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
                                     tdi_node *gamma, float epsilon);
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
  * by their counts, of gathered [parts, 3, c]. Once; an effect. */
-tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance);
+tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance,
+                                bool all);
 
 /* ---- replicas ---- */
 
-/* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one process. */
+/* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one
+ * process. */
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
 /* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
  * count alone. */
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
-/* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range. Once. */
+/* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range.
+ * Once. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
 /* ---- optimizers and regularizers; once, in place, each replica on its own range ---- */
@@ -270,7 +280,8 @@ typedef struct tdi_regularize_attrs {
 tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2); /* l1 sum|w| + l2 sum w^2 */
 tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2);
 
-/* Keras's update of a weight, in place; slots are updated too. The learning rate and the iteration come from the control. */
+/* Keras's update of a weight, in place; slots are updated too. The learning rate and the iteration come from the
+ * control. */
 typedef struct tdi_optimizer_attrs {
     float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;

@@ -13,7 +13,8 @@ td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *c
  * fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
 
-/* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home. */
+/* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
+ */
 tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
 
 /* ---- schedule ---- */
@@ -22,27 +23,28 @@ typedef enum tdi_step_kind { TDI_STEP_KERNEL, TDI_STEP_BEGIN, TDI_STEP_FINISH } 
 
 typedef struct tdi_scheduled {
     tdi_step_kind kind;
-    tdi_node *node;  /* KERNEL */
-    int collective;  /* BEGIN, FINISH */
+    tdi_node *node; /* KERNEL */
+    int collective; /* BEGIN, FINISH */
 } tdi_scheduled;
 
 typedef tdi_vec(tdi_scheduled) tdi_schedule;
 
-/* The order of one step: live nodes only, in creation order; `once` nodes as soon as their variables' gradients are ready
- * and nobody reads the old weights any more. With several parts that happens bucket by bucket: a bucket's reduction is
- * begun when it is ready, and finished when the next one is (so that backpropagation goes on in between). */
+/* The order of one step: live nodes only, in creation order; `once` nodes as soon as their variables' gradients are
+ * ready and nobody reads the old weights any more. With several parts that happens bucket by bucket: a bucket's
+ * reduction is begun when it is ready, and finished when the next one is (so that backpropagation goes on in between).
+ */
 td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
 
 /* ---- place: who makes what ---- */
 
-/* Lane `lane`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant, since a
- * lane may read as columns what it wrote as rows of the transpose. */
+/* Lane `lane`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant, since
+ * a lane may read as columns what it wrote as rows of the transpose. */
 void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end);
 /* The extent that a split divides: axis 0, the last axis, the elements; 1 for TDI_WHOLE. */
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
 
-/* How `lanes` lanes share a node whose kernel can do `splits`: as its first input of the same size is shared, so that lanes
- * read what they wrote; a matmul by columns where they are wide enough, else by rows; small work is not shared.
+/* How `lanes` lanes share a node whose kernel can do `splits`: as its first input of the same size is shared, so that
+ * lanes read what they wrote; a matmul by columns where they are wide enough, else by rows; small work is not shared.
  * `shape` is the output's; split_of(context, node) is the choice made for an earlier node. */
 tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
                     tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context);
@@ -56,8 +58,8 @@ typedef struct tdi_storage {
     int64_t offset; /* the result: a multiple of 64 */
 } tdi_storage;
 
-/* Places storages so that those alive at the same time do not overlap (greedy by size, Pisarchyk & Lee 2020); returns the
- * bytes needed, or -1 when memory is out. */
+/* Places storages so that those alive at the same time do not overlap (greedy by size, Pisarchyk & Lee 2020); returns
+ * the bytes needed, or -1 when memory is out. */
 int64_t tdi_memory_place(tdi_storage *storages, int count);
 
 #endif

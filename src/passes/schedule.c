@@ -13,10 +13,10 @@ typedef struct scheduler {
     int collectives;
     bool *live;               /* by id */
     tdi_variable **variables; /* those with an update */
-    int *blockers;            /* per variable: live part nodes that make its gradient or read its weight, still to come */
+    int *blockers; /* per variable: live part nodes that make its gradient or read its weight, still to come */
     int n_variables;
-    tdi_vec(int) bucket;  /* variables ready since the last begin */
-    tdi_vec(int) pending; /* variables begun, not finished */
+    tdi_vec(int) bucket;            /* variables ready since the last begin */
+    tdi_vec(int) pending;           /* variables begun, not finished */
     tdi_vec(tdi_scheduled) put_off; /* to the end */
     int64_t bucket_bytes;
     int pending_collective;

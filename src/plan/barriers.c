@@ -1,12 +1,12 @@
-/* barriers.c - where lanes must meet: before a step that touches bytes which another lane has touched since they last met,
- * one of the two writing. */
+/* barriers.c - where lanes must meet: before a step that touches bytes which another lane has touched since they last
+ * met, one of the two writing. */
 #include <string.h>
 
 #include "plan/inside.h"
 
 /* Bytes, and how the lanes divide them. */
 typedef struct touch {
-    int arena; /* a tdi_home, EXCHANGE and ACTIVATIONS apart; slots and variables by number */
+    int arena;         /* a tdi_home, EXCHANGE and ACTIVATIONS apart; slots and variables by number */
     const void *owner; /* a variable, or NULL */
     int slot;
     int64_t begin, end;
@@ -26,8 +26,12 @@ static touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split spl
 {
     const tdi_node *root = tdi_root(value);
     const tdi_placed *placed = tdi_placed_of(plan, root);
-    touch t = {.arena = (int)root->home, .split = split, .lane_0 = lane_0, .writes = writes,
-               .shape = tdi_placed_of(plan, value)->shape, .slot = root->slot};
+    touch t = {.arena = (int)root->home,
+               .split = split,
+               .lane_0 = lane_0,
+               .writes = writes,
+               .shape = tdi_placed_of(plan, value)->shape,
+               .slot = root->slot};
     if (placed->exchange >= 0) {
         t.arena = TDI_HOME_EXCHANGE;
         t.begin = placed->exchange;
@@ -57,8 +61,8 @@ static bool same_share(const touch *a, const touch *b)
 
 static bool conflict(const touch *a, const touch *b)
 {
-    bool overlap = a->arena == b->arena && a->owner == b->owner && a->slot == b->slot && a->begin < b->end &&
-                   b->begin < a->end;
+    bool overlap =
+        a->arena == b->arena && a->owner == b->owner && a->slot == b->slot && a->begin < b->end && b->begin < a->end;
     return overlap && (a->writes || b->writes) && !same_share(a, b);
 }
 
@@ -121,9 +125,9 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
-        if (!step->node)
+        if (plan->spec.schedule->at[s].kind != TDI_STEP_KERNEL)
             t.since.count = 0; /* lanes meet at every collective */
-        else if (!step->constant)
+        else if (step->node && !step->constant)
             visit(&t, step, touches);
     }
     tdi_vec_free(&t.since);

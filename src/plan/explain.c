@@ -26,6 +26,8 @@ static const char *share_of(const tdi_plan *plan, const tdi_node *node)
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
+    if (step->barrier)
+        fprintf(out, "- the lanes meet -\n");
     char shape[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
         node->op->describe(node, details, sizeof details);
@@ -52,6 +54,7 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
         flops += flops_of(step->node, &step->calls[0]);
         bytes += bytes_of(plan, step->node);
     }
-    fprintf(out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
-            flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
+    fprintf(
+        out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
+        flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
 }

@@ -6,21 +6,21 @@
 
 /* What the plan settles for one node of the graph, by id. */
 typedef struct tdi_placed {
-    td_shape shape;  /* batch resolved */
+    td_shape shape; /* batch resolved */
     tdi_split split;
-    int storage;     /* in the activation arena; -1: elsewhere */
+    int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
     int64_t constant; /* byte offset among the plan's constants; -1: not there */
-    int position;    /* of its step; -1: not in the schedule */
+    int position;     /* of its step; -1: not in the schedule */
 } tdi_placed;
 
 typedef struct tdi_planned {
     const tdi_node *node;
     const tdi_kernel *kernel; /* NULL: the reference */
-    bool barrier;   /* the lanes meet before it */
-    bool constant;  /* made once, when addresses are bound */
-    tdi_call *calls; /* [lanes]; run NULL: nothing to do for that lane */
-    tdi_text notes; /* who declined and why */
+    bool barrier;             /* the lanes meet before it */
+    bool constant;            /* made once, when addresses are bound */
+    tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
+    tdi_text notes;           /* who declined and why */
 } tdi_planned;
 
 typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE } tdi_item_kind;
@@ -31,8 +31,8 @@ typedef struct tdi_item {
 } tdi_item;
 
 typedef struct tdi_segment {
-    int begin;             /* in each lane's items */
-    tdi_step_kind kind;    /* the collective before it: BEGIN or FINISH; KERNEL: none */
+    int begin;          /* in each lane's items */
+    tdi_step_kind kind; /* the collective before it: BEGIN or FINISH; KERNEL: none */
     int collective;
 } tdi_segment;
 
@@ -65,7 +65,7 @@ const tdi_node *tdi_root(const tdi_node *node);
 bool tdi_is_leaf(const tdi_node *node);
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 
-td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error);  /* kernel, split, calls */
+td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);

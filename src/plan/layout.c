@@ -85,9 +85,8 @@ static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
         return;
     }
     placed->storage = plan->n_storages++;
-    plan->storages[placed->storage] = (tdi_storage){.bytes = tdi_node_bytes(plan, node),
-                                                    .first = position,
-                                                    .last = lifetime_end(plan, node)};
+    plan->storages[placed->storage] =
+        (tdi_storage){.bytes = tdi_node_bytes(plan, node), .first = position, .last = lifetime_end(plan, node)};
 }
 
 static void lay_out_constants(tdi_plan *plan)

@@ -1,7 +1,7 @@
 /* plan.h - a frozen step of one part: kernels chosen and prepared, places in memory settled, addresses resolved.
  *
- * Made once per (graph, rows); then a step is a walk down a list. All parts of a graph have plans with the same segments
- * in the same order, whatever their rows. */
+ * Made once per (graph, rows); then a step is a walk down a list. All parts of a graph have plans with the same
+ * segments in the same order, whatever their rows. */
 #ifndef TDI_PLAN_PLAN_H
 #define TDI_PLAN_PLAN_H
 
@@ -16,24 +16,24 @@ typedef struct tdi_plan_spec {
     const tdi_graph *graph;
     const tdi_schedule *schedule;
     tdi_device *device;
-    int64_t rows;          /* of the part; 0: it only contributes zeros */
+    int64_t rows; /* of the part; 0: it only contributes zeros */
     int part;
     int replica, replicas;
     int lanes;
-    bool explain;          /* keep the sentences of kernels that declined */
+    bool explain; /* keep the sentences of kernels that declined */
 } tdi_plan_spec;
 
 /* Where things are, for one part. Sizes come from the plan's accessors. */
 typedef struct tdi_bindings {
-    char *activations;      /* tdi_plan_activation_bytes */
-    char *const *scratch;   /* per lane, tdi_plan_scratch_bytes each */
-    void *const *inputs;    /* batch buffers by slot */
-    float *values;          /* variables */
-    float *const *slots;    /* optimizer state */
-    float *gradients;       /* the part's own arena */
-    float *reduced;         /* part 0's: where reduced gradients go */
-    char *exchange;         /* tdi_plan_exchange_bytes, shared by all parts */
-    double *metrics;        /* [slots][2] */
+    char *activations;    /* tdi_plan_activation_bytes */
+    char *const *scratch; /* per lane, tdi_plan_scratch_bytes each */
+    void *const *inputs;  /* batch buffers by slot */
+    float *values;        /* variables */
+    float *const *slots;  /* optimizer state */
+    float *gradients;     /* the part's own arena */
+    float *reduced;       /* part 0's: where reduced gradients go */
+    char *exchange;       /* tdi_plan_exchange_bytes, shared by all parts */
+    double *metrics;      /* [slots][2] */
     const tdi_control *control;
     const tdi_part *part;
 } tdi_bindings;

@@ -102,7 +102,8 @@ td_status td_apply_gradients(td_model *model)
 {
     tdi_error error = {0};
     if (!model->runtime || model->optimizer.kind == TD_OPTIMIZER_NONE) {
-        tdi_fail(&error, TD_INVALID_ARGUMENT, "model \"%s\" has no gradients; call td_compute_gradients first", model->name);
+        tdi_fail(&error, TD_INVALID_ARGUMENT, "model \"%s\" has no gradients; call td_compute_gradients first",
+                 model->name);
         return tdi_report(model, NULL, TD_INVALID_ARGUMENT, &error);
     }
     tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->seed};

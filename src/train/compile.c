@@ -10,7 +10,8 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_compile takes one argument; give the rest by name");
     if (args->strategy.shards < 0)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected", args->strategy.shards);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected",
+                        args->strategy.shards);
     if ((unsigned)args->loss >= TD_LOSS_COUNT)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)args->loss);
     return TD_OK;
@@ -74,8 +75,8 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
     return tdi_model_set_optimizer(model, &resolved, error);
 }
 
-/* Building the graph once finds what does not fit (a loss on the wrong shape, an op without gradient) before any data is
- * read. */
+/* Building the graph once finds what does not fit (a loss on the wrong shape, an op without gradient) before any data
+ * is read. */
 static td_status try_out(td_model *model, tdi_error *error)
 {
     model->compiled = model->training[0].loss.kind != TDI_LOSS_NONE;

@@ -52,16 +52,23 @@ static void collect(void *context, int64_t step, int64_t first, int64_t count, i
 {
     const collector *c = context;
     if (output == 0)
-        memcpy(c->output + (step * c->batch + first) * c->per_row, values, (size_t)(count * c->per_row) * sizeof *values);
+        memcpy(c->output + (step * c->batch + first) * c->per_row, values,
+               (size_t)(count * c->per_row) * sizeof *values);
 }
 
-static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order, tdi_error *error)
+static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order,
+                                  tdi_error *error)
 {
     tdi_progress progress;
     int64_t batch = batch_of(args->batch_size);
     collector c = {args->output, tdi_shape_elements(&args->model->outputs[0]->shape), batch};
-    tdi_pass pass = {.model = args->model, .source = source, .order = order, .samples = source->samples, .batch = batch,
-                     .steps = (source->samples + batch - 1) / batch, .progress = &progress,
+    tdi_pass pass = {.model = args->model,
+                     .source = source,
+                     .order = order,
+                     .samples = source->samples,
+                     .batch = batch,
+                     .steps = (source->samples + batch - 1) / batch,
+                     .progress = &progress,
                      .job = {.mode = TDI_PREDICT, .take = collect, .take_context = &c}};
     tdi_progress_begin(&progress, args->progress, "", pass.steps);
     TDI_TRY(tdi_pass_run(&pass, error));

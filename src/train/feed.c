@@ -74,8 +74,8 @@ static td_status check_inputs(const td_model *model, const tdi_source *source, t
 {
     char data[TDI_SHAPE_TEXT], wanted[TDI_SHAPE_TEXT];
     if (source->n_x != model->n_inputs)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs", source->name,
-                        source->n_x, model->name, model->n_inputs);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d input arrays, but model \"%s\" has %d inputs",
+                        source->name, source->n_x, model->name, model->n_inputs);
     for (int i = 0; i < model->n_inputs; i++)
         if (!reads_as(&source->columns[i].shape, &model->inputs[i]->shape))
             return tdi_fail(error, TD_INVALID_ARGUMENT,

@@ -22,7 +22,8 @@ typedef struct tdi_array_feed {
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed);
 
-/* Do the data's columns fit the model's inputs and, when `targets`, its losses? One sentence with both shapes if not. */
+/* Do the data's columns fit the model's inputs and, when `targets`, its losses? One sentence with both shapes if not.
+ */
 td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error);
 
 #endif

@@ -74,6 +74,7 @@ td_model *td_new(td_context *context, const char *name, uint64_t seed)
                        .metrics = TD_METRICS(TD_ACCURACY));
         return td_failed(context) ? NULL : model;
     }
-    tdi_fail(&context->error, TD_INVALID_ARGUMENT, "there is no architecture \"%s\"; known are mlp, lenet5 and cifar", name);
+    tdi_fail(&context->error, TD_INVALID_ARGUMENT, "there is no architecture \"%s\"; known are mlp, lenet5 and cifar",
+             name);
     return NULL;
 }

@@ -44,11 +44,12 @@ static td_status split(fit *f, tdi_error *error)
         return TD_OK;
     if (wanted >= 1 && wanted != floor(wanted))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_split: %g; a count of samples must be whole", wanted);
-    int64_t kept = wanted < 1 ? (int64_t)floor((double)all * (1 - wanted)) : wanted < (double)all ? all - (int64_t)wanted : 0;
+    int64_t kept = wanted < 1             ? (int64_t)floor((double)all * (1 - wanted))
+                   : wanted < (double)all ? all - (int64_t)wanted
+                                          : 0;
     if (kept < 1 || kept >= all)
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "validation_split: %g of %lld samples would leave nothing to %s", wanted, (long long)all,
-                        kept < 1 ? "train on" : "validate with");
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_split: %g of %lld samples would leave nothing to %s",
+                        wanted, (long long)all, kept < 1 ? "train on" : "validate with");
     TDI_TRY(tdi_source_range(f->train, 0, kept, &f->ranges[0], error));
     TDI_TRY(tdi_source_range(f->train, kept, all - kept, &f->ranges[1], error));
     f->train = f->ranges[0];
@@ -93,8 +94,14 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
     tdi_epoch_order(f->order, f->train->samples, f->args->shuffle != TD_NO, f->seed, epoch);
     tdi_runtime_reset_sums(runtime, TDI_TRAIN);
-    tdi_pass pass = {.model = f->model, .source = f->train, .order = f->order, .samples = f->samples, .batch = f->batch,
-                     .steps = f->steps, .progress = progress, .job = {.mode = TDI_TRAIN, .seed = f->seed}};
+    tdi_pass pass = {.model = f->model,
+                     .source = f->train,
+                     .order = f->order,
+                     .samples = f->samples,
+                     .batch = f->batch,
+                     .steps = f->steps,
+                     .progress = progress,
+                     .job = {.mode = TDI_TRAIN, .seed = f->seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
         tdi_error_prefix(error, "epoch %d", epoch + 1);
@@ -102,7 +109,10 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     }
     double sums[TDI_MAX_METRIC_SLOTS][2];
     tdi_runtime_sums(runtime, TDI_TRAIN, sums);
-    *result = (td_epoch){.epoch = epoch, .steps = f->steps, .samples = f->samples, .seconds = pass.seconds,
+    *result = (td_epoch){.epoch = epoch,
+                         .steps = f->steps,
+                         .samples = f->samples,
+                         .seconds = pass.seconds,
                          .learning_rate = f->model->optimizer.learning_rate};
     tdi_program_logs(f->model, tdi_runtime_slots(runtime, TDI_TRAIN), sums, "", &result->logs);
     return TD_OK;

@@ -11,10 +11,10 @@ typedef struct tdi_pass {
     tdi_source *source;
     const int64_t *order;
     int64_t samples, batch, steps;
-    tdi_job job;          /* mode, seed, take */
+    tdi_job job; /* mode, seed, take */
     tdi_progress *progress;
-    double seconds;       /* the result: time in steps */
-    int64_t done;         /* steps */
+    double seconds; /* the result: time in steps */
+    int64_t done;   /* steps */
 } tdi_pass;
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */

@@ -48,8 +48,8 @@ static void add_logs(tdi_text *line, const td_logs *logs)
             double value = sorted.entry[i].value;
             if ((strncmp(sorted.entry[i].name, "val_", 4) == 0) != (validation == 1))
                 continue;
-            tdi_text_format(line, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", sorted.entry[i].name,
-                            value);
+            tdi_text_format(line, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e",
+                            sorted.entry[i].name, value);
         }
 }
 

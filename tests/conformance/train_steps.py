@@ -111,7 +111,7 @@ def pooling():
         yield Case(f"{kind.__name__} defaults", net(kind(2)), classes(3), sparse())
         yield Case(f"{kind.__name__} same", net(kind((3, 2), strides=2, padding="same")), classes(3), sparse())
         yield Case(f"{kind.__name__} overlapping", net(kind(3, strides=1)), classes(3), sparse())
-    yield Case("global", sequential((11, 10, 2), layers.Conv2D(6, 3, activation="tanh"), layers.GlobalAveragePooling2D(2),
+    yield Case("global", sequential((11, 10, 2), layers.Conv2D(6, 3, activation="tanh"), layers.GlobalAveragePooling2D(),
                                     layers.Dense(3)), classes(3), sparse())
     yield Case("global, keepdims", net(layers.GlobalAveragePooling2D(keepdims=True)), classes(3), sparse())
 

@@ -21,6 +21,8 @@ static bool belongs(const td_shape *shape, const share *s, int64_t i)
     int64_t elements = tdi_shape_elements(shape), position = i;
     if (s->split == TDI_WHOLE)
         return true;
+    if (!shape->rank)
+        return s->begin < s->end;
     if (s->split == TDI_ROWS)
         position = i / (elements / shape->dim[0]);
     if (s->split == TDI_COLUMNS)

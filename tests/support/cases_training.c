@@ -10,7 +10,7 @@
 static tdi_node *build_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
-    return tdi_batch_norm_merge(graph, tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0])));
+    return tdi_batch_norm_merge(graph, tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0])), false);
 }
 
 static tdi_node *statistics(tdi_graph *graph, tdi_node *x, const op_case *c)
@@ -37,7 +37,7 @@ static tdi_node *build_grad_stats(tdi_graph *graph, tdi_node *const *leaf, const
 
 static tdi_node *build_grad_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    return tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, build_grad_stats(graph, leaf, c)));
+    return tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, build_grad_stats(graph, leaf, c)), false);
 }
 
 static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
@@ -45,7 +45,7 @@ static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const
     tdi_node *stats = statistics(graph, leaf[0], c);
     tdi_node *sums = tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, EPSILON);
     if (c->parts)
-        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, sums));
+        sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, sums), false);
     return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, c->n_leaves > 2 ? leaf[2] : NULL, EPSILON);
 }
 
@@ -61,7 +61,7 @@ static tdi_node *build_moving(tdi_graph *graph, tdi_node *const *leaf, const op_
 {
     const tdi_batch_norm_attrs *attrs = c->attrs;
     tdi_node *gathered = tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0]));
-    return tdi_batch_norm_moving(graph, leaf[1], gathered, attrs->momentum, attrs->variance);
+    return tdi_batch_norm_moving(graph, leaf[1], gathered, attrs->momentum, attrs->variance, false);
 }
 
 /* ---- collectives, regularizers, optimizers ---- */

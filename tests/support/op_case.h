@@ -7,16 +7,16 @@
 
 typedef enum op_fill {
     OP_NORMAL = 0, /* mean 0, deviation 1 */
-    OP_SPREAD,     /* in random order, `step` (0.1) apart and half of it away from 0: for functions with kinks and ties */
-    OP_POSITIVE,   /* [0.5, 2.5) */
-    OP_UNIT,       /* [0.05, 0.95) */
-    OP_LABELS,     /* 0 .. limit - 1 */
-    OP_BITS,       /* 0 or 1 */
+    OP_SPREAD,   /* in random order, `step` (0.1) apart and half of it away from 0: for functions with kinks and ties */
+    OP_POSITIVE, /* [0.5, 2.5) */
+    OP_UNIT,     /* [0.05, 0.95) */
+    OP_LABELS,   /* 0 .. limit - 1 */
+    OP_BITS,     /* 0 or 1 */
     OP_ZERO
 } op_fill;
 
-/* A leaf of a case's graph. With a batch it is an input, without one a weight; `slot` > 0 makes it optimizer slot number
- * slot - 1 of leaf 0. */
+/* A leaf of a case's graph. With a batch it is an input, without one a weight; `slot` > 0 makes it optimizer slot
+ * number slot - 1 of leaf 0. */
 typedef struct op_leaf {
     td_shape shape;
     td_dtype dtype;
@@ -29,7 +29,13 @@ typedef struct op_leaf {
 
 enum { OP_MAX_LEAVES = 6, OP_MAX_PARTS = 4 };
 
-#define OP_DIMS(...) {TD_SHAPE_RANK_(__VA_ARGS__), {__VA_ARGS__}}
+#define OP_DIMS(...)                                                                                                   \
+    {                                                                                                                  \
+        TD_SHAPE_RANK_(__VA_ARGS__),                                                                                   \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 
 typedef struct op_case op_case;
 struct op_case {
@@ -65,8 +71,8 @@ typedef struct op_run {
 } op_run;
 
 typedef struct op_run_options {
-    int64_t rows;     /* of every part; -1: the case's */
-    bool gradients;   /* emits the backward nodes too */
+    int64_t rows;   /* of every part; -1: the case's */
+    bool gradients; /* emits the backward nodes too */
 } op_run_options;
 
 /* Aborts with a message when the case does not build. The caller frees it. */

@@ -23,6 +23,8 @@ static td_tensor *body(td_tensor *x, small_kind kind)
         return td_flatten(normalized(x, TD_NO));
     case SMALL_SYNC:
         return td_flatten(normalized(x, TD_YES));
+    case SMALL_MIXED:
+        return td_flatten(normalized(normalized(x, TD_YES), TD_NO));
     case SMALL_DROPOUT:
         return td_dropout(td_dense(td_flatten(x), 40, .activation = TD_RELU), 0.4f);
     default:

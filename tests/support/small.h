@@ -9,6 +9,7 @@ typedef enum small_kind {
     SMALL_CNN,     /* conv, pooling, dense */
     SMALL_NORM,    /* conv, batch normalization per replica, dense */
     SMALL_SYNC,    /* the same, synchronized */
+    SMALL_MIXED,   /* one of each */
     SMALL_DROPOUT, /* dense with dropout */
     SMALL_KINDS
 } small_kind;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,9 @@ static void check_kind(small_kind kind, bool apart)
     const int64_t batches[] = {1, 3, 14, 21, 43, 64}; /* 43 = 3 * 14 + 1 = 2 * 21 + 1 */
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
         for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
-            expect_same_as_one((setting){.kind = kind, .apart = apart, .batch = batches[b],
+            expect_same_as_one((setting){.kind = kind,
+                                         .apart = apart,
+                                         .batch = batches[b],
                                          .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f)},
                                LISTS[l], 3e-6);
 }
@@ -105,7 +108,9 @@ static void test_synchronized_batch_norm(void **state)
     for (size_t b = 0; b < 3; b++)
         for (size_t l = 0; l < 3; l++)
             for (int apart = 0; apart < 2; apart++)
-                expect_same_as_one((setting){.kind = SMALL_SYNC, .apart = apart == 1, .batch = batches[b],
+                expect_same_as_one((setting){.kind = SMALL_SYNC,
+                                             .apart = apart == 1,
+                                             .batch = batches[b],
                                              .optimizer = td_sgd(.learning_rate = 0.02f)},
                                    LISTS[l], 1e-5);
 }
@@ -118,7 +123,8 @@ static void test_shards_give_the_same_bits(void **state)
     for (int kind = 0; kind < SMALL_KINDS; kind++)
         for (int64_t batch = 5; batch <= 17; batch += 6) {
             int64_t count;
-            setting s = {.kind = (small_kind)kind, .shards = 8, .batch = batch, .optimizer = td_adam(.learning_rate = 0.01f)};
+            setting s = {
+                .kind = (small_kind)kind, .shards = 8, .batch = batch, .optimizer = td_adam(.learning_rate = 0.01f)};
             s.devices = lists[0];
             float *one = train(&s, &count, NULL);
             for (int l = 1; l < 4; l++) {
@@ -162,8 +168,31 @@ static void test_moving_statistics_per_replica(void **state)
     td_get_weight(model, 2, &mean, 1);
     td_get_weight(model, 3, &variance, 1);
     double batch_mean = (2 * 2.0 + 3 * 5.0) / 5, batch_variance = (2 * 1.0 + 3 * (9 + 1 + 16) / 3.0) / 5;
-    assert_float_equal(mean, 0.5 * 0 + 0.5 * batch_mean, 1e-6);
-    assert_float_equal(variance, 0.5 * 1 + 0.5 * batch_variance, 1e-5);
+    assert_true(fabs(mean - (0.5 * 0 + 0.5 * batch_mean)) < 1e-6);
+    assert_true(fabs(variance - (0.5 * 1 + 0.5 * batch_variance)) < 1e-5);
+    td_context_free(context);
+}
+
+/* A synchronized layer of a model whose replicas are otherwise apart takes its statistics from all of them. */
+static void test_synchronized_beside_per_replica(void **state)
+{
+    (void)state;
+    float rows[4] = {1, 2, 3, 6}, targets[4] = {0}, mean, variance;
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(1));
+    td_tensor *together = td_batch_normalization(in, .momentum = TD_SET(0.5f), .synchronized = TD_YES);
+    td_tensor *out = td_dense(td_batch_normalization(together, .momentum = TD_SET(0.5f)), 1);
+    td_model *model = td_model_create(in, out, .seed = 1);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_train_on_batch(model, 4, rows, targets, NULL);
+    assert_string_equal(td_error(context), "");
+    td_get_weight(model, 2, &mean, 1);
+    td_get_weight(model, 3, &variance, 1);
+    assert_true(fabs(mean - 0.5 * 3.0) < 1e-6);
+    assert_true(fabs(variance - (0.5 * 1 + 0.5 * 3.5)) < 1e-5);
+    td_get_weight(model, 7, &variance, 1); /* within the halves (1, 2) and (3, 6), of what the first layer made */
+    double scale = 1 / (3.5 + 1e-3);
+    assert_true(fabs(variance - (0.5 + 0.5 * scale * (0.25 + 2.25) / 2)) < 1e-4);
     td_context_free(context);
 }
 
@@ -179,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_shards_give_the_same_bits),
         cmocka_unit_test(test_same_bits_again),
         cmocka_unit_test(test_moving_statistics_per_replica),
+        cmocka_unit_test(test_synchronized_beside_per_replica),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

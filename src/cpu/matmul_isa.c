@@ -1,0 +1,221 @@
+/* matmul_isa.c - activation(op(a) . op(b) + bias), without packing.
+ *
+ * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
+ * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
+ * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
+ * elements are taken one by one; when b is, the product is computed the other way round, result' = b . op(a)', over
+ * small transposed copies. */
+#include "cpu/isa.h"
+#include "cpu/loops.h"
+
+#if defined(__AVX512F__)
+enum { ROWS = 8, COLUMNS = 3 };
+#elif defined(__AVX2__)
+enum { ROWS = 4, COLUMNS = 3 };
+#else
+enum { ROWS = 4, COLUMNS = 2 };
+#endif
+enum { DEPTH = 1024, CHUNK = 64 };
+
+/* Element (i, k) of the left factor is at data[i * row + k * step]. */
+typedef struct left {
+    const float *data;
+    int64_t row, step;
+} left;
+
+/* Row k of the right factor begins at data + k * row. */
+typedef struct right {
+    const float *data;
+    int64_t row;
+} right;
+
+typedef struct result {
+    float *data;
+    int64_t row;
+} result;
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* rows x (columns vectors) of the result, depth steps. */
+INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, int columns)
+{
+    tdi_vector sum[ROWS][COLUMNS];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            sum[i][j] = add ? tdi_load(c.data + i * c.row + j * TDI_WIDTH) : (tdi_vector){0};
+    for (int64_t k = 0; k < depth; k++) {
+        tdi_vector of_b[COLUMNS];
+        for (int j = 0; j < columns; j++)
+            of_b[j] = tdi_load(b.data + k * b.row + j * TDI_WIDTH);
+        for (int i = 0; i < rows; i++) {
+            tdi_vector of_a = tdi_splat(a.data[i * a.row + k * a.step]);
+            for (int j = 0; j < columns; j++)
+                sum[i][j] += of_a * of_b[j];
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            tdi_store(c.data + i * c.row + j * TDI_WIDTH, sum[i][j]);
+}
+
+INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, int columns)
+{
+    int64_t i = 0;
+    for (; i + ROWS <= rows; i += ROWS)
+        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, ROWS,
+              columns);
+    for (; i < rows; i++)
+        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, 1,
+              columns);
+}
+
+/* All rows of `columns` vectors, the depth in cuts. */
+INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, int columns)
+{
+    for (int64_t k = 0; k < depth; k += DEPTH) {
+        int64_t cut = depth - k < DEPTH ? depth - k : DEPTH;
+        panel_rows((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row}, c, rows, cut, k > 0,
+                   columns);
+    }
+}
+
+static void wide_panel(left a, right b, result c, int64_t rows, int64_t depth)
+{
+    panel(a, b, c, rows, depth, COLUMNS);
+}
+
+static void single_panel(left a, right b, result c, int64_t rows, int64_t depth)
+{
+    panel(a, b, c, rows, depth, 1);
+}
+
+/* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
+static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
+{
+    float sum[ROWS][TDI_WIDTH] = {{0}};
+    for (int64_t i = 0; i < count && add; i++)
+        memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
+    if (count == ROWS)
+        block(a, (right){b, TDI_WIDTH}, (result){sum[0], TDI_WIDTH}, depth, true, ROWS, 1);
+    for (int64_t i = 0; i < count && count < ROWS; i++)
+        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH}, (result){sum[i], TDI_WIDTH}, depth,
+              true, 1, 1);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
+}
+
+static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { CUT = 128 };
+    float padded[CUT][TDI_WIDTH] = {{0}};
+    for (int64_t k = 0; k < depth; k += CUT) {
+        int64_t cut = depth - k < CUT ? depth - k : CUT;
+        for (int64_t i = 0; i < cut; i++)
+            for (int64_t j = 0; j < columns; j++)
+                padded[i][j] = b.data[(k + i) * b.row + j];
+        for (int64_t i = 0; i < rows; i += ROWS)
+            narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
+                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
+    }
+}
+
+/* The last vector may overlap the one before it: what both make is the same. */
+static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    if (columns < TDI_WIDTH) {
+        narrow_panel(a, b, c, rows, columns, depth);
+        return;
+    }
+    int64_t j = 0;
+    for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
+        wide_panel(a, (right){b.data + j, b.row}, (result){c.data + j, c.row}, rows, depth);
+    for (; j < columns; j += TDI_WIDTH) {
+        int64_t at = j + TDI_WIDTH <= columns ? j : columns - TDI_WIDTH;
+        single_panel(a, (right){b.data + at, b.row}, (result){c.data + at, c.row}, rows, depth);
+    }
+}
+
+/* ---- b transposed ---- */
+
+/* to[k][i] = from[i][k] */
+static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to, int64_t to_row)
+{
+    enum { TILE = 16 };
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
+        for (int64_t k0 = 0; k0 < columns; k0 += TILE)
+            for (int64_t k = k0; k < columns && k < k0 + TILE; k++)
+                for (int64_t i = i0; i < rows && i < i0 + TILE; i++)
+                    to[k * to_row + i] = from[i * from_row + k];
+}
+
+/* result' = b . op(a)', some rows of the result at a time. */
+static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch)
+{
+    for (int64_t i = 0; i < rows; i += CHUNK) {
+        int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
+        float *turned = scratch, *made = scratch + depth * CHUNK;
+        right factor = {turned, CHUNK};
+        if (a.step == 1)
+            transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
+        else
+            factor = (right){a.data + i * a.row, a.step}; /* a' already */
+        multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth);
+        transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
+    }
+}
+
+/* ---- the kernel ---- */
+
+static const char *declines(const tdi_call *call)
+{
+    if (tdi_outer_extent(&call->out.shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+        return "large: better packed";
+    return NULL;
+}
+
+static int64_t depth_of(const tdi_call *call)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    const td_shape *b = &call->in[1].shape;
+    return attrs->transpose_b ? tdi_last_extent(b) : tdi_outer_extent(b);
+}
+
+static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    const tdi_matmul_attrs *attrs = call->attrs;
+    if (attrs->transpose_b)
+        *scratch = (size_t)(depth_of(call) + tdi_last_extent(&call->out.shape)) * CHUNK * sizeof(float);
+    return TD_OK;
+}
+
+static void run(const tdi_call *call)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
+    int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
+    int64_t depth = depth_of(call);
+    left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
+    right b = {call->in[1].data, ldb};
+    result c = {call->out.data, ldc};
+    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    if (call->split == TDI_ROWS) {
+        int64_t each = rows / call->out.shape.dim[0];
+        a.data += call->begin * each * a.row;
+        c.data += call->begin * each * ldc;
+        rows = (call->end - call->begin) * each;
+    } else if (call->split == TDI_COLUMNS) {
+        b.data += call->begin * (attrs->transpose_b ? ldb : 1);
+        c.data += call->begin;
+        bias = bias ? bias + call->begin : NULL;
+        columns = call->end - call->begin;
+    }
+    if (attrs->transpose_b)
+        multiply_transposed(a, b, c, rows, columns, depth, call->scratch);
+    else
+        multiply(a, b, c, rows, columns, depth);
+    if (bias || attrs->activation)
+        TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, bias, attrs->activation, c.data);
+}
+
+TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = declines, .prepare = prepare, .run = run);

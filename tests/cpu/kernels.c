@@ -1,0 +1,300 @@
+/* Every kernel of the CPU device against the op's reference: whole, and shared by 2 and 3 lanes in each way it says it
+ * can be; for every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop has
+ * more than one way through. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "cpu/large.h"
+#include "passes/passes.h"
+#include "support/op_case.h"
+
+enum { MAX_IN = 8, MAX_LANES = 3 };
+
+/* ---- a call on values of its own ---- */
+
+typedef struct trial {
+    tdi_call call;
+    tdi_value in[MAX_IN];
+} trial;
+
+static size_t bytes_of(const tdi_value *value)
+{
+    return (size_t)tdi_shape_elements(&value->shape) * td_dtype_size(value->dtype);
+}
+
+static void *copy_of(const tdi_value *value)
+{
+    void *copy = tdi_buffer_create(bytes_of(value) + 1);
+    assert_non_null(copy);
+    return memcpy(copy, value->data, bytes_of(value));
+}
+
+static void trial_init(trial *t, const tdi_call *call)
+{
+    assert_true(call->n_in <= MAX_IN);
+    t->call = *call;
+    t->call.in = t->in;
+    t->call.out.data = NULL;
+    for (int i = 0; i < call->n_in; i++) {
+        t->in[i] = call->in[i];
+        if (!call->in[i].data)
+            continue;
+        t->in[i].data = copy_of(&call->in[i]);
+        if (call->in[i].data == call->out.data)
+            t->call.out.data = t->in[i].data;
+    }
+    if (!t->call.out.data) {
+        t->call.out.data = copy_of(&call->out);
+        if (call->out.dtype == TD_FLOAT32) /* what is not written stays, and is seen */
+            memset(t->call.out.data, 0x7b, bytes_of(&call->out));
+    }
+}
+
+static void trial_release(trial *t)
+{
+    bool own = true;
+    for (int i = 0; i < t->call.n_in; i++) {
+        own = own && t->in[i].data != t->call.out.data;
+        tdi_buffer_free(t->in[i].data);
+    }
+    if (own)
+        tdi_buffer_free(t->call.out.data);
+}
+
+/* ---- comparing ---- */
+
+typedef struct context {
+    const op_run *run;
+    const tdi_kernel *kernel;
+    int split, lanes;
+    double summed;
+} context;
+
+static void complain(const context *at, const char *what, int64_t i, double seen, double expected)
+{
+    fail_msg("%s, case \"%s\", split %d, %d lanes: %s: element %lld is %.9g, not %.9g", at->kernel->name,
+             at->run->c->name, at->split, at->lanes, what, (long long)i, seen, expected);
+}
+
+/* Moved, counted or drawn values are the reference's bits; computed ones are within rounding of the largest of them. */
+static double tolerance(const tdi_op *op)
+{
+    static const tdi_op *const exact[] = {&tdi_op_identity,
+                                          &tdi_op_cast,
+                                          &tdi_op_fill,
+                                          &tdi_op_slice,
+                                          &tdi_op_concat,
+                                          &tdi_op_pad,
+                                          &tdi_op_transpose,
+                                          &tdi_op_broadcast,
+                                          &tdi_op_dropout,
+                                          &tdi_op_max_pool2d,
+                                          &tdi_op_reduce_scatter,
+                                          &tdi_op_sparse_categorical_accuracy,
+                                          &tdi_op_categorical_accuracy,
+                                          &tdi_op_binary_accuracy};
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+        if (op == exact[i])
+            return 0;
+    return 1e-6;
+}
+
+static double largest(const tdi_value *value)
+{
+    double most = 0;
+    const float *x = value->data;
+    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++)
+        most = isfinite(x[i]) && fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+    return most;
+}
+
+/* What a long sum's terms come to when they do not cancel: its rounding errors grow with that, whatever the result. */
+static double summed(const tdi_op *op, const tdi_call *call)
+{
+    bool product = op == &tdi_op_matmul || op == &tdi_op_conv2d || op == &tdi_op_conv2d_grad_input ||
+                   op == &tdi_op_conv2d_grad_filter;
+    if (op != &tdi_op_reduce && !product)
+        return 0;
+    double terms = op->flops(call) / (product ? 2 : 1) / (double)tdi_shape_elements(&call->out.shape);
+    return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
+}
+
+static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
+{
+    const float *a = seen->data, *b = expected->data;
+    int64_t count = tdi_shape_elements(&seen->shape);
+    double bound = tolerance(at->run->node->op) * fmax(largest(expected), at->summed);
+    for (int64_t i = 0; i < count; i++) {
+        bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs((double)a[i] - (double)b[i]) <= bound;
+        if (!same)
+            complain(at, what, i, (double)a[i], (double)b[i]);
+    }
+}
+
+static void compare_values(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
+{
+    if (!expected->data)
+        return;
+    if (expected->dtype == TD_FLOAT32)
+        compare_floats(at, what, seen, expected);
+    else if (memcmp(seen->data, expected->data, bytes_of(expected)) != 0)
+        complain(at, what, 0, 0, 0);
+}
+
+static bool belongs(const tdi_call *call, int64_t i)
+{
+    const td_shape *shape = &call->out.shape;
+    int64_t position = i;
+    if (call->split == TDI_WHOLE)
+        return true;
+    if (call->split == TDI_ROWS)
+        position = shape->rank ? i / (tdi_shape_elements(shape) / shape->dim[0]) : 0;
+    if (call->split == TDI_COLUMNS)
+        position = shape->rank ? i % shape->dim[shape->rank - 1] : 0;
+    return position >= call->begin && position < call->end;
+}
+
+/* ---- running ---- */
+
+static void run_lane(const context *at, tdi_call *call)
+{
+    size_t size = td_dtype_size(call->out.dtype), scratch = 0;
+    void *before = copy_of(&call->out);
+    tdi_error error = {0};
+    call->state = NULL;
+    if (at->kernel->prepare)
+        assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
+    call->scratch = tdi_buffer_create(scratch + 1);
+    assert_non_null(call->scratch);
+    memset(call->scratch, 0x7f, scratch); /* NaN: scratch is nobody's */
+    at->kernel->run(call);
+    for (int64_t i = 0; i < tdi_shape_elements(&call->out.shape); i++)
+        if (!belongs(call, i) &&
+            memcmp((char *)before + (size_t)i * size, (char *)call->out.data + (size_t)i * size, size))
+            complain(at, "written outside the lane's share", i, 0, 0);
+    if (at->kernel->release && call->state)
+        at->kernel->release(call->state);
+    tdi_buffer_free(call->scratch);
+    tdi_buffer_free(before);
+}
+
+static void check(const context *at, const tdi_call *call, const trial *expected)
+{
+    trial t;
+    trial_init(&t, call);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        t.call.split = at->split;
+        t.call.lane = lane;
+        t.call.lanes = at->lanes;
+        tdi_range((tdi_split)at->split, tdi_split_extent((tdi_split)at->split, &call->out.shape), lane, at->lanes,
+                  &t.call.begin, &t.call.end);
+        if (t.call.begin < t.call.end)
+            run_lane(at, &t.call);
+    }
+    compare_values(at, "the result", &t.call.out, &expected->call.out);
+    for (int i = 0; i < call->n_in; i++)
+        compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
+    trial_release(&t);
+}
+
+/* Asked as the plan asks: without addresses. */
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
+{
+    tdi_call query = *call;
+    tdi_value in[MAX_IN];
+    for (int i = 0; i < call->n_in; i++) {
+        in[i] = call->in[i];
+        in[i].data = NULL;
+    }
+    query.in = in;
+    query.out.data = NULL;
+    if (kernel->declines && kernel->declines(&query))
+        return false;
+    void *state = NULL;
+    size_t scratch = 0;
+    query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
+    td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
+    if (kernel->release && state)
+        kernel->release(state);
+    return status == TD_OK;
+}
+
+static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
+{
+    if (kernel->op != run->node->op || !accepts(kernel, call))
+        return false;
+    trial expected;
+    trial_init(&expected, call);
+    expected.call.split = TDI_WHOLE;
+    run->node->op->reference(&expected.call);
+    double terms = summed(run->node->op, call);
+    check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected);
+    for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
+        for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
+            check(&(context){run, kernel, split, lanes, terms}, call, &expected);
+    trial_release(&expected);
+    return true;
+}
+
+/* How many kernels of the list took the case. */
+static int check_case(const op_case *c, const tdi_kernel *const *kernels, int64_t rows)
+{
+    int taken = 0;
+    op_run *run = op_run_create(c, (op_run_options){.rows = rows});
+    evaluation_run_before(run->evaluation, run->node);
+    for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
+        const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
+        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++)
+            taken += check_kernel(run, *k, call);
+    }
+    op_run_free(run);
+    return taken;
+}
+
+static void check_list(tdi_cpu_isa isa)
+{
+    if (isa > tdi_cpu_best_isa()) {
+        print_message("this CPU lacks it\n");
+        skip();
+    }
+    int threads = tdi_cpu_enter_thread();
+    for (int i = 0; op_case_at(i); i++) {
+        check_case(op_case_at(i), tdi_cpu_kernels(isa), -1);
+        check_case(op_case_at(i), tdi_cpu_kernels(isa), 19);
+    }
+    for (const op_case *c = large_cases; c->op; c++)
+        if (!check_case(c, tdi_cpu_kernels(isa), -1))
+            fail_msg("no kernel takes case \"%s\" of %s", c->name, c->op->name);
+    tdi_cpu_leave_thread(threads);
+}
+
+static void baseline(void **state)
+{
+    (void)state;
+    check_list(TDI_CPU_BASELINE);
+}
+
+static void avx2(void **state)
+{
+    (void)state;
+    check_list(TDI_CPU_AVX2);
+}
+
+static void avx512(void **state)
+{
+    (void)state;
+    check_list(TDI_CPU_AVX512);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(baseline), cmocka_unit_test(avx2), cmocka_unit_test(avx512)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

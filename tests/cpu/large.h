@@ -1,0 +1,195 @@
+/* large.h - cases with room for whole vectors, for blocks, and for what is left over at their ends. */
+#ifndef TEST_CPU_LARGE_H
+#define TEST_CPU_LARGE_H
+
+#include "support/op_case.h"
+
+#define ATTRS(type, ...) (&(const type){__VA_ARGS__})
+#define BATCH            TDI_BATCH
+#define MANY(...)        .parts = 1, .rows = {__VA_ARGS__}
+
+static tdi_node *large_max_pool_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_max_pool2d_grad(graph, leaf[0], tdi_max_pool2d(graph, leaf[0], c->attrs), leaf[1], c->attrs);
+}
+
+static tdi_node *large_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    tdi_node *gradient = tdi_matmul(graph, leaf[0], leaf[1], true, false);
+    gradient->home = TDI_HOME_GRADIENT;
+    gradient->variable = leaf[2]->variable;
+    return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
+}
+
+static tdi_node *large_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_batch_norm(graph, leaf[0], tdi_batch_norm_stats(graph, leaf[0]), leaf[1], leaf[2], 1e-3f);
+}
+
+static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_adam(graph, leaf[0], leaf[1], c->n_leaves - 2, leaf + 2, c->attrs);
+}
+
+#define MATMUL(name_, rows_, a_, b_, ta_, tb_)                                                                         \
+    {                                                                                                                  \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR), .n_leaves = 2,     \
+        .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                                            \
+    }
+#define REDUCE(name_, rows_, shape_, kind_, axes_)                                                                     \
+    {                                                                                                                  \
+        .op = &tdi_op_reduce, .name = name_, .attrs = ATTRS(tdi_reduce_attrs, kind_, axes_, false), .n_leaves = 1,     \
+        .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
+    }
+#define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_)                                                         \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem_, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, {0}),       \
+        .n_leaves = 1, .leaf = {                                                                                       \
+            {.shape = shape_}                                                                                          \
+        }                                                                                                              \
+    }
+#define POOL_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                           \
+    {                                                                                                                  \
+        .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
+        .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, {0}), .build = large_max_pool_grad,               \
+        .n_leaves = 2, .leaf = {                                                                                       \
+            {.shape = x_},                                                                                             \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define CONV(stem_, name_, rows_, a_, b_, shape_, stride_, padding_)                                                   \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem_, .name = name_,                                                                          \
+        .attrs = ATTRS(tdi_conv2d_attrs, .stride_h = stride_, .stride_w = stride_, .dilation_h = 1, .dilation_w = 1,   \
+                       .groups = 1, .padding = padding_, .shape = shape_),                                             \
+        .n_leaves = 2, .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                             \
+    }
+
+static const op_case large_cases[] = {
+    {.op = &tdi_op_unary,
+     .name = "tanh",
+     .attrs = ATTRS(tdi_unary_attrs, TD_TANH),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 131)}}},
+    {.op = &tdi_op_binary,
+     .name = "a number per row",
+     .attrs = ATTRS(tdi_binary_attrs, TDI_DIVIDE),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 67)}, {.shape = OP_DIMS(BATCH, 1), .fill = OP_POSITIVE}}},
+    {.op = &tdi_op_binary,
+     .name = "a row for every row, in front",
+     .attrs = ATTRS(tdi_binary_attrs, TDI_SUBTRACT),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(67)}, {.shape = OP_DIMS(BATCH, 4, 67)}}},
+    {.op = &tdi_op_bias_add,
+     .name = "wide",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4, 67)}, {.shape = OP_DIMS(67)}}},
+    {.op = &tdi_op_affine,
+     .name = "wide",
+     .attrs = ATTRS(tdi_affine_attrs, 1.5f, -0.25f),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 131)}}},
+    {.op = &tdi_op_cast,
+     .name = "bytes",
+     .attrs = ATTRS(tdi_cast_attrs, TD_FLOAT32),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 131), .dtype = TD_UINT8, .limit = 256}}},
+    {.op = &tdi_op_dropout,
+     .name = "wide",
+     .attrs = ATTRS(tdi_dropout_attrs, 0.3f, 4),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 131)}}},
+    {.op = &tdi_op_dropout,
+     .name = "parts that begin inside a quad",
+     .attrs = ATTRS(tdi_dropout_attrs, 0.5f, 9),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7, 11)}},
+     .parts = 3,
+     .rows = {1, 4, 2}},
+
+    REDUCE("columns, few", 700, OP_DIMS(BATCH, 6), TDI_SUM, 1),
+    REDUCE("columns, many", 70, OP_DIMS(BATCH, 600), TDI_SUM, 1),
+    REDUCE("rows", 5, OP_DIMS(BATCH, 2500), TDI_MEAN, 2),
+    REDUCE("middle", 3, OP_DIMS(BATCH, 9, 9, 37), TDI_MEAN, 6),
+    REDUCE("all", 9, OP_DIMS(BATCH, 333), TDI_SUM, 3),
+    REDUCE("largest of rows", 5, OP_DIMS(BATCH, 100), TDI_MAX, 2),
+    REDUCE("largest of columns", 40, OP_DIMS(BATCH, 100), TDI_MAX, 1),
+    {.op = &tdi_op_batch_mean, .name = "wide", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 1100)}}},
+
+    {.op = &tdi_op_softmax, .name = "wide", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 613)}}},
+    {.op = &tdi_op_log_softmax, .name = "wide", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 613)}}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy,
+     .name = "wide",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 613)}, {.shape = OP_DIMS(BATCH), .dtype = TD_INT32, .limit = 613}}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "wide",
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 613)},
+              {.shape = OP_DIMS(BATCH), .dtype = TD_INT32, .limit = 613},
+              {.shape = OP_DIMS(BATCH)}}},
+
+    POOL(max_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "few channels", OP_DIMS(BATCH, 28, 28, 6), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "overlapping", OP_DIMS(BATCH, 9, 8, 5), 3, 3, 2, 1, TD_SAME),
+    POOL(average_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 3, 2, 2, 2, TD_SAME),
+    POOL(average_pool2d, "one channel", OP_DIMS(BATCH, 28, 28, 1), 2, 2, 2, 2, TD_VALID),
+    POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID),
+    POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME),
+
+    {.op = &tdi_op_batch_norm_stats, .name = "many", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "many",
+     .build = large_batch_norm,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 300)}, {.shape = OP_DIMS(300)}, {.shape = OP_DIMS(300)}}},
+    {.op = &tdi_op_reduce_scatter,
+     .name = "several blocks",
+     .build = large_reduce_scatter,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 50)}, {.shape = OP_DIMS(BATCH, 70)}, {.shape = OP_DIMS(50, 70)}},
+     .parts = 4,
+     .rows = {2, 1, 3, 2}},
+    {.op = &tdi_op_adam,
+     .name = "wide",
+     .attrs = ATTRS(tdi_optimizer_attrs, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f),
+     .build = large_adam,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(19, 259)},
+              {.shape = OP_DIMS(19, 259)},
+              {.shape = OP_DIMS(19, 259), .slot = 1},
+              {.shape = OP_DIMS(19, 259), .slot = 2, .fill = OP_POSITIVE}}},
+
+#ifdef TANDEM_ONEDNN
+    MATMUL("dense", 32, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
+    MATMUL("one row", 1, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
+    MATMUL("gradient of the weights", 33, OP_DIMS(BATCH, 150), OP_DIMS(BATCH, 70), true, false),
+    MATMUL("gradient of the input", 33, OP_DIMS(BATCH, 90), OP_DIMS(75, 90), false, true),
+    {.op = &tdi_op_matmul,
+     .name = "with bias and tanh",
+     .attrs = ATTRS(tdi_matmul_attrs, .activation = TD_TANH),
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4, 9)}, {.shape = OP_DIMS(9, 75)}, {.shape = OP_DIMS(75)}},
+     MANY(7)},
+
+    CONV(conv2d, "LeNet, first", 5, OP_DIMS(BATCH, 28, 28, 1), OP_DIMS(5, 5, 1, 6), {0}, 1, TD_SAME),
+    CONV(conv2d, "LeNet, second", 5, OP_DIMS(BATCH, 14, 14, 6), OP_DIMS(5, 5, 6, 16), {0}, 1, TD_VALID),
+    CONV(conv2d, "images", 4, OP_DIMS(BATCH, 16, 16, 3), OP_DIMS(3, 3, 3, 32), {0}, 1, TD_VALID),
+    CONV(conv2d, "strides", 4, OP_DIMS(BATCH, 9, 9, 32), OP_DIMS(3, 3, 32, 64), {0}, 2, TD_SAME),
+    CONV(conv2d_grad_input, "LeNet, second", 5, OP_DIMS(BATCH, 10, 10, 16), OP_DIMS(5, 5, 6, 16),
+         OP_DIMS(BATCH, 14, 14, 6), 1, TD_VALID),
+    CONV(conv2d_grad_input, "strides", 4, OP_DIMS(BATCH, 5, 5, 64), OP_DIMS(3, 3, 32, 64), OP_DIMS(BATCH, 9, 9, 32), 2,
+         TD_SAME),
+    CONV(conv2d_grad_filter, "LeNet, first", 5, OP_DIMS(BATCH, 28, 28, 1), OP_DIMS(BATCH, 28, 28, 6),
+         OP_DIMS(5, 5, 1, 6), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "LeNet, second", 5, OP_DIMS(BATCH, 14, 14, 6), OP_DIMS(BATCH, 10, 10, 16),
+         OP_DIMS(5, 5, 6, 16), 1, TD_VALID),
+    CONV(conv2d_grad_filter, "strides", 4, OP_DIMS(BATCH, 9, 9, 32), OP_DIMS(BATCH, 5, 5, 64), OP_DIMS(3, 3, 32, 64), 2,
+         TD_SAME),
+#endif
+    {0}};
+
+#endif

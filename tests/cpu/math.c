@@ -1,0 +1,165 @@
+/* The vector loops' own exp, log, tanh and their kin against the C library in double precision: near zero, over the
+ * whole range, at its ends, and for what is not a number; for every instruction set this CPU has. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "ops/ops.h"
+
+enum { COUNT = 400000 };
+
+static double exact_exp(double x)
+{
+    return exp(x);
+}
+
+static double exact_sigmoid(double x)
+{
+    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+static double exact_softplus(double x)
+{
+    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
+}
+
+static double exact_elu(double x)
+{
+    return x > 0 ? x : expm1(x);
+}
+
+/* Inputs low .. high, and as many again spread over all magnitudes; relative errors up to `bound`. */
+typedef struct function {
+    const char *name;
+    int kind;
+    double (*exact)(double x);
+    double low, high, bound;
+} function;
+
+static const function functions[] = {
+    {"exp", TDI_UNARY_EXP, exact_exp, -87, 88.7, 2e-7},
+    {"log", TDI_UNARY_LOG, log, 1e-6, 1e6, 2e-7},
+    {"tanh", TD_TANH, tanh, -12, 12, 3e-7},
+    {"sigmoid", TD_SIGMOID, exact_sigmoid, -86, 40, 3e-7},
+    {"softplus", TD_SOFTPLUS, exact_softplus, -86, 60, 3e-7},
+    {"elu", TD_ELU, exact_elu, -40, 40, 3e-7},
+};
+
+static const tdi_kernel *find(tdi_cpu_isa isa)
+{
+    for (const tdi_kernel *const *k = tdi_cpu_kernels(isa); *k; k++)
+        if ((*k)->op == &tdi_op_unary)
+            return *k;
+    fail_msg("no unary kernel");
+    return NULL;
+}
+
+static void apply(tdi_cpu_isa isa, int kind, int64_t count, float *x, float *y)
+{
+    tdi_unary_attrs attrs = {kind};
+    td_shape shape = {.rank = 1, .dim = {count}};
+    tdi_value in = {x, shape, TD_FLOAT32};
+    tdi_call call = {.in = &in, .n_in = 1, .out = {y, shape, TD_FLOAT32}, .attrs = &attrs, .end = count, .lanes = 1};
+    find(isa)->run(&call);
+}
+
+static void fill(const function *f, float *x)
+{
+    for (int i = 0; i < COUNT / 2; i++)
+        x[i] = (float)(f->low + (f->high - f->low) * i / (COUNT / 2));
+    for (int i = COUNT / 2; i < COUNT; i++) {
+        double magnitude = exp2(-40 + 46.0 * (i - COUNT / 2) / (COUNT / 2));
+        x[i] = (float)(i % 2 && f->low < 0 ? -magnitude : magnitude);
+    }
+}
+
+static void check_function(tdi_cpu_isa isa, const function *f)
+{
+    float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
+    assert_non_null(x);
+    assert_non_null(y);
+    fill(f, x);
+    apply(isa, f->kind, COUNT, x, y);
+    for (int i = 0; i < COUNT; i++) {
+        double expected = f->exact((double)x[i]);
+        if ((double)x[i] < f->low || (double)x[i] > f->high)
+            continue;
+        if (!(fabs((double)y[i] - expected) <= f->bound * fabs(expected)))
+            fail_msg("%s(%.9g) is %.9g, not %.9g", f->name, (double)x[i], (double)y[i], expected);
+    }
+    free(x);
+    free(y);
+}
+
+static float value(tdi_cpu_isa isa, int kind, float x)
+{
+    float in[33], out[33];
+    for (int i = 0; i < 33; i++)
+        in[i] = x;
+    apply(isa, kind, 33, in, out);
+    for (int i = 1; i < 33; i++) /* vector lanes and what is left over agree */
+        assert_memory_equal(&out[i], &out[0], sizeof *out);
+    return out[0];
+}
+
+static void check_ends(tdi_cpu_isa isa)
+{
+    const float inf = INFINITY;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        assert_true(isnan(value(isa, functions[i].kind, NAN)));
+    assert_true(isnan(value(isa, TD_RELU, NAN)));
+    assert_true(value(isa, TDI_UNARY_EXP, inf) == inf);
+    assert_true(value(isa, TDI_UNARY_EXP, 89.0f) == inf);
+    assert_true(value(isa, TDI_UNARY_EXP, -inf) == 0.0f);
+    assert_true(value(isa, TDI_UNARY_EXP, -200.0f) == 0.0f);
+    assert_true(value(isa, TDI_UNARY_EXP, 0.0f) == 1.0f);
+    assert_true(value(isa, TDI_UNARY_LOG, 0.0f) == -inf);
+    assert_true(value(isa, TDI_UNARY_LOG, 1.0f) == 0.0f);
+    assert_true(value(isa, TDI_UNARY_LOG, inf) == inf);
+    assert_true(isnan(value(isa, TDI_UNARY_LOG, -1.0f)));
+    assert_true(value(isa, TD_TANH, inf) == 1.0f && value(isa, TD_TANH, -inf) == -1.0f);
+    assert_true(value(isa, TD_TANH, 0.0f) == 0.0f);
+    assert_true(value(isa, TD_SIGMOID, inf) == 1.0f && value(isa, TD_SIGMOID, -inf) == 0.0f);
+    assert_true(value(isa, TD_SOFTPLUS, inf) == inf && value(isa, TD_SOFTPLUS, -inf) == 0.0f);
+    assert_true(value(isa, TD_ELU, -inf) == -1.0f);
+}
+
+static void check(tdi_cpu_isa isa)
+{
+    if (isa > tdi_cpu_best_isa()) {
+        print_message("this CPU lacks it\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        check_function(isa, &functions[i]);
+    check_ends(isa);
+}
+
+static void baseline(void **state)
+{
+    (void)state;
+    check(TDI_CPU_BASELINE);
+}
+
+static void avx2(void **state)
+{
+    (void)state;
+    check(TDI_CPU_AVX2);
+}
+
+static void avx512(void **state)
+{
+    (void)state;
+    check(TDI_CPU_AVX512);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(baseline), cmocka_unit_test(avx2), cmocka_unit_test(avx512)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+# arguments.sh - wrong arguments end with status 2 and one sentence that names the argument; nothing is read or written.
+. "$ROOT/tests/tool/support.sh"
+: >m.keras
+: >d.npz
+
+# Commands.
+says 2 "did you mean tandem fit?" fti
+says 2 "did you mean tandem evaluate?" evalute m.keras
+says 2 "tandem help. lists" frobnicate
+says 2 "did you mean tandem fit?" help fot
+says 2 "expected a command in front of the options" --epochs 3 fit
+"$TANDEM" >out 2>err
+[ $? -eq 2 ] || fail "no command: expected status 2"
+grep -q "^Usage: tandem COMMAND" err || fail "no command: no usage on standard error"
+
+# Options that there are not, and values that are missing or too many.
+says 2 "did you mean --learning-rate?" fit m.keras --lerning-rate 1
+says 2 "did you mean --epochs?" fit m.keras --epcohs=3
+says 2 "unknown option --zzz; .tandem help fit. lists" fit m.keras --zzz
+says 2 "unknown option --;\|unknown option --=" fit m.keras --=1
+says 2 "did you mean --help?" fit -h
+says 2 "unknown option -z" fit m.keras -qz
+says 2 "unknown option --train" evaluate m.keras --train d.npz
+says 2 "may be --validation" fit m.keras --val d.npz
+says 2 "train: expected DATA after it" fit m.keras --train
+says 2 "output: expected OUT.keras after it" fit m.keras -o
+says 2 "quiet: expected no value" fit m.keras --quiet=yes
+
+# What stands after the options.
+says 2 "expected MODEL.keras after the options" fit --train d.npz
+says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
+says 2 "expected options only" doctor m.keras
+says 2 "expected mlp|lenet5|cifar" new
+says 2 "expected mlp, lenet5 or cifar, got 'lenet'; try tandem new lenet5" new lenet
+says 2 "expected MODEL.keras" summary
+says 2 "expected options only\|expected one MODEL.keras" summary m.keras --  --quiet
+
+# Whole numbers.
+for value in 0 -1 1.5 x 5x " 5" "5 " +5 0x10 1e3 "" 2147483648 99999999999999999999; do
+    says 2 "epochs: expected a whole number from 1 to 2147483647, got '$value'; try --epochs 5" \
+        fit m.keras --train d.npz "--epochs=$value"
+done
+for option in epochs batch-size steps-per-epoch shards seed; do
+    says 2 "$option: expected a whole number from 1 to [0-9]*, got '0'" fit m.keras --train d.npz --$option 0
+done
+says 2 "initial-epoch: expected a whole number from 0" fit m.keras --train d.npz --initial-epoch -1
+says 2 "initial-epoch: expected a number below --epochs (3), got 3" \
+    fit m.keras --train d.npz --epochs 3 --initial-epoch 3
+says 2 "seed: expected a whole number" fit m.keras --train d.npz --seed 9223372036854775808
+says 2 "batch-size: expected" evaluate m.keras --data d.npz --batch-size 0
+says 2 "batch-size: expected" predict m.keras --data d.npz --batch-size 0
+says 2 "batch-size: expected" explain m.keras --batch-size 0
+
+# Numbers: whatever the locale, a comma is not a decimal point.
+for value in nan inf -1 0 0,1 1e99 1e-99 "" x 1x " 1"; do
+    says 2 "learning-rate: expected a number above 0, got '$value'" fit m.keras --train d.npz "--learning-rate=$value"
+done
+says 2 "momentum: expected a number from 0 to 1, got '1.1'" fit m.keras --train d.npz --momentum 1.1
+says 2 "beta-1: expected a number from 0 to below 1, got '1'" fit m.keras --train d.npz --beta-1 1
+says 2 "beta-2: expected a number from 0 to below 1, got '-0.1'" fit m.keras --train d.npz --beta-2 -0.1
+says 2 "epsilon: expected a number not below 0" fit m.keras --train d.npz --epsilon -1
+says 2 "weight-decay: expected a number not below 0" fit m.keras --train d.npz --weight-decay -1
+says 2 "clipvalue: expected a number above 0" fit m.keras --train d.npz --clipvalue 0
+says 2 "scale: expected a number above 0" fit m.keras --train d.npz --scale 0
+for value in 0 -5 1.0 1.5 nan x ""; do
+    says 2 "validation-split: expected a fraction between 0 and 1 or a whole number of samples, got '$value'" \
+        fit m.keras --train d.npz "--validation-split=$value"
+done
+
+# Names.
+says 2 "optimizer: expected sgd or adam, got 'Adm'; try --optimizer adam" fit m.keras --train d.npz --optimizer Adm
+says 2 "loss: .*got 'binary_crosentropy'; try --loss binary_crossentropy" \
+    fit m.keras --train d.npz --loss binary_crosentropy
+says 2 "metrics: .*got 'acuracy'; try --metrics accuracy" fit m.keras --train d.npz --metrics accuracy,acuracy
+says 2 "metrics: .*got ''" fit m.keras --train d.npz --metrics accuracy,
+for list in , cpu: cpu:0, :0 cpu:0:1 CPU "cpu 0" cpu:x; do
+    says 2 "devices: expected device names and commas, got '$list'; try --devices cpu:0,cpu:1" \
+        fit m.keras --train d.npz --devices "$list"
+done
+says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
+says 2 "train: expected the path of the data, got an empty word" fit m.keras --train ""
+
+# What is required, and what excludes each other.
+says 2 "train: expected the data to train on, got none; try --train" fit m.keras
+says 2 "data: expected the data to evaluate on, got none" evaluate m.keras
+says 2 "data: expected the data to predict from, got none" predict m.keras
+says 2 "expected --validation or --validation-split, got both" \
+    fit m.keras --train d.npz --validation d.npz --validation-split 0.5
+
+# Names of results.
+says 2 "output: expected a name that ends in .keras, got 'x.h5'" fit m.keras --train d.npz --output x.h5
+says 2 "output: expected a name that ends in .npy, got 'x.npz'" predict m.keras --data d.npz --output x.npz
+says 2 "output: expected a name that ends in .keras, got '.keras'" new mlp -o .keras
+says 2 "output: expected a path of less than" new mlp -o "$(printf '%05000d' 0).keras"
+
+[ "$(ls)" = "$(printf 'd.npz\nerr\nm.keras\nout')" ] || fail "something was written: $(ls)"
+finish

@@ -1,0 +1,30 @@
+# signals.sh - Ctrl-C and SIGTERM end a training after its step; the model is saved, the status is 128 + the signal's.
+. "$ROOT/tests/tool/support.sh"
+images digits train 64 1
+expect 0 new mlp
+
+# stop SIGNAL STATUS
+stop() {
+    rm -f log.jsonl saved.keras
+    # A background job of sh ignores SIGINT, and the command leaves ignored signals ignored.
+    env --default-signal=INT "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log log.jsonl \
+        --output saved.keras >out 2>err &
+    process=$!
+    tries=0
+    while [ ! -s log.jsonl ] && [ $tries -lt 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -s "$1" $process
+    wait $process
+    status=$?
+    [ $status -eq "$2" ] || fail "$1: status $status, expected $2: $(cat err)"
+    [ -s saved.keras ] || fail "$1: nothing was saved"
+    grep -q "stopped by .*; saved.keras holds the model" err || fail "$1: said: $(cat err)"
+    expect 0 evaluate saved.keras --data digits --quiet
+}
+
+images digits t10k 20 2
+stop INT 130
+stop TERM 143
+finish

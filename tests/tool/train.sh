@@ -1,0 +1,87 @@
+# train.sh - from nothing to predictions: new, summary, fit, evaluate, predict, with tiny images.
+. "$ROOT/tests/tool/support.sh"
+images digits train 330 1
+images digits t10k 50 2
+
+expect 0 new mlp --seed 5
+expect 0 summary mlp.keras
+grep -q "269,322" out || fail "summary does not count the parameters: $(cat out)"
+expect 0 explain mlp.keras --batch-size 16 --devices cpu:0,cpu:1
+[ -s out ] || fail "explain printed nothing"
+expect 0 doctor
+[ -s out ] || fail "doctor printed nothing"
+
+# fit says where the result goes, draws a line an epoch, and logs.
+expect 0 fit mlp.keras --train digits --validation-split 30 --epochs 4 --batch-size 32 --seed 9 --log log.jsonl
+[ -s mlp-trained.keras ] || fail "fit wrote no mlp-trained.keras"
+grep -q "on 330 samples of digits; the result goes to mlp-trained.keras" out || fail "fit printed: $(cat out)"
+[ "$(grep -c loss out)" -eq 4 ] || fail "expected a line an epoch: $(cat out)"
+[ "$(wc -l <log.jsonl)" -eq 4 ] || fail "expected four lines in the log"
+for key in epoch loss accuracy val_loss val_accuracy steps samples seconds seconds_waiting learning_rate; do
+    [ "$(grep -c "\"$key\": [0-9]" log.jsonl)" -eq 4 ] || fail "$key is not in every line of the log: $(cat log.jsonl)"
+done
+[ "$(number steps log.jsonl)" = 10 ] || fail "expected 10 steps: $(cat log.jsonl)"
+[ "$(number samples log.jsonl)" = 300 ] || fail "expected 300 samples: $(cat log.jsonl)"
+head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins with: $(head -n 1 log.jsonl)"
+head -n 1 log.jsonl >first
+holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
+
+expect 0 evaluate mlp-trained.keras --data digits --quiet
+grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
+holds "$(number accuracy out) >= 0.9"
+grep -q "val_" out && fail "evaluate printed: $(cat out)"
+
+expect 0 predict mlp-trained.keras --data digits --output p.npy
+head -c 128 p.npy | grep -a -q "'descr': '<f4', 'fortran_order': False, 'shape': (50, 10,\{0,1\})" || fail "p.npy: $(head -c 128 p.npy)"
+[ "$(wc -c <p.npy)" -eq 2128 ] || fail "p.npy has $(wc -c <p.npy) bytes"
+
+# The same seed gives the same bits; so do shards on one and two devices, and what is quiet.
+predictions() {
+    output=$1
+    shift
+    expect 0 fit mlp.keras --train digits --epochs 2 --quiet --output r.keras "$@"
+    [ ! -s out ] || fail "fit --quiet printed: $(cat out)"
+    expect 0 predict r.keras --data digits --quiet --output "$output"
+}
+predictions a.npy --seed 3
+predictions b.npy --seed 3
+predictions c.npy --seed 4
+cmp -s a.npy b.npy || fail "the same seed gave other bits"
+cmp -s a.npy c.npy && fail "another seed gave the same bits"
+predictions d.npy --seed 3 --shards 2 --devices cpu:0
+predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
+cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"
+predictions f.npy --no-shuffle --seed 3
+cmp -s a.npy f.npy && fail "--no-shuffle changed nothing"
+
+# Resumed in place, with the optimizer's state; then over the file's configuration.
+expect 0 fit r.keras --train digits --epochs 4 --initial-epoch 2 --output r.keras --log resumed.jsonl --quiet
+[ "$(wc -l <resumed.jsonl)" -eq 2 ] || fail "expected two epochs: $(cat resumed.jsonl)"
+[ "$(number epoch resumed.jsonl)" = 3 ] || fail "the last epoch is not 3: $(cat resumed.jsonl)"
+expect 0 fit mlp.keras --train digits --steps-per-epoch 3 --learning-rate 0.25 --metrics none --log short.jsonl --quiet
+[ "$(number steps short.jsonl)" = 3 ] || fail "expected 3 steps: $(cat short.jsonl)"
+[ "$(number learning_rate short.jsonl)" = 0.25 ] || fail "expected the learning rate given: $(cat short.jsonl)"
+grep -q accuracy short.jsonl && fail "--metrics none kept the accuracy"
+expect 0 fit mlp.keras --train digits --optimizer sgd --momentum 0.9 --nesterov --learning-rate 0.05 --quiet -o s.keras
+says 2 "beta-1 belongs to adam" fit s.keras --train digits --beta-1 0.8
+says 2 "momentum belongs to sgd" fit mlp.keras --train digits --momentum 0.8
+says 2 "from-logits belongs to the cross-entropies" \
+    fit mlp.keras --train digits --loss mean_squared_error --from-logits
+
+# A reader that leaves does not end the training.
+rm -f mlp-trained.keras
+{
+    "$TANDEM" fit mlp.keras --train digits --epochs 3
+    echo $? >status
+} | head -n 1 >/dev/null
+[ "$(cat status)" = 0 ] || fail "fit into a closed pipe: status $(cat status)"
+[ -s mlp-trained.keras ] || fail "fit into a closed pipe saved nothing"
+
+# A log that cannot be written loses no model.
+if [ -c /dev/full ]; then
+    rm -f mlp-trained.keras
+    expect 1 fit mlp.keras --train digits --log /dev/full --quiet
+    grep -q "log: /dev/full is incomplete: No space left.*saved in mlp-trained.keras" err || fail "said: $(cat err)"
+    [ -s mlp-trained.keras ] || fail "a full disk under the log lost the model"
+fi
+finish
