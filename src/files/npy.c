@@ -193,7 +193,7 @@ static td_status count_elements(const header *h, size_t room, const char *what, 
 
 td_status tdi_npy_parse(const void *bytes, size_t size, const char *what, tdi_npy *npy, tdi_error *error)
 {
-    cursor text;
+    cursor text = {0};
     header h = {0};
     *npy = (tdi_npy){0};
     TDI_TRY(find_header(bytes, size, what, &text, error));
