@@ -1,4 +1,4 @@
-/* keras.c - any bytes as a .keras file: read or refused, never a crash. */
+/* fuzz_keras.c - any bytes as a .keras file: read or refused, never a crash. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

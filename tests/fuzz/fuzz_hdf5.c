@@ -1,4 +1,4 @@
-/* hdf5.c - any bytes as an HDF5 file behind src/files/hdf5.h. */
+/* fuzz_hdf5.c - any bytes as an HDF5 file behind src/files/hdf5.h. */
 #include "files/hdf5.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

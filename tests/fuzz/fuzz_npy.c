@@ -1,4 +1,4 @@
-/* npy.c - any bytes as a .npy array: every element it claims to have is there. */
+/* fuzz_npy.c - any bytes as a .npy array: every element it claims to have is there. */
 #include <stdint.h>
 #include <stdlib.h>
 

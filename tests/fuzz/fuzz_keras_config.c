@@ -1,5 +1,5 @@
-/* keras_config.c - any bytes as config.json: a model, which is written and read again, or a refusal. Weights do not
- * come in, so nothing of it is behind a checksum. */
+/* fuzz_keras_config.c - any bytes as config.json: a model, which is written and read again, or a refusal. Weights do
+ * not come in, so nothing of it is behind a checksum. */
 #include <stdlib.h>
 
 #include "formats/keras_inside.h"
