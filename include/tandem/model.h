@@ -208,7 +208,9 @@ TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x,
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);
 
 /* The two halves of td_train_on_batch. Between them td_gradient gives the gradient of the mean loss for a weight, as
- * numbered by td_weight, in place: it may be read and changed. */
+ * numbered by td_weight, in place: it may be read and changed. It has the weight's shape, row-major, belongs to the
+ * model, and holds until the next step or td_compile. NULL for a weight that is not trained, a number that there is
+ * not, and before the model's first step. */
 TD_API td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API float *td_gradient(td_model *model, int index);
 TD_API td_status td_apply_gradients(td_model *model);
@@ -216,7 +218,7 @@ TD_API td_status td_apply_gradients(td_model *model);
 /* ---- weights and facts ---- */
 
 typedef struct td_weight_info {
-    const char *layer; /* "dense_1" */
+    const char *layer; /* "dense_1"; both names are borrowed from the model's context */
     const char *name;  /* "kernel" */
     td_shape shape;
     int trainable;
@@ -231,10 +233,12 @@ TD_API td_status td_set_weight(td_model *model, int index, const float *values, 
 
 /* The number of weights' elements; of those, how many are trained. */
 TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
-/* One sample's shape at input or output `index`; rank 0 with TD_NOT_FOUND when there is none. */
+/* One sample's shape, without the batch, at input or output `index`; rank 0 with TD_NOT_FOUND when there is none. */
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
 
+/* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
+ * the old one stays. */
 TD_API float td_learning_rate(const td_model *model);
 TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
 

@@ -42,7 +42,7 @@ struct tdi_op {
 
     bool in_place; /* the output may take input 0's storage when their sizes agree and nothing reads input 0 later */
     bool view;     /* the value is input 0's bytes under another shape (reshape): never computed */
-    /* A few words of attributes for the printer ("3x3 same, stride 2"); NULL: none. */
+    /* A few words of attributes for explain ("3x3 same, stride 2"); NULL: none. */
     void (*describe)(const tdi_node *node, char *text, size_t size);
 };
 

@@ -132,7 +132,8 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     case TDI_HOME_SLOT:
         return b->slots[node->slot] + node->variable->offset;
     case TDI_HOME_GRADIENT:
-        return (node->once ? b->reduced : b->gradients) + node->variable->offset;
+        /* A gradient that is there before the step begins, a leaf, has been reduced. */
+        return (node->once || tdi_is_leaf(node) ? b->reduced : b->gradients) + node->variable->offset;
     case TDI_HOME_METRIC:
         return b->metrics + 2 * node->slot;
     default:

@@ -1,0 +1,105 @@
+/* division.c - lists of devices, and how a model's work is divided among them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "dist/division.h"
+#include "support/small.h"
+
+static void check_refused(const char *list, const char *sentence)
+{
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count = -1;
+    tdi_error error = {0};
+    assert_int_equal(tdi_open_devices(list, devices, &count, &error), TD_INVALID_ARGUMENT);
+    assert_int_equal(count, 0);
+    if (!strstr(error.message, sentence))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, sentence);
+}
+
+static void lists_that_name_no_device_are_refused(void **state)
+{
+    (void)state;
+    check_refused("", "empty name");
+    check_refused("cpu:0,", "empty name");
+    check_refused("gpu:0", "\"gpu:0\" is not a device here");
+    check_refused("cpu:x", "a number from 0");
+    check_refused("cpu:-1", "a number from 0");
+    check_refused("cpu:0,cpu:1,cpu:0", "\"cpu:0\" is named twice");
+    check_refused("cpu,cpu:0", "named twice");
+}
+
+static void devices_keep_the_names_given(void **state)
+{
+    (void)state;
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count;
+    assert_int_equal(tdi_open_devices("cpu:3,cpu:1", devices, &count, NULL), TD_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(devices[0]->name, "cpu:3");
+    assert_string_equal(devices[1]->name, "cpu:1");
+    tdi_close_devices(devices, count);
+}
+
+static td_status divide(small_kind kind, int shards, int replicas, tdi_division *division)
+{
+    static const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
+    model->shards = shards;
+    assert_int_equal(tdi_open_devices(lists[replicas - 1], devices, &count, NULL), TD_OK);
+    td_status status = tdi_divide(model, devices, count, division, NULL);
+    tdi_close_devices(devices, count);
+    td_context_free(context);
+    return status;
+}
+
+static void shards_are_parts_whatever_the_replicas(void **state)
+{
+    (void)state;
+    tdi_division d;
+    for (int replicas = 1; replicas <= 3; replicas++) {
+        assert_int_equal(divide(SMALL_CNN, 6, replicas, &d), TD_OK);
+        assert_true(d.replicas == replicas && d.parts == 6 && d.groups == 6 && d.lanes == 1 && 6 % d.workers == 0);
+    }
+    assert_int_equal(divide(SMALL_CNN, 4, 3, &d), TD_INVALID_ARGUMENT);
+    assert_int_equal(divide(SMALL_CNN, TDI_MAX_PARTS + 1, 1, &d), TD_INVALID_ARGUMENT);
+}
+
+static void statistics_per_replica_keep_replicas_apart(void **state)
+{
+    (void)state;
+    tdi_division d;
+    assert_int_equal(divide(SMALL_NORM, 0, 3, &d), TD_OK);
+    assert_true(d.groups == 3 && d.parts >= 3);
+    assert_int_equal(divide(SMALL_SYNC, 0, 3, &d), TD_OK);
+    assert_true(d.replicas == 3 && d.groups == 1 && d.parts == d.workers);
+}
+
+static void networks_without_convolutions_share_columns(void **state)
+{
+    (void)state;
+    tdi_division d;
+    assert_int_equal(divide(SMALL_MLP, 0, 2, &d), TD_OK);
+    assert_true(d.parts == 1 && d.workers == 1 && d.lanes >= 1);
+    assert_int_equal(divide(SMALL_CNN, 0, 2, &d), TD_OK);
+    assert_true(d.parts == d.workers && d.lanes == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_that_name_no_device_are_refused),
+        cmocka_unit_test(devices_keep_the_names_given),
+        cmocka_unit_test(shards_are_parts_whatever_the_replicas),
+        cmocka_unit_test(statistics_per_replica_keep_replicas_apart),
+        cmocka_unit_test(networks_without_convolutions_share_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* by_hand.c - the two halves of a step: gradients may be read and changed between them, and together they are the whole
+ * step, bit for bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/small.h"
+
+enum { ROWS = 20 };
+
+static float x[ROWS * SMALL_SAMPLE], y[ROWS];
+
+static float *weights_after(bool in_halves, small_kind kind, td_strategy strategy, int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), strategy);
+    for (int step = 0; step < 3; step++) {
+        if (!in_halves) {
+            assert_int_equal(td_train_on_batch(model, ROWS, x, y, NULL), TD_OK);
+            continue;
+        }
+        assert_int_equal(td_compute_gradients(model, ROWS, x, y, NULL), TD_OK);
+        assert_int_equal(td_apply_gradients(model), TD_OK);
+    }
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+static void check_halves(small_kind kind, td_strategy strategy)
+{
+    int64_t count;
+    float *whole = weights_after(false, kind, strategy, &count), *halves = weights_after(true, kind, strategy, &count);
+    assert_memory_equal(halves, whole, (size_t)count * sizeof *whole);
+    free(whole);
+    free(halves);
+}
+
+static void halves_make_the_whole_step(void **state)
+{
+    (void)state;
+    for (int kind = SMALL_MLP; kind <= SMALL_MIXED; kind++) {
+        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0"});
+        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1"});
+        check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1", .shards = 4});
+    }
+}
+
+/* SGD with rate 1 takes the gradient from the weight: as it is, or as it was changed. */
+static void gradients_are_what_is_applied(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_CNN, td_sgd(.learning_rate = 1.0f), (td_strategy){.devices = "cpu:0"});
+    int64_t count;
+    float *before = small_weights(model, &count);
+    assert_int_equal(td_compute_gradients(model, ROWS, x, y, NULL), TD_OK);
+    int last = td_weight_count(model) - 1;
+    float *first = td_gradient(model, 0), *bias = td_gradient(model, last), expected = before[0] - first[0];
+    assert_true(first[0] != 0);
+    for (int i = 0; i < SMALL_CLASSES; i++)
+        bias[i] = 0.5f;
+    assert_int_equal(td_apply_gradients(model), TD_OK);
+    float *after = small_weights(model, &count);
+    assert_true(after[0] == expected);
+    for (int64_t i = count - SMALL_CLASSES; i < count; i++)
+        assert_true(after[i] == before[i] - 0.5f);
+    free(before);
+    free(after);
+    td_context_free(context);
+}
+
+static void what_has_no_gradient_gives_null(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_NORM, td_adam(), (td_strategy){.devices = "cpu:0"});
+    assert_null(td_gradient(model, 0));
+    assert_int_equal(td_apply_gradients(model), TD_INVALID_ARGUMENT);
+    td_clear_error(context);
+    assert_int_equal(td_compute_gradients(model, ROWS, x, y, NULL), TD_OK);
+    assert_null(td_gradient(model, -1));
+    assert_null(td_gradient(model, td_weight_count(model)));
+    for (int i = 0; i < td_weight_count(model); i++) {
+        td_weight_info info;
+        assert_int_equal(td_weight(model, i, &info), TD_OK);
+        assert_int_equal(td_gradient(model, i) != NULL, info.trainable != 0);
+    }
+    td_context_free(context);
+}
+
+int main(void)
+{
+    small_data(ROWS, x, y);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_make_the_whole_step),
+        cmocka_unit_test(gradients_are_what_is_applied),
+        cmocka_unit_test(what_has_no_gradient_gives_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
