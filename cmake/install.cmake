@@ -21,9 +21,12 @@ install(FILES ${PROJECT_BINARY_DIR}/tandemConfig.cmake ${PROJECT_BINARY_DIR}/tan
               cmake/dependencies.cmake DESTINATION ${TANDEM_PACKAGE_DIR})
 
 file(RELATIVE_PATH TANDEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-set(TANDEM_PC_LIBS_PRIVATE "-pthread -lm")
+string(REGEX REPLACE "/$" "" TANDEM_PC_PREFIX ${TANDEM_PC_PREFIX})
+# What the archive links by name: by Requires.private, --static would ask for all that those link in turn, too.
+set(TANDEM_PC_LIBS_PRIVATE ${LIBZIP_LDFLAGS} ${JANSSON_LDFLAGS} ${HDF5_LDFLAGS} ${ZLIB_LDFLAGS} -pthread -lm)
 if(dnnl_FOUND)
-  string(PREPEND TANDEM_PC_LIBS_PRIVATE "-ldnnl -lgomp ")
+  list(PREPEND TANDEM_PC_LIBS_PRIVATE -ldnnl)
 endif()
+list(JOIN TANDEM_PC_LIBS_PRIVATE " " TANDEM_PC_LIBS_PRIVATE)
 configure_file(cmake/tandem.pc.in ${PROJECT_BINARY_DIR}/tandem.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tandem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -138,7 +138,7 @@ static void check_moving(const cut *c, bool variance)
                 mean += (double)x_data[r * WIDTH + j] / (double)(row - begins);
             for (int64_t r = begins; r < row; r++)
                 m2 += pow((double)x_data[r * WIDTH + j] - mean, 2);
-            batch += variance ? m2 / ROWS : mean * (double)(row - begins) / ROWS;
+            batch += variance ? m2 / (double)ROWS : mean * (double)(row - begins) / (double)ROWS;
         }
         assert_true(fabs((double)p.values[j] - (0.75 + 0.25 * batch)) <= (variance ? 1e-5 : 1e-4));
     }
@@ -212,7 +212,7 @@ static void dropout_keeps_its_rate(void **state)
             for (int w = 0; w < 4; w++)
                 kept += tdi_uniform(draw.word[w]) >= rates[k];
         }
-        assert_true(fabs(kept - keep * DRAWS) < 4 * sqrt(DRAWS * keep * (1 - keep)));
+        assert_true(fabs(kept - keep * (double)DRAWS) < 4 * sqrt((double)DRAWS * keep * (1 - keep)));
     }
     float y[COUNT];
     drop(&one, &(tdi_dropout_attrs){0.5f, 0}, 0, y);
@@ -240,7 +240,7 @@ static void parts_of_a_mean_add_up(void **state)
     (void)state;
     double expected = 0;
     for (int i = 0; i < COUNT; i++)
-        expected += (double)x_data[i] / COUNT;
+        expected += (double)x_data[i] / (double)COUNT;
     assert_true(fabs(mean_of_parts(&one) - expected) <= 1e-4);
     assert_true(fabs(mean_of_parts(&uneven) - expected) <= 1e-4);
     assert_true(fabs(mean_of_parts(&many) - expected) <= 1e-4);
