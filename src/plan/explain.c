@@ -22,6 +22,14 @@ static const char *share_of(const tdi_plan *plan, const tdi_node *node)
     return names[tdi_placed_of(plan, node)->split];
 }
 
+static void explain_choice(const tdi_choice *choice, FILE *out)
+{
+    fprintf(out, "%-22s   %s:", "", choice->measured ? "timed" : "timed before");
+    for (int i = 0; i < choice->count; i++)
+        fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
+    fprintf(out, "\n");
+}
+
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
@@ -35,6 +43,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             share_of(plan, node), bytes_of(plan, node) / 1e3, flops_of(node, &step->calls[0]) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
+    if (step->choice)
+        explain_choice(step->choice, out);
     if (step->notes.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
 }
