@@ -4,8 +4,8 @@
  * bench_roofs THREADS meet   the hand-over latency alone
  *
  * A thread is pinned to each of the first THREADS allowed cores (default: all). Every number is the best of several
- * repetitions: a roof is what nothing has disturbed. Bandwidth is measured over private data of each thread: "read" sums
- * an array, "update" overwrites it (bytes read and bytes written both count).
+ * repetitions: a roof is what nothing has disturbed. Bandwidth is measured over private data of each thread: "read"
+ * sums an array, "update" overwrites it (bytes read and bytes written both count).
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* roofs_kernels.c - the loops, once per instruction set; a function's attributes say for which it is compiled, so that the
- * program builds and runs on any x86-64, and with the first set alone on other processors.
+/* roofs_kernels.c - the loops, once per instruction set; a function's attributes say for which it is compiled, so that
+ * the program builds and runs on any x86-64, and with the first set alone on other processors.
  *
  * The empty asm statements keep the compiler from seeing that the sums are never used. */
 #define _GNU_SOURCE
@@ -37,8 +37,7 @@
         vector_##isa sums[8] = {{0}};                                                                                  \
         for (size_t i = 0; i < count / (bytes / 4); i += 8)                                                            \
             UNROLL for (size_t s = 0; s < 8; s++) sums[s] += values[i + s];                                            \
-        UNROLL for (size_t s = 0; s < 8; s++)                                                                          \
-            OPAQUE(sums[s]);                                                                                           \
+        UNROLL for (size_t s = 0; s < 8; s++) OPAQUE(sums[s]);                                                         \
     }                                                                                                                  \
     attributes static void update_##isa(float *data, size_t count)                                                     \
     {                                                                                                                  \
@@ -129,7 +128,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times
         config.bytes[i] = 64;
         config.rows[i] = 16;
     }
-    __asm__ volatile("" : : "r"(&config) : "memory"); /* GCC 12's intrinsic reads only its first bytes, as GCC sees it */
+    __asm__ volatile(""
+                     :
+                     : "r"(&config)
+                     : "memory"); /* GCC 12's intrinsic reads only its first bytes, as GCC sees it */
     _tile_loadconfig(&config);
     _tile_zero(0);
     _tile_zero(1);

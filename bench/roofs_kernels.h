@@ -19,8 +19,9 @@ const bench_kernels *bench_kernels_of_this_cpu(void);
 
 /* Products of bf16 numbers, summed in fp32. */
 typedef struct bench_bf16 {
-    bool (*works)(void); /* on this CPU; asks the kernel's permission where that is needed, for threads made later too */
-    double flops;        /* of one unit */
+    bool (*works)(
+        void);    /* on this CPU; asks the kernel's permission where that is needed, for threads made later too */
+    double flops; /* of one unit */
     void (*run)(int64_t times);
 } bench_bf16;
 
