@@ -127,32 +127,27 @@ void tdi_hdf5_close(tdi_hdf5 *file)
 
 /* ---- reading ---- */
 
-typedef enum found { FOUND, FOUND_NOTHING, FOUND_LINK_ELSEWHERE } found;
-
-/* Goes down the path link by link: soft and external links and user-defined ones are not followed. */
-static found find(const tdi_hdf5 *file, const char *path)
+/* Goes down the path link by link: libhdf5 wants each to be there. */
+static bool find(const tdi_hdf5 *file, const char *path)
 {
     char part[MAX_PATH_LENGTH];
     if (strlen(path) >= sizeof part)
-        return FOUND_NOTHING;
+        return false;
     for (const char *at = path; *at;) {
-        H5L_info_t link;
         size_t length = (size_t)(strchrnul(at, '/') - path);
         memcpy(part, path, length);
         part[length] = '\0';
-        if (H5Lexists(file->id, part, H5P_DEFAULT) <= 0 || H5Lget_info(file->id, part, &link, H5P_DEFAULT) < 0)
-            return FOUND_NOTHING;
-        if (link.type != H5L_TYPE_HARD)
-            return FOUND_LINK_ELSEWHERE;
+        if (H5Lexists(file->id, part, H5P_DEFAULT) <= 0)
+            return false;
         at = path + length + (path[length] == '/');
     }
-    return FOUND;
+    return true;
 }
 
 bool tdi_hdf5_has(tdi_hdf5 *file, const char *path)
 {
     silence old = enter();
-    bool there = find(file, path) == FOUND;
+    bool there = find(file, path);
     leave(old);
     return there;
 }
@@ -160,7 +155,7 @@ bool tdi_hdf5_has(tdi_hdf5 *file, const char *path)
 static int64_t count_members(const tdi_hdf5 *file, const char *path)
 {
     H5G_info_t info;
-    if (find(file, path) != FOUND)
+    if (!find(file, path))
         return -1;
     hid_t group = H5Gopen2(file->id, path, H5P_DEFAULT);
     if (group < 0)
@@ -176,46 +171,6 @@ int64_t tdi_hdf5_count(tdi_hdf5 *file, const char *path)
     int64_t count = count_members(file, path);
     leave(old);
     return count;
-}
-
-/* One piece of the file itself. Chunks bring filters, which are plug-ins, and decompression, which libhdf5 does without
- * a limit; Keras never writes them. */
-static td_status check_storage(const tdi_hdf5 *file, const char *path, hid_t dataset, tdi_error *error)
-{
-    hid_t creation = H5Dget_create_plist(dataset);
-    if (creation < 0)
-        return damaged(file, path, "is damaged", error);
-    H5D_layout_t layout = H5Pget_layout(creation);
-    int external = H5Pget_external_count(creation);
-    H5Pclose(creation);
-    if (external != 0)
-        return damaged(file, path, "keeps its data in another file, which is not read", error);
-    if (layout == H5D_VIRTUAL)
-        return damaged(file, path, "is a virtual array, which is not read", error);
-    if (layout != H5D_CONTIGUOUS && layout != H5D_COMPACT)
-        return damaged(file, path,
-                       "is stored in chunks, perhaps compressed, which is not read: Keras stores arrays whole", error);
-    return TD_OK;
-}
-
-/* Only the usual types: libhdf5's conversion of oddly laid out ones is a rich source of crashes. */
-static bool is_plain(hid_t type)
-{
-    const hid_t plain[] = {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I32LE, H5T_STD_I64LE,
-                           H5T_STD_U32LE,  H5T_STD_U64LE,  H5T_STD_U8LE};
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (H5Tequal(type, plain[i]) > 0)
-            return true;
-    return false;
-}
-
-static td_status check_type(const tdi_hdf5 *file, const char *path, hid_t dataset, tdi_error *error)
-{
-    hid_t type = H5Dget_type(dataset);
-    bool plain = type >= 0 && is_plain(type);
-    if (type >= 0)
-        H5Tclose(type);
-    return plain ? TD_OK : damaged(file, path, "does not hold plain numbers (float32, float64 or integers)", error);
 }
 
 static td_status get_shape(const tdi_hdf5 *file, const char *path, hid_t dataset, td_shape *shape, tdi_error *error)
@@ -237,22 +192,15 @@ static td_status get_shape(const tdi_hdf5 *file, const char *path, hid_t dataset
     return TD_OK;
 }
 
-/* Opens a dataset and sees that it is one we read. */
+/* Opens a dataset: tdi_hdf5_check has seen that it is one we read. */
 static td_status open_array(const tdi_hdf5 *file, const char *path, hid_t *dataset, td_shape *shape, tdi_error *error)
 {
-    found there = find(file, path);
-    if (there == FOUND_NOTHING)
+    if (!find(file, path))
         return tdi_fail(error, TD_NOT_FOUND, "%s: there is no \"%s\"", file->what, path);
-    if (there == FOUND_LINK_ELSEWHERE)
-        return damaged(file, path, "is a link that leads elsewhere, which is not followed", error);
     *dataset = H5Dopen2(file->id, path, H5P_DEFAULT);
     if (*dataset < 0)
         return damaged(file, path, "is no array, or a damaged one", error);
-    td_status status = check_storage(file, path, *dataset, error);
-    if (status == TD_OK)
-        status = check_type(file, path, *dataset, error);
-    if (status == TD_OK)
-        status = get_shape(file, path, *dataset, shape, error);
+    td_status status = get_shape(file, path, *dataset, shape, error);
     if (status != TD_OK)
         H5Dclose(*dataset);
     return status;

@@ -12,7 +12,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
 
 #define UNDEFINED    UINT64_MAX
 #define MAX_DEPTH    16   /* of groups */
@@ -21,12 +24,17 @@
 #define ENTRY_SIZE   40   /* of a symbol table */
 #define MESSAGE_HEAD 8
 
+typedef struct range {
+    uint64_t begin, end;
+} range;
+
 typedef struct checker {
     const unsigned char *bytes;
     uint64_t size;
     uint64_t leaf_k, tree_k;
-    int64_t budget;     /* structures still to be looked at: hard links may form loops */
-    const char *reason; /* the first defect */
+    int64_t budget;       /* structures still to be looked at: hard links may form loops */
+    tdi_vec(range) taken; /* where the structures seen so far lie */
+    const char *reason;   /* the first defect */
 } checker;
 
 typedef struct heap {
@@ -49,13 +57,15 @@ static uint64_t number(const unsigned char *at, int bytes)
     return value;
 }
 
-/* The bytes of a structure; NULL when they are not all in the file. */
+/* The bytes of a structure, which no other may share; NULL when they are not all in the file. */
 static const unsigned char *structure(checker *c, uint64_t address, uint64_t length)
 {
     if (c->budget-- <= 0)
         defect(c, "it holds more, or deeper nested, structures than any model");
     else if (address > c->size || length > c->size - address)
         defect(c, "an address leads outside of it: it is truncated or damaged");
+    else if (!tdi_push(&c->taken, (range){address, address + length}))
+        defect(c, "memory is out");
     else
         return c->bytes + address;
     return NULL;
@@ -66,26 +76,80 @@ static bool signed_as(checker *c, const unsigned char *at, const char *signature
     return memcmp(at, signature, 4) == 0 || defect(c, "a structure is not what another one says it is");
 }
 
-/* ---- messages ---- */
-
-static bool check_dataspace(checker *c, const unsigned char *data, uint64_t size)
+static int by_begin(const void *a, const void *b)
 {
-    if (size < 4 || (data[0] != 1 && data[0] != 2) || data[1] > MAX_RANK || data[2] > 1)
-        return defect(c, "an array's shape is damaged");
-    uint64_t head = data[0] == 1 ? 8 : 4, extents = data[1] * (data[2] ? UINT64_C(16) : UINT64_C(8));
-    return head + extents <= size || defect(c, "an array's shape is damaged");
+    uint64_t x = ((const range *)a)->begin, y = ((const range *)b)->begin;
+    return (x > y) - (x < y);
 }
 
-/* Integers and floats; the rest is not read, but stands in files (a text is of class 3 or 9). */
-static bool check_datatype(checker *c, const unsigned char *data, uint64_t size)
+/* libhdf5 keeps what it read by address: it takes one structure for another when two lie at the same place. */
+static bool check_overlaps(checker *c)
 {
-    if (size < 8)
-        return defect(c, "an array's type is damaged");
-    unsigned class = data[0] & 15u, version = data[0] >> 4u;
-    uint64_t needed = class == 0 ? 12 : 20;
-    if (class > 1 || version < 1 || version > 3 || size < needed)
-        return defect(c, "an array does not hold plain numbers (float32, float64 or integers)");
+    qsort(c->taken.at, (size_t)c->taken.count, sizeof(range), by_begin);
+    for (int i = 1; i < c->taken.count; i++)
+        if (c->taken.at[i].begin < c->taken.at[i - 1].end)
+            return defect(c, "two of its structures lie at the same place");
     return true;
+}
+
+/* ---- messages ---- */
+
+/* What a header is found to be. An array has a shape, a type and a layout, once each. */
+typedef struct object {
+    unsigned left; /* messages still to come */
+    int continuations;
+    bool group, shape, type, layout;
+    uint64_t tree, heap;                          /* of a group */
+    uint64_t elements, element_size, data_length; /* of an array; the lengths in bytes */
+} object;
+
+static bool check_dataspace(checker *c, const unsigned char *data, uint64_t size, object *found)
+{
+    if (size < 4 || (data[0] != 1 && data[0] != 2) || data[1] > MAX_RANK || data[2] > 1 || found->shape)
+        return defect(c, "an array's shape is damaged");
+    uint64_t rank = data[1], head = data[0] == 1 ? 8 : 4;
+    bool simple = data[0] == 1 || data[3] == (rank > 0);
+    if (!simple || head + rank * (data[2] ? 16 : 8) > size)
+        return defect(c, "an array's shape is damaged");
+    found->shape = true;
+    found->elements = 1;
+    for (uint64_t i = 0; i < rank; i++) {
+        uint64_t extent = number(data + head + 8 * i, 8);
+        bool fixed = !data[2] || number(data + head + 8 * (rank + i), 8) == extent;
+        if (!fixed || (extent > 0 && found->elements > c->size / extent))
+            return defect(c, "an array's shape is damaged");
+        found->elements *= extent;
+    }
+    return true;
+}
+
+/* The types that are read, as libhdf5 writes them: [class and version, flags 3, size 4, properties]. Its conversion of
+ * oddly laid out ones is a rich source of crashes. */
+static const struct {
+    unsigned char flags[3], size, length, properties[12];
+} plain_types[] = {
+    {{0x20, 31, 0}, 4, 12, {0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0}},   /* float32 */
+    {{0x20, 63, 0}, 8, 12, {0, 0, 64, 0, 52, 11, 0, 52, 0xFF, 3, 0, 0}}, /* float64 */
+    {{0x08, 0, 0}, 4, 4, {0, 0, 32, 0}},
+    {{0x08, 0, 0}, 8, 4, {0, 0, 64, 0}}, /* int32, int64 */
+    {{0x00, 0, 0}, 4, 4, {0, 0, 32, 0}},
+    {{0x00, 0, 0}, 8, 4, {0, 0, 64, 0}}, /* uint32, uint64 */
+    {{0x00, 0, 0}, 1, 4, {0, 0, 8, 0}},  /* uint8 */
+};
+
+static bool check_datatype(checker *c, const unsigned char *data, uint64_t size, object *found)
+{
+    for (size_t i = 0; i < sizeof plain_types / sizeof *plain_types && !found->type && size >= 8; i++) {
+        unsigned class = plain_types[i].length == 12, length = plain_types[i].length;
+        if ((data[0] & 15u) == class && data[0] >> 4u >= 1 && data[0] >> 4u <= 3 && size >= 8 + length &&
+            memcmp(data + 1, plain_types[i].flags, 3) == 0 && number(data + 4, 4) == plain_types[i].size &&
+            memcmp(data + 8, plain_types[i].properties, length) == 0) {
+            found->type = true;
+            found->element_size = plain_types[i].size;
+            return true;
+        }
+    }
+    return defect(c, "an array does not hold plain numbers (float32, float64 or integers)");
 }
 
 static bool check_fill_value(checker *c, const unsigned char *data, uint64_t size)
@@ -108,31 +172,27 @@ static bool check_old_fill_value(checker *c, const unsigned char *data, uint64_t
 
 /* In one piece: in the message (compact), or at an address (contiguous), which is undefined while nothing was written.
  */
-static bool check_layout(checker *c, const unsigned char *data, uint64_t size)
+static bool check_layout(checker *c, const unsigned char *data, uint64_t size, object *found)
 {
-    if (size < 4 || data[0] != 3)
+    if (size < 4 || data[0] != 3 || found->layout)
         return defect(c, "an array is stored in a way that is not read");
-    if (data[1] == 0)
-        return number(data + 2, 2) <= size - 4 || defect(c, "an array is damaged");
+    found->layout = true;
+    if (data[1] == 0) {
+        found->data_length = number(data + 2, 2);
+        return found->data_length <= size - 4 || defect(c, "an array is damaged");
+    }
     if (data[1] != 1)
         return defect(
             c, "an array is stored in chunks, perhaps compressed, or in other files, which is not read: Keras stores "
                "arrays whole");
     if (size < 18)
         return defect(c, "an array is damaged");
-    uint64_t address = number(data + 2, 8), length = number(data + 10, 8);
-    return address == UNDEFINED || structure(c, address, length) != NULL;
+    uint64_t address = number(data + 2, 8);
+    found->data_length = number(data + 10, 8);
+    return address == UNDEFINED || structure(c, address, found->data_length) != NULL;
 }
 
 /* ---- object headers ---- */
-
-/* What a header is found to be. */
-typedef struct object {
-    bool group;
-    uint64_t tree, heap;
-    unsigned left; /* messages still to come */
-    int continuations;
-} object;
 
 static bool check_messages(checker *c, uint64_t address, uint64_t length, object *found);
 
@@ -147,7 +207,9 @@ static bool check_symbol_table(checker *c, const unsigned char *data, uint64_t s
 {
     if (size < 16 || found->group)
         return defect(c, "a group is damaged");
-    *found = (object){true, number(data, 8), number(data + 8, 8), found->left, found->continuations};
+    found->group = true;
+    found->tree = number(data, 8);
+    found->heap = number(data + 8, 8);
     return true;
 }
 
@@ -155,15 +217,15 @@ static bool check_message(checker *c, unsigned type, const unsigned char *data, 
 {
     switch (type) {
     case 0x01:
-        return check_dataspace(c, data, size);
+        return check_dataspace(c, data, size, found);
     case 0x03:
-        return check_datatype(c, data, size);
+        return check_datatype(c, data, size, found);
     case 0x04:
         return check_old_fill_value(c, data, size);
     case 0x05:
         return check_fill_value(c, data, size);
     case 0x08:
-        return check_layout(c, data, size);
+        return check_layout(c, data, size, found);
     case 0x10:
         return check_continuation(c, data, size, found);
     case 0x11:
@@ -203,16 +265,25 @@ static bool check_messages(checker *c, uint64_t address, uint64_t length, object
     return true;
 }
 
+static bool check_kind(checker *c, const object *found)
+{
+    bool array = found->shape && found->type && found->layout;
+    if (found->group ? found->shape || found->type || found->layout : !array)
+        return defect(c, "it holds something that is neither a group nor an array");
+    return found->group || found->data_length == found->elements * found->element_size ||
+           defect(c, "an array's data does not have the size of its shape");
+}
+
 static bool check_header(checker *c, uint64_t address, object *found)
 {
     const unsigned char *at = structure(c, address, 16);
     if (!at)
         return false;
     *found = (object){.left = (unsigned)number(at + 2, 2)};
-    if (at[0] != 1)
+    if (at[0] != 1 || number(at + 4, 4) == 0)
         return defect(c, "an object's header is of a kind that Keras does not write");
     return check_messages(c, address + 16, number(at + 8, 4), found) &&
-           (found->left == 0 || defect(c, "an object's header is damaged"));
+           (found->left == 0 || defect(c, "an object's header is damaged")) && check_kind(c, found);
 }
 
 /* ---- groups ---- */
@@ -255,7 +326,7 @@ static bool check_symbols(checker *c, uint64_t address, const heap *names, int d
     if (!node || !signed_as(c, node, "SNOD"))
         return false;
     uint64_t count = number(node + 6, 2);
-    if (node[4] != 1 || count > 2 * c->leaf_k)
+    if (node[4] != 1 || count < 1 || count > 2 * c->leaf_k)
         return defect(c, "a group is damaged");
     for (uint64_t i = 0; i < count; i++) {
         const unsigned char *entry = node + 8 + i * ENTRY_SIZE;
@@ -315,9 +386,9 @@ static bool check_superblock(checker *c)
                  number(at + 32, 8) == UNDEFINED && number(at + 48, 8) == UNDEFINED;
     if (!usual || c->leaf_k < 1 || c->leaf_k > MAX_K || c->tree_k < 1 || c->tree_k > MAX_K)
         return defect(c, "its first block is not as Keras writes it");
-    if (number(at + 40, 8) > c->size)
-        return defect(c, "it is truncated");
-    return check_object(c, at + 56, 0);
+    if (number(at + 40, 8) != c->size)
+        return defect(c, "it is truncated, or not all of one file");
+    return check_object(c, at + 56, 0) && check_overlaps(c);
 }
 
 td_status tdi_hdf5_check(const void *bytes, size_t size, const char *what, tdi_error *error)
@@ -326,9 +397,13 @@ td_status tdi_hdf5_check(const void *bytes, size_t size, const char *what, tdi_e
     checker c = {.bytes = bytes, .size = size, .budget = 1000 + (int64_t)(size / 16)};
     if (size < 9 || memcmp(bytes, signature, sizeof signature) != 0)
         return tdi_fail(error, TD_BAD_FILE, "%s is no HDF5 file", what);
-    if (c.bytes[8] == 2 || c.bytes[8] == 3)
-        return TD_OK;
     if (c.bytes[8] != 0)
-        return tdi_fail(error, TD_BAD_FILE, "%s is an HDF5 file of a kind that Keras does not write", what);
-    return check_superblock(&c) ? TD_OK : tdi_fail(error, TD_BAD_FILE, "%s cannot be read: %s", what, c.reason);
+        return tdi_fail(error, TD_BAD_FILE,
+                        "%s is an HDF5 file of a kind that Keras does not write: it has a superblock of version %d, "
+                        "not 0; save it again by "
+                        "Keras",
+                        what, c.bytes[8]);
+    bool good = check_superblock(&c);
+    tdi_vec_free(&c.taken);
+    return good ? TD_OK : tdi_fail(error, TD_BAD_FILE, "%s cannot be read: %s", what, c.reason);
 }

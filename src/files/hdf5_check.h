@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 
-/* TD_BAD_FILE unless every structure that libhdf5 would follow lies inside the file and is of a kind that Keras writes.
- * Files of the newer format (superblock 2 and 3, whose structures carry checksums) pass unseen. */
+/* TD_BAD_FILE unless every structure that libhdf5 would follow lies inside the file, in a place of its own, and is of a
+ * kind that Keras writes: the original format (superblock 0), groups and whole arrays of plain numbers. */
 td_status tdi_hdf5_check(const void *bytes, size_t size, const char *what, tdi_error *error);
 
 #endif

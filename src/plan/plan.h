@@ -67,5 +67,7 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
 
 /* Per op: kernel, share, who declined and why, bytes, FLOPs. */
 void tdi_plan_explain(const tdi_plan *plan, FILE *out);
+/* The same as members of a JSON object, without its braces. */
+void tdi_plan_explain_json(const tdi_plan *plan, FILE *out);
 
 #endif
