@@ -10,8 +10,9 @@ static int run(const struct options *options)
     int status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, TO_TRAIN);
+    int64_t batch_size = options->batch_size ? options->batch_size : 32;
     if (status == TOOL_DONE &&
-        td_explain(session.model, options->batch_size ? options->batch_size : 32, stdout) != TD_OK)
+        (options->json ? td_explain_json : td_explain)(session.model, batch_size, stdout) != TD_OK)
         status = session_failed(&session);
     session_close(&session);
     return status;
@@ -24,6 +25,8 @@ static const struct argp_option options[] = {OPTION_GROUP("Work:", 1),
                                              OPTION_GROUP("Over the file's compile configuration:", 2),
                                              OPTIONS_OPTIMIZER,
                                              OPTIONS_LOSS,
+                                             OPTION_GROUP("Report:", 3),
+                                             {"json", KEY_JSON, NULL, 0, "For a program: numbers as JSON", 0},
                                              OPTIONS_END};
 
 const struct command explain_command = {"explain",

@@ -17,7 +17,7 @@ struct options {
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
     double validation_split;
     td_optional scale;
-    bool no_shuffle, quiet;
+    bool no_shuffle, quiet, json;
 
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
@@ -56,7 +56,8 @@ enum option_key {
     KEY_CLIPVALUE,
     KEY_LOSS,
     KEY_FROM_LOGITS,
-    KEY_METRICS
+    KEY_METRICS,
+    KEY_JSON
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

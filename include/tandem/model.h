@@ -248,6 +248,11 @@ TD_API td_status td_summary(td_model *model, FILE *out);
 /* What the plan of one training step is: per op the kernel chosen, who declined and why, bytes and FLOPs, what was
  * fused, how many replicas and lanes and why. `batch_size` is the global batch. */
 TD_API td_status td_explain(td_model *model, int64_t batch_size, FILE *out);
+/* The same for a program: a JSON object with replicas, parts, lanes, "state_bytes" (weights, gradients, slots), and of
+ * one part "activation_bytes" and "steps", each with its layer, op, kernel, share, shape, "flops", "bytes" (read and
+ * written), whether the lanes meet before it ("barrier") and whether it runs once for all parts of a replica ("once").
+ */
+TD_API td_status td_explain_json(td_model *model, int64_t batch_size, FILE *out);
 
 /* What this machine offers: CPU features, cores allowed, libraries found, and what each gives. */
 TD_API td_status td_doctor(td_context *context, FILE *out);

@@ -17,22 +17,57 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
 }
 
-void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out)
+/* Weights, gradients and slots together. */
+static double state_bytes(const tdi_runtime *runtime)
+{
+    const td_model *model = runtime->model;
+    return (double)(model->total +
+                    model->trained * (runtime->division.parts + tdi_optimizer_slots(&model->optimizer))) *
+           4;
+}
+
+static bool trains(const td_model *model)
+{
+    return model->optimizer.kind != TD_OPTIMIZER_NONE && model->compiled;
+}
+
+/* The plan of the first part of a batch. NULL: the model's context has the sentence. */
+static const tdi_plan *plan_of(tdi_runtime *runtime, int64_t batch)
 {
     tdi_plan *plans[TDI_MAX_PARTS];
     tdi_error error = {0};
-    bool trains = runtime->model->optimizer.kind != TD_OPTIMIZER_NONE && runtime->model->compiled;
-    tdi_mode mode = trains ? TDI_TRAIN : TDI_PREDICT;
-    if (tdi_runtime_prepare(runtime, mode, batch, plans, &error) != TD_OK) {
-        tdi_fail(&runtime->model->context->error, error.status, "%s", error.message);
+    tdi_mode mode = trains(runtime->model) ? TDI_TRAIN : TDI_PREDICT;
+    if (tdi_runtime_prepare(runtime, mode, batch, plans, &error) == TD_OK)
+        return plans[0];
+    tdi_fail(&runtime->model->context->error, error.status, "%s", error.message);
+    return NULL;
+}
+
+void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out)
+{
+    bool training = trains(runtime->model);
+    const tdi_plan *plan = plan_of(runtime, batch);
+    if (!plan)
         return;
-    }
-    explain_division(runtime, mode, batch, out);
-    fprintf(out, "\n%s\n", trains ? "one training step:" : "one prediction (the model is not compiled to train):");
-    tdi_plan_explain(plans[0], out);
+    explain_division(runtime, training ? TDI_TRAIN : TDI_PREDICT, batch, out);
+    fprintf(out, "\n%s\n", training ? "one training step:" : "one prediction (the model is not compiled to train):");
+    tdi_plan_explain(plan, out);
     fprintf(out, "weights %.2f MB, with their gradients and slots %.2f MB\n", (double)runtime->model->total * 4e-6,
-            (double)(runtime->model->total +
-                     runtime->model->trained *
-                         (runtime->division.parts + tdi_optimizer_slots(&runtime->model->optimizer))) *
-                4e-6);
+            state_bytes(runtime) * 1e-6);
+}
+
+void tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out)
+{
+    const tdi_division *d = &runtime->division;
+    const tdi_plan *plan = plan_of(runtime, batch);
+    if (!plan)
+        return;
+    fprintf(
+        out,
+        "{\n\"training\": %s, \"batch_size\": %lld, \"replicas\": %d, \"parts\": %d, \"workers\": %d, \"lanes\": %d,\n"
+        "\"state_bytes\": %.0f,\n",
+        trains(runtime->model) ? "true" : "false", (long long)batch, d->replicas, d->parts, d->workers, d->lanes,
+        state_bytes(runtime));
+    tdi_plan_explain_json(plan, out);
+    fprintf(out, "}\n");
 }

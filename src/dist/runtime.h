@@ -42,5 +42,6 @@ const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode m
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
 
 void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out);
+void tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out);
 
 #endif

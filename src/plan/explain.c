@@ -2,13 +2,15 @@
 
 #include "plan/inside.h"
 
-static double flops_of(const tdi_node *node, const tdi_call *call)
+double tdi_planned_flops(const tdi_planned *step)
 {
-    return node->op->flops ? node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
+    const tdi_call *call = &step->calls[0];
+    return step->node->op->flops ? step->node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
 }
 
-static double bytes_of(const tdi_plan *plan, const tdi_node *node)
+double tdi_planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
+    const tdi_node *node = step->node;
     double bytes = (double)tdi_node_bytes(plan, node);
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
@@ -16,10 +18,18 @@ static double bytes_of(const tdi_plan *plan, const tdi_node *node)
     return bytes;
 }
 
-static const char *share_of(const tdi_plan *plan, const tdi_node *node)
+const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
 {
     static const char *const names[] = {"whole", "rows", "columns", "flat"};
-    return names[tdi_placed_of(plan, node)->split];
+    return names[tdi_placed_of(plan, step->node)->split];
+}
+
+static void explain_choice(const tdi_choice *choice, FILE *out)
+{
+    fprintf(out, "%-22s   %s:", "", choice->measured ? "timed" : "timed before");
+    for (int i = 0; i < choice->count; i++)
+        fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
+    fprintf(out, "\n");
 }
 
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
@@ -32,9 +42,11 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         node->op->describe(node, details, sizeof details);
     fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", node->scope, node->op->name,
             tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), step->kernel ? step->kernel->name : "reference",
-            share_of(plan, node), bytes_of(plan, node) / 1e3, flops_of(node, &step->calls[0]) / 1e3);
+            tdi_planned_share(plan, step), tdi_planned_bytes(plan, step) / 1e3, tdi_planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
+    if (step->choice)
+        explain_choice(step->choice, out);
     if (step->notes.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
 }
@@ -50,8 +62,8 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
             continue;
         explain_step(plan, step, out);
         barriers += step->barrier;
-        flops += flops_of(step->node, &step->calls[0]);
-        bytes += bytes_of(plan, step->node);
+        flops += tdi_planned_flops(step);
+        bytes += tdi_planned_bytes(plan, step);
     }
     fprintf(
         out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
