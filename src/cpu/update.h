@@ -27,7 +27,7 @@ typedef struct tdi_stretch {
 /* The same stretch `at` elements further on. */
 static inline tdi_stretch tdi_stretch_at(tdi_stretch s, int64_t at)
 {
-    tdi_stretch moved = {.weight = s.weight + at, .gradient = s.gradient + at, .out = s.out + at};
+    tdi_stretch moved = {.weight = s.weight + at, .gradient = s.gradient ? s.gradient + at : NULL, .out = s.out + at};
     for (int i = 0; i < 3; i++)
         moved.slot[i] = s.slot[i] ? s.slot[i] + at : NULL;
     return moved;

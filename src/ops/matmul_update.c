@@ -30,7 +30,8 @@ enum { STRETCH = 256 };
 static void make_gradient(const tdi_call *call, int64_t begin, int64_t n, float *gradient)
 {
     const float *a = call->in[1].data, *b = call->in[2].data;
-    int64_t rows = call->out.shape.dim[0], columns = call->out.shape.dim[1], depth = tdi_outer_extent(&call->in[1].shape);
+    int64_t rows = call->out.shape.dim[0], columns = call->out.shape.dim[1],
+            depth = tdi_outer_extent(&call->in[1].shape);
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t k = 0; k < depth; k++)
