@@ -3,6 +3,7 @@
 
 #include "cpu/cpu.h"
 #include "device/device.h"
+#include "dist/choice_file.h"
 #include "dist/runtime.h"
 
 const tdi_device_interface *const tdi_device_interfaces[] = {&tdi_cpu_device, NULL};
@@ -34,5 +35,6 @@ td_status td_doctor(td_context *context, FILE *out)
     fprintf(out, "tandem %s\n", td_version());
     for (const tdi_device_interface *const *i = tdi_device_interfaces; *i; i++)
         (*i)->describe(out);
+    tdi_choices_describe(out);
     return fflush(out) == 0 ? TD_OK : tdi_fail(&context->error, TD_IO, "the report could not be written");
 }

@@ -1,4 +1,4 @@
-"""Every test, in stages below build/stages/: GCC, Clang, without oneDNN, under the sanitizers, fuzzing, and against real
+"""Every test, in stages below build/stages/: GCC, Clang, without oneDNN, under the sanitizers, in another Debian, fuzzing, and against real
 Keras in an environment of its own. scripts/test installs what this needs and calls it.
 
 Ends with one line, `N passed, N failed, N skipped`, and exits 1 when anything failed."""
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree
+
+import other_debian
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = ROOT / "build" / "stages"
@@ -172,6 +174,30 @@ def fuzz_stage():
         time.sleep(0.2)
 
 
+def other_debian_stage():
+    title("debian: the tests with the other major version of oneDNN, in another release of Debian")
+    why_not = other_debian.obstacle()
+    root, log = STAGES / "debian", STAGES / "debian.log"
+    with open(log, "w") as out:
+        if not why_not and not other_debian.make(root, out):
+            why_not = "debootstrap failed: see build/stages/debian.log"
+        if why_not:
+            skipped.append(f"debian: {why_not}")
+            return
+        folder = other_debian.copy_sources(ROOT, root) / "build"
+        if other_debian.run(root, "scripts/bootstrap build && apt-get -q -y install --no-install-recommends libcmocka-dev python3",
+                            stdout=out, stderr=out) != 0:
+            skipped.append("debian: packages cannot be installed there: see build/stages/debian.log")
+            return
+    build_script = f"cmake -B build -DTANDEM_WERROR=ON >/dev/null && cmake --build build --parallel {JOBS} >build.log 2>&1"
+    if other_debian.run(root, f"{{ {build_script}; }} || {{ tail -50 build.log; exit 1; }}") != 0:
+        failed.append("debian: build")
+        return
+    other_debian.run(root, f"ctest --test-dir build --output-on-failure -j {JOBS} -LE '{ONCE}' --output-junit tests.xml")
+    if not (folder / "tests.xml").exists() or count(folder / "tests.xml", "debian") == 0:
+        failed.append("debian: no test was run")
+
+
 def first_stage():
     title("gcc: every test, with real Keras as the judge")
     python = keras_python()
@@ -198,8 +224,10 @@ def main():
     stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined"],
           environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
     thread_sanitizer_stage()
+    other_debian_stage()
     fuzz_stage()
     report(began)
 
 
-main()
+if __name__ == "__main__":
+    main()

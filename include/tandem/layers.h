@@ -148,6 +148,22 @@ TD_API td_tensor *td_conv2d_(const td_conv2d_args *args);
 #endif
 TD_BY_NAME_(td_tensor *, td_conv2d, td_conv2d_args)
 
+/* `padding` rows and columns of zeros on each side; `sides` overrides it.
+ * [batch, height, width, channels] -> [batch, top + height + bottom, left + width + right, channels] */
+typedef struct td_zero_padding2d_args {
+    td_location at;
+    td_tensor *x;
+    int padding;
+    td_guard guard;
+    td_sides sides;
+    TD_LAYER_OPTIONS;
+} td_zero_padding2d_args;
+TD_API td_tensor *td_zero_padding2d_(const td_zero_padding2d_args *args);
+#ifndef __cplusplus
+#define td_zero_padding2d(...) td_zero_padding2d_(&(td_zero_padding2d_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_zero_padding2d, td_zero_padding2d_args)
+
 /* The maximum, or the average, over windows; average pooling leaves padding out of its count.
  * [batch, height, width, channels] -> [batch, out_height, out_width, channels]. `pool` overrides `pool_size`. */
 typedef struct td_pooling2d_args {
@@ -226,6 +242,34 @@ TD_API td_tensor *td_activation_layer_(const td_activation_layer_args *args);
 #define td_activation_layer(...) td_activation_layer_(&(td_activation_layer_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_tensor *, td_activation_layer, td_activation_layer_args)
+
+/* max(x, 0), and with max_value, which may be 6, min(max(x, 0), max_value): Keras's ReLU layer. */
+typedef struct td_relu_args {
+    td_location at;
+    td_tensor *x;
+    td_guard guard;
+    float max_value; /* 0: none */
+    TD_LAYER_OPTIONS;
+} td_relu_args;
+TD_API td_tensor *td_relu_(const td_relu_args *args);
+#ifndef __cplusplus
+#define td_relu(...) td_relu_(&(td_relu_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_relu, td_relu_args)
+
+/* Softmax over the last axis: Keras's Softmax layer. */
+typedef struct td_softmax_args {
+    td_location at;
+    td_tensor *x;
+    td_guard guard;
+    int axis; /* the last: -1, or its number in [batch, ...]; 0: -1 */
+    TD_LAYER_OPTIONS;
+} td_softmax_args;
+TD_API td_tensor *td_softmax_(const td_softmax_args *args);
+#ifndef __cplusplus
+#define td_softmax(...) td_softmax_(&(td_softmax_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_softmax, td_softmax_args)
 
 /* In training sets a fraction `rate`, [0, 1), of the inputs to 0 and scales the rest by 1 / (1 - rate). */
 typedef struct td_dropout_args {

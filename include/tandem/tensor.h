@@ -40,6 +40,13 @@ typedef struct td_size {
 
 #define TD_SIZE(height, width) (TD_STRUCT_(td_size){(height), (width)})
 
+/* Numbers around an image: `.sides = TD_SIDES(1, 0, 1, 0)`. */
+typedef struct td_sides {
+    int top, bottom, left, right;
+} td_sides;
+
+#define TD_SIDES(top, bottom, left, right) (TD_STRUCT_(td_sides){(top), (bottom), (left), (right)})
+
 /* The output of a layer in a model under construction. Owned by its context. After a failed call it is a harmless
  * poison value that every builder accepts and passes on. */
 typedef struct td_tensor td_tensor;

@@ -68,6 +68,9 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};
+    char model[64], library[64];
+    snprintf(device->identity, sizeof device->identity, "%s, %s, %s, Tandem %s", tdi_cpu_model(model, sizeof model),
+             isa_names[tdi_cpu_best_isa()], tdi_cpu_library_name(library, sizeof library), td_version());
     snprintf(device->name, sizeof device->name, "cpu:%d", index);
     *opened = device;
     return TD_OK;

@@ -9,6 +9,7 @@
 /* Compiled once per instruction set: X(stem, isa) */
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
     X(matmul, isa)                                                                                                     \
+    X(matmul_update, isa)                                                                                              \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
     X(conv2d_grad_filter, isa)                                                                                         \
@@ -63,6 +64,7 @@
 #ifdef TANDEM_ONEDNN
 #define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
     X(matmul_onednn)                                                                                                   \
+    X(matmul_update_onednn)                                                                                            \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)

@@ -12,6 +12,12 @@ void tdi_cpu_leave_thread(int state)
     (void)state;
 }
 
+const char *tdi_cpu_library_name(char *text, size_t size)
+{
+    snprintf(text, size, "no oneDNN");
+    return text;
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     fprintf(

@@ -4,6 +4,8 @@
 
 #include "cpu/cpu.h"
 
+/* "oneDNN 2.6.3" or "no oneDNN". Returns `text`. */
+const char *tdi_cpu_library_name(char *text, size_t size);
 /* One line for `tandem doctor`. */
 void tdi_cpu_describe_library(FILE *out);
 

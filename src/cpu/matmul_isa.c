@@ -170,7 +170,7 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
     }
 }
 
-/* ---- the kernel ---- */
+/* ---- the kernels ---- */
 
 /* Large products are worth oneDNN's packing, and the memory it takes for that. */
 static const char *declines(const tdi_call *call)
@@ -229,3 +229,55 @@ static void run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = declines, .prepare = prepare, .run = run);
+
+/* ---- an update by a' . b ---- */
+
+enum { GRADIENT_FLOATS = 2048 };
+
+/* Rows of the gradient that are made, and used, at a time. */
+static int64_t gradient_rows(const tdi_call *call)
+{
+    int64_t rows = GRADIENT_FLOATS / tdi_last_extent(&call->out.shape) / ROWS * ROWS;
+    return rows < ROWS ? ROWS : rows;
+}
+
+static const char *update_declines(const tdi_call *call)
+{
+#ifdef TANDEM_ONEDNN
+    if (tdi_outer_extent(&call->in[1].shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+        return "large: better packed";
+#endif
+    (void)call;
+    return NULL;
+}
+
+static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    *scratch = (size_t)(gradient_rows(call) * tdi_last_extent(&call->out.shape)) * sizeof(float);
+    return TD_OK;
+}
+
+static void update_run(const tdi_call *call)
+{
+    const tdi_matmul_update_attrs *attrs = call->attrs;
+    tdi_update update = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
+    tdi_runs runs = tdi_call_runs(call);
+    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    int64_t depth = tdi_outer_extent(&call->in[1].shape), begin = runs.first / columns;
+    int64_t end = begin + runs.length / columns, step = gradient_rows(call);
+    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
+    for (int i = 3; i < call->n_in; i++)
+        s.slot[i - 3] = call->in[i].data;
+    for (int64_t i = begin; i < end; i += step) {
+        int64_t rows = end - i < step ? end - i : step;
+        multiply((left){(const float *)call->in[1].data + i, 1, lda}, (right){call->in[2].data, columns},
+                 (result){call->scratch, columns}, rows, columns, depth);
+        tdi_stretch now = tdi_stretch_at(s, i * columns);
+        now.gradient = call->scratch;
+        TDI_ISA_NAME(tdi_loops).update(&update, rows * columns, now);
+    }
+}
+
+TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS, .declines = update_declines, .prepare = update_prepare,
+               .run = update_run);

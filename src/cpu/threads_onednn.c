@@ -19,6 +19,13 @@ void tdi_cpu_leave_thread(int state)
     omp_set_num_threads(state);
 }
 
+const char *tdi_cpu_library_name(char *text, size_t size)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, size, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+    return text;
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     const dnnl_version_t *version = dnnl_version();

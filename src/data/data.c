@@ -34,7 +34,7 @@ static td_status open_checked(const td_open_args *args, tdi_source **source, tdi
                         (int)args->role);
     if (!isfinite(args->scale))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: scale is not a finite number");
-    return tdi_source_open(args->path, args->role, args->scale, source, error);
+    return tdi_source_open(args, source, error);
 }
 
 static void prefix_location(tdi_error *error, td_location at)
@@ -102,7 +102,7 @@ static td_status mnist_open(const char *part, tdi_source **source, tdi_error *er
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_mnist: the part is \"%s\", neither \"train\" nor \"test\"",
                         part ? part : "NULL");
     TDI_TRY(mnist_path(path, sizeof path, error));
-    return tdi_source_open(path, train ? TD_TRAIN : TD_TEST, 0, source, error);
+    return tdi_source_open(&(td_open_args){.path = path, .role = train ? TD_TRAIN : TD_TEST}, source, error);
 }
 
 td_data *td_mnist(const char *part)

@@ -16,10 +16,21 @@ static td_status unclaimed(const char *path, tdi_error *error)
                     access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
 }
 
-td_status tdi_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error)
+td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
-        if ((*format)->claims(path))
-            return (*format)->open(path, role, scale, source, error);
-    return unclaimed(path, error);
+        if ((*format)->claims(args->path))
+            return (*format)->open(args, source, error);
+    return unclaimed(args->path, error);
+}
+
+td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+{
+    return source->begin ? source->begin(source, pass, error) : TD_OK;
+}
+
+void tdi_source_end(tdi_source *source)
+{
+    if (source->end)
+        source->end(source);
 }

@@ -20,6 +20,15 @@ typedef struct tdi_column {
     float scale; /* values are multiplied by this when read as floats; the float nearest to 1/n divides by n exactly */
 } tdi_column;
 
+/* A pass over a source's samples: an epoch, an evaluation, a prediction. */
+typedef struct tdi_source_pass {
+    const int64_t *order; /* [samples] the rows in the order in which they will be gathered; borrowed until end */
+    int64_t samples, batch;
+    uint64_t seed;
+    int64_t epoch;
+    bool training; /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
+} tdi_source_pass;
+
 struct tdi_source {
     char name[256]; /* the path, for messages */
     int64_t samples;
@@ -30,20 +39,27 @@ struct tdi_source {
      * threads at once. `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
+    /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
+     * outside of a pass (td_data_read) is without random draws. end follows every begin that succeeded. */
+    td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
+    void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
 };
 
 typedef struct tdi_source_format {
     const char *name; /* "IDX directory" */
     bool (*claims)(const char *path);
-    td_status (*open)(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error);
+    td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
 } tdi_source_format;
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
 
-/* Opens by the first format that claims the path; `scale` 0 is the format's own. TD_NOT_FOUND with the formats listed
- * when none does. */
-td_status tdi_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error);
+/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
+td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
+
+/* begin and end, where the source has them. */
+td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
+void tdi_source_end(tdi_source *source);
 
 struct td_data {
     atomic_int references;

@@ -73,13 +73,13 @@ static td_status idx_add(tdi_table *table, const char *directory, td_role role, 
     return tdi_table_add(table, labels, labels ? "y" : "x", scale, &array, error);
 }
 
-static td_status idx_source_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error)
+static td_status idx_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     tdi_table *table;
-    TDI_TRY(tdi_table_create(path, &table, error));
-    td_status status = idx_add(table, path, role, scale, false, error);
+    TDI_TRY(tdi_table_create(args->path, &table, error));
+    td_status status = idx_add(table, args->path, args->role, args->scale, false, error);
     if (status == TD_OK)
-        status = idx_add(table, path, role, scale, true, error);
+        status = idx_add(table, args->path, args->role, args->scale, true, error);
     if (status != TD_OK) {
         table->source.release(&table->source);
         return status;

@@ -94,12 +94,11 @@ static td_status npy_fill(tdi_table *table, const char *path, float scale, tdi_e
     return status;
 }
 
-static td_status npy_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error)
+static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
-    (void)role;
     tdi_table *table;
-    TDI_TRY(tdi_table_create(path, &table, error));
-    td_status status = npy_fill(table, path, scale, error);
+    TDI_TRY(tdi_table_create(args->path, &table, error));
+    td_status status = npy_fill(table, args->path, args->scale, error);
     if (status == TD_OK)
         *source = &table->source;
     else

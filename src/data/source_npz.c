@@ -67,14 +67,14 @@ static td_status npz_fill(tdi_table *table, tdi_zip *zip, const char *path, td_r
     return npz_add_all(table, zip, role, 1, true, error);
 }
 
-static td_status npz_open(const char *path, td_role role, float scale, tdi_source **source, tdi_error *error)
+static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     tdi_zip *zip;
     tdi_table *table;
-    TDI_TRY(tdi_zip_open(path, &zip, error));
-    td_status status = tdi_table_create(path, &table, error);
+    TDI_TRY(tdi_zip_open(args->path, &zip, error));
+    td_status status = tdi_table_create(args->path, &table, error);
     if (status == TD_OK) {
-        status = npz_fill(table, zip, path, role, scale, error);
+        status = npz_fill(table, zip, args->path, args->role, args->scale, error);
         if (status == TD_OK)
             *source = &table->source;
         else

@@ -10,6 +10,7 @@ typedef struct range_source {
     tdi_source source;
     tdi_source *whole;
     int64_t first;
+    int64_t *order; /* the pass's, in the whole's rows */
 } range_source;
 
 static int64_t range_elements(const td_shape *shape)
@@ -36,6 +37,32 @@ static td_status range_gather(tdi_source *source, int column, const int64_t *row
     return TD_OK;
 }
 
+static td_status range_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+{
+    range_source *range = (range_source *)source;
+    int64_t *order = malloc((size_t)pass->samples * sizeof *order);
+    if (!order)
+        return tdi_no_memory(error);
+    for (int64_t i = 0; i < pass->samples; i++)
+        order[i] = pass->order[i] + range->first;
+    tdi_source_pass whole = *pass;
+    whole.order = order;
+    td_status status = tdi_source_begin(range->whole, &whole, error);
+    if (status == TD_OK)
+        range->order = order;
+    else
+        free(order);
+    return status;
+}
+
+static void range_end(tdi_source *source)
+{
+    range_source *range = (range_source *)source;
+    tdi_source_end(range->whole);
+    free(range->order);
+    range->order = NULL;
+}
+
 static void range_release(tdi_source *source)
 {
     free(source);
@@ -53,9 +80,12 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source = *whole;
     made->source.samples = count;
     made->source.gather = range_gather;
+    made->source.begin = whole->begin ? range_begin : NULL;
+    made->source.end = whole->end ? range_end : NULL;
     made->source.release = range_release;
     made->whole = whole;
     made->first = first;
+    made->order = NULL;
     *range = &made->source;
     return TD_OK;
 }

@@ -26,6 +26,7 @@ extern const tdi_device_interface *const tdi_device_interfaces[];
 struct tdi_device {
     const tdi_device_interface *interface;
     char name[16];                    /* "cpu:0" */
+    char identity[192];               /* processor, instruction set, libraries: what a timing was taken with */
     int lanes;                        /* host threads that its kernels may share work among, >= 1 */
     const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
     /* Zeroed, 64-byte aligned; NULL when memory is out. The host and the devices used beside this one read and write it

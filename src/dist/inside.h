@@ -54,6 +54,7 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
+    tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
 };
 
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */

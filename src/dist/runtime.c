@@ -1,6 +1,7 @@
 /* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
 #include "dist/runtime.h"
 
+#include "dist/choice_file.h"
 #include "dist/inside.h"
 
 /* ---- life ---- */
@@ -50,6 +51,9 @@ static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
+    /* Shards promise the same bits on every number of replicas: the clock is not asked. */
+    runtime->chooser = (tdi_chooser){
+        .choices = model->shards ? NULL : tdi_choices_of(model->context), .team = runtime->team, .workers = d->workers};
     runtime->parts = calloc((size_t)d->parts, sizeof *runtime->parts);
     runtime->gradients = calloc((size_t)d->parts, sizeof *runtime->gradients);
     runtime->workers = tdi_buffer_create((size_t)d->workers * sizeof *runtime->workers);
@@ -301,6 +305,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .replica = worker_of(runtime, index),
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
+                          .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
                           .explain = true};
     TDI_TRY(tdi_plan_create(&spec, plan, error));
     if (part->plans[mode].count == PLANS_KEPT)
@@ -347,5 +352,6 @@ td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
     }
     if (grown)
         bind_all(runtime);
+    tdi_choices_remember(runtime->model->context);
     return TD_OK;
 }

@@ -173,6 +173,28 @@ static td_status read_size(const json_t *value, td_size *size, tdi_error *error)
     return TD_OK;
 }
 
+/* The two numbers of [before, after], or one for both. */
+static td_status read_pair(const json_t *value, int *before, int *after, tdi_error *error)
+{
+    int64_t numbers[2];
+    if (json_is_array(value) && json_array_size(value) != 2)
+        return wrong_value(value, "[[top, bottom], [left, right]]", error);
+    for (size_t i = 0; i < 2; i++)
+        TDI_TRY(read_int(json_is_array(value) ? json_array_get(value, i) : value, 0, INT32_MAX, &numbers[i], error));
+    *before = (int)numbers[0];
+    *after = (int)numbers[1];
+    return TD_OK;
+}
+
+static td_status read_sides(const json_t *value, td_sides *sides, tdi_error *error)
+{
+    bool apart = json_is_array(value);
+    if (apart && json_array_size(value) != 2)
+        return wrong_value(value, "[[top, bottom], [left, right]]", error);
+    TDI_TRY(read_pair(apart ? json_array_get(value, 0) : value, &sides->top, &sides->bottom, error));
+    return read_pair(apart ? json_array_get(value, 1) : value, &sides->left, &sides->right, error);
+}
+
 /* The name of a function or a class, and the latter's config: Keras writes "relu", {"class_name": "function", "config":
  * "relu"}, or {"class_name": "L2", "config": {...}}. */
 static const char *object_name(const json_t *value, const json_t **config)
@@ -377,6 +399,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
         return read_choice(value, to, error);
     case TDI_FIELD_SIZE:
         return read_size(value, to, error);
+    case TDI_FIELD_SIDES:
+        return read_sides(value, to, error);
     case TDI_FIELD_SHAPE:
         return read_extents(value, has_batch(field) ? 1 : 0, to, error);
     case TDI_FIELD_ACTIVATION:
@@ -498,6 +522,7 @@ static json_t *write_shape(const tdi_field *field, const td_shape *shape)
 static json_t *write_field(const tdi_field *field, const void *from)
 {
     const td_size *size = from;
+    const td_sides *sides = from;
     switch (field->kind) {
     case TDI_FIELD_INT:
         return json_integer(*(const int *)from);
@@ -513,6 +538,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return json_boolean(*(const td_choice *)from == TD_YES);
     case TDI_FIELD_SIZE:
         return json_pack("[i, i]", size->height, size->width);
+    case TDI_FIELD_SIDES:
+        return json_pack("[[i, i], [i, i]]", sides->top, sides->bottom, sides->left, sides->right);
     case TDI_FIELD_SHAPE:
         return write_shape(field, from);
     case TDI_FIELD_ACTIVATION:

@@ -4,8 +4,13 @@
 
 #include "graph/op.h"
 
+/* How sure a kernel is to be the best for a call that it takes. What is not sure is timed against the candidates after
+ * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
+typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
+
 /* A device has an ordered list of kernels; for each op the first that does not decline is taken, the op's reference
- * last. Everything a kernel needs is settled in `prepare`; `run` allocates nothing and decides nothing. */
+ * last; between those in doubt the clock decides. Everything a kernel needs is settled in `prepare`; `run` allocates
+ * nothing and decides nothing. */
 typedef struct tdi_kernel {
     const char *name; /* "onednn conv2d", as explain shows it */
     const tdi_op *op;
@@ -14,6 +19,9 @@ typedef struct tdi_kernel {
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
      * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */
     const char *(*declines)(const tdi_call *call);
+
+    /* NULL: sure. `call` as for declines. */
+    tdi_doubt (*doubts)(const tdi_call *call);
 
     /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
      * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL.

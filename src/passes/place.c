@@ -64,6 +64,8 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
         return TDI_WHOLE;
     if (node->op == &tdi_op_matmul)
         return place_matmul(node, shape, splits, lanes);
+    if (node->op == &tdi_op_matmul_update)
+        return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
     for (int i = 0; i < node->n_in; i++) {
         tdi_split like = node->in[i] ? split_of(context, node->in[i]) : TDI_WHOLE;
         if (like != TDI_WHOLE && can(node, splits, like) && node->op->reads(node, i, like) == like)

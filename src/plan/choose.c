@@ -1,4 +1,5 @@
-/* choose.c - the kernel of each step: the first candidate that does not decline, the reference last. */
+/* choose.c - the kernel of each step: the first candidate that does not decline, the reference last; between candidates
+ * in doubt, the one that the clock prefers. */
 #include <string.h>
 
 #include "plan/inside.h"
@@ -31,9 +32,10 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
     tdi_range(split, tdi_split_extent(split, &call->out.shape), index, sharers, &call->begin, &call->end);
 }
 
-static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_call *call, tdi_error *error)
+static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_call *call,
+                               tdi_error *error)
 {
-    tdi_value *in = TDI_NEW_ARRAY(plan->arena, tdi_value, node->n_in);
+    tdi_value *in = TDI_NEW_ARRAY(arena, tdi_value, node->n_in);
     if (!in)
         return tdi_no_memory(error);
     for (int i = 0; i < node->n_in; i++)
@@ -48,47 +50,59 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_c
     return TD_OK;
 }
 
-static void release_states(const tdi_kernel *kernel, tdi_call *calls, int lanes)
+void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared)
 {
-    for (int lane = 0; lane < lanes; lane++)
-        if (kernel->release && calls[lane].state) {
-            kernel->release(calls[lane].state);
-            calls[lane].state = NULL;
+    const tdi_kernel *kernel = prepared->kernel;
+    for (int lane = 0; lane < plan->spec.lanes; lane++)
+        if (kernel && kernel->release && prepared->calls[lane].state) {
+            kernel->release(prepared->calls[lane].state);
+            prepared->calls[lane].state = NULL;
         }
 }
 
-static td_status prepare_lane(tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_call *call,
-                              tdi_split split, int lane, tdi_error *error)
+static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
+                              int lane, tdi_error *error)
 {
-    TDI_TRY(describe_call(plan, node, call, error));
-    set_range(plan, call, node, split, lane);
+    const tdi_kernel *kernel = prepared->kernel;
+    tdi_call *call = &prepared->calls[lane];
+    TDI_TRY(describe_call(plan, node, arena, call, error));
+    set_range(plan, call, node, prepared->split, lane);
     if (call->begin >= call->end)
         return TD_OK;
     size_t scratch = 0;
     if (kernel && kernel->prepare)
         TDI_TRY(kernel->prepare(call, &call->state, &scratch, error));
-    if (scratch > plan->scratch_bytes)
-        plan->scratch_bytes = scratch;
+    if (scratch > prepared->scratch_bytes)
+        prepared->scratch_bytes = scratch;
     call->run = kernel ? kernel->run : node->op->reference;
     return TD_OK;
 }
 
-static td_status try_kernel(tdi_plan *plan, const tdi_kernel *kernel, tdi_planned *step, tdi_error *error)
+td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
+                             tdi_prepared *prepared, tdi_error *error)
 {
-    const tdi_node *node = step->node;
     unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
-    tdi_split split = choose_split(plan, node, splits);
+    *prepared = (tdi_prepared){.kernel = kernel, .split = choose_split(plan, node, splits)};
+    prepared->calls = TDI_NEW_ARRAY(arena, tdi_call, plan->spec.lanes);
+    if (!prepared->calls)
+        return tdi_no_memory(error);
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        td_status status = prepare_lane(plan, kernel, node, &step->calls[lane], split, lane, error);
+        td_status status = prepare_lane(plan, node, arena, prepared, lane, error);
         if (status != TD_OK) {
-            if (kernel)
-                release_states(kernel, step->calls, lane);
+            tdi_prepared_release(plan, prepared);
             return status;
         }
     }
-    step->kernel = kernel;
-    tdi_placed_of(plan, node)->split = split;
     return TD_OK;
+}
+
+static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepared)
+{
+    step->kernel = prepared->kernel;
+    step->calls = prepared->calls;
+    tdi_placed_of(plan, step->node)->split = prepared->split;
+    if (prepared->scratch_bytes > plan->scratch_bytes)
+        plan->scratch_bytes = prepared->scratch_bytes;
 }
 
 static void note(const tdi_plan *plan, tdi_planned *step, const char *kernel, const char *why)
@@ -106,26 +120,40 @@ static void run_zeros(const tdi_call *call)
 static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *error)
 {
     const tdi_node *node = step->node;
+    step->calls = TDI_NEW_ARRAY(plan->arena, tdi_call, plan->spec.lanes);
+    if (!step->calls)
+        return tdi_no_memory(error);
     bool contributes = node->home == TDI_HOME_GRADIENT || tdi_placed_of(plan, node)->exchange >= 0;
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        TDI_TRY(describe_call(plan, node, &step->calls[lane], error));
+        TDI_TRY(describe_call(plan, node, plan->arena, &step->calls[lane], error));
         if (lane == 0 && contributes && node->op != &tdi_op_all_gather)
             step->calls[lane].run = run_zeros;
     }
     return TD_OK;
 }
 
-td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
+/* ---- candidates ---- */
+
+/* Those that take the call, in order, up to the first that is sure. */
+typedef struct candidates {
+    const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
+    int count, rule; /* rule: the one to take when nothing may be timed; -1: none yet */
+} candidates;
+
+static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt doubt)
 {
-    tdi_planned *step = &plan->planned[index];
-    step->calls = TDI_NEW_ARRAY(plan->arena, tdi_call, plan->spec.lanes);
-    if (!step->calls)
-        return tdi_no_memory(error);
-    if (plan->spec.rows == 0 && !step->node->once)
-        return choose_zeros(plan, step, error);
+    if (doubt != TDI_UNLIKELY && all->rule < 0)
+        all->rule = all->count;
+    all->kernels[all->count++] = kernel;
+}
+
+/* *sure: the first one was, and is `prepared`. */
+static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *all, tdi_prepared *prepared, bool *sure,
+                                 tdi_error *error)
+{
     tdi_call query;
-    TDI_TRY(describe_call(plan, step->node, &query, error));
-    for (const tdi_kernel *const *k = plan->spec.device->kernels; *k; k++) {
+    TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
+    for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
         const char *why = (*k)->declines ? (*k)->declines(&query) : NULL;
@@ -134,10 +162,104 @@ td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
             continue;
         }
         tdi_error declined = {0};
-        td_status status = try_kernel(plan, *k, step, &declined);
-        if (status != TD_UNSUPPORTED)
-            return status == TD_OK ? status : tdi_fail(error, status, "%s", declined.message);
-        note(plan, step, (*k)->name, declined.message);
+        td_status status = tdi_prepare_kernel(plan, *k, step->node, plan->arena, prepared, &declined);
+        if (status != TD_OK && status != TD_UNSUPPORTED)
+            return tdi_fail(error, status, "%s", declined.message);
+        if (status == TD_UNSUPPORTED) {
+            note(plan, step, (*k)->name, declined.message);
+            continue;
+        }
+        tdi_doubt doubt = (*k)->doubts ? (*k)->doubts(&query) : TDI_SURE;
+        *sure = doubt == TDI_SURE && all->count == 0;
+        if (*sure)
+            return TD_OK;
+        tdi_prepared_release(plan, prepared);
+        add_candidate(all, *k, doubt);
+        if (doubt == TDI_SURE)
+            break;
     }
-    return try_kernel(plan, NULL, step, error);
+    return TD_OK;
+}
+
+/* What was asked, in words: the same words, the same times. */
+static bool describe_question(const tdi_plan *plan, const tdi_node *node, tdi_text *key)
+{
+    char text[TDI_SHAPE_TEXT], details[96] = "";
+    if (node->op->describe)
+        node->op->describe(node, details, sizeof details);
+    tdi_text_format(key, "%s %s:", node->op->name, details);
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i])
+            tdi_text_format(key, " %s %s", tdi_shape_text(&tdi_placed_of(plan, node->in[i])->shape, text),
+                            td_dtype_name(node->in[i]->dtype));
+    tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
+                    td_dtype_name(node->dtype));
+    tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, plan->spec.lanes);
+    return !key->failed;
+}
+
+static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, const candidates *all, tdi_choice *choice,
+                                tdi_choice **kept, tdi_error *error)
+{
+    tdi_choices *choices = plan->spec.chooser->choices;
+    double us[TDI_MAX_CANDIDATES];
+    tdi_error unseen = {0}; /* a rule chooses then */
+    td_status status = tdi_measure(plan, node, all->kernels, all->count, us, &unseen);
+    if (status != TD_OK)
+        return status == TD_NO_MEMORY ? status : tdi_fail(error, status, "%s", unseen.message);
+    for (int i = 0; i < all->count; i++)
+        choice->candidates[i].us = us[i];
+    choice->chosen = tdi_fastest(choice->candidates, all->count);
+    *kept = tdi_choices_keep(choices, choice);
+    choices->changed = true;
+    return *kept ? TD_OK : TD_NO_MEMORY;
+}
+
+/* The candidate that the clock prefers, now or at an earlier time. */
+static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const candidates *all, int *chosen,
+                                 tdi_error *error)
+{
+    const char *names[TDI_MAX_CANDIDATES];
+    tdi_text key = {0};
+    tdi_choice asked = {.machine = plan->spec.device->identity, .count = all->count, .measured = true};
+    for (int i = 0; i < all->count; i++)
+        names[i] = asked.candidates[i].name = all->kernels[i]->name;
+    td_status status = describe_question(plan, step->node, &key) ? TD_OK : tdi_no_memory(error);
+    if (status == TD_OK) {
+        asked.key = key.chars;
+        tdi_choice *choice = tdi_choices_find(plan->spec.chooser->choices, asked.machine, asked.key, all->count, names);
+        if (!choice)
+            status = measure_choice(plan, step->node, all, &asked, &choice, error);
+        if (status == TD_NO_MEMORY) {
+            note(plan, step, "timing", "not enough memory");
+            status = TD_OK;
+        }
+        if (choice) {
+            choice->used = true;
+            step->choice = choice;
+            *chosen = choice->chosen;
+        }
+    }
+    tdi_text_free(&key);
+    return status;
+}
+
+td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
+{
+    tdi_planned *step = &plan->planned[index];
+    if (plan->spec.rows == 0 && !step->node->once)
+        return choose_zeros(plan, step, error);
+    candidates all = {.rule = -1};
+    tdi_prepared prepared;
+    bool sure = false;
+    TDI_TRY(find_candidates(plan, step, &all, &prepared, &sure, error));
+    if (!sure) {
+        int chosen = all.rule < 0 ? all.count - 1 : all.rule;
+        if (all.count > 1 && plan->spec.chooser)
+            TDI_TRY(choose_by_clock(plan, step, &all, &chosen, error));
+        TDI_TRY(tdi_prepare_kernel(plan, all.count ? all.kernels[chosen] : NULL, step->node, plan->arena, &prepared,
+                                   error));
+    }
+    settle(plan, step, &prepared);
+    return TD_OK;
 }

@@ -24,6 +24,14 @@ const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
     return names[tdi_placed_of(plan, step->node)->split];
 }
 
+static void explain_choice(const tdi_choice *choice, FILE *out)
+{
+    fprintf(out, "%-22s   %s:", "", choice->measured ? "timed" : "timed before");
+    for (int i = 0; i < choice->count; i++)
+        fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
+    fprintf(out, "\n");
+}
+
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
@@ -37,6 +45,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), tdi_planned_bytes(plan, step) / 1e3, tdi_planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
+    if (step->choice)
+        explain_choice(step->choice, out);
     if (step->notes.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
 }

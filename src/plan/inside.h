@@ -21,6 +21,7 @@ typedef struct tdi_planned {
     bool constant;            /* made once, when addresses are bound */
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
     tdi_text notes;           /* who declined and why */
+    const tdi_choice *choice; /* NULL: nothing was in doubt */
 } tdi_planned;
 
 typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE } tdi_item_kind;
@@ -64,6 +65,23 @@ static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *no
 const tdi_node *tdi_root(const tdi_node *node);
 bool tdi_is_leaf(const tdi_node *node);
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
+
+/* One kernel (NULL: the reference) made ready for every lane of a step. */
+typedef struct tdi_prepared {
+    const tdi_kernel *kernel;
+    tdi_split split;
+    tdi_call *calls; /* [lanes] */
+    size_t scratch_bytes;
+} tdi_prepared;
+
+/* Its calls are made in `arena`; on failure nothing is left to release. */
+td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
+                             tdi_prepared *prepared, tdi_error *error);
+void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared);
+
+/* Times candidates side by side, on as many threads as will run them at once: us[i] for candidate i. */
+td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
+                      double *us, tdi_error *error);
 
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: of one part, all lanes together; "rows", "columns", "flat" or "whole". */

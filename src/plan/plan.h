@@ -9,8 +9,16 @@
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "passes/passes.h"
+#include "plan/choices.h"
 
 typedef struct tdi_plan tdi_plan;
+
+/* What it takes to let the clock choose between kernels. */
+typedef struct tdi_chooser {
+    tdi_choices *choices; /* made and remembered so far */
+    tdi_team *team;       /* idle while plans are made; workers * lanes threads */
+    int workers;          /* that run such a plan at the same time */
+} tdi_chooser;
 
 typedef struct tdi_plan_spec {
     const tdi_graph *graph;
@@ -20,7 +28,8 @@ typedef struct tdi_plan_spec {
     int part;
     int replica, replicas;
     int lanes;
-    bool explain; /* keep the sentences of kernels that declined */
+    const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
+    bool explain;               /* keep the sentences of kernels that declined */
 } tdi_plan_spec;
 
 /* Where things are, for one part. Sizes come from the plan's accessors. */

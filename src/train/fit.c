@@ -99,6 +99,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .samples = f->samples,
                      .batch = f->batch,
                      .steps = f->steps,
+                     .epoch = epoch,
                      .progress = progress,
                      .job = {.mode = TDI_TRAIN, .seed = f->seed}};
     td_status status = tdi_pass_run(&pass, error);

@@ -31,10 +31,8 @@ static int64_t chunk_steps(const tdi_pass *pass)
     return wanted < left ? wanted : left;
 }
 
-td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
+static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
-    tdi_runtime *runtime;
-    TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
     tdi_source_feed feed = {pass->source, pass->order, pass->batch, pass->model->n_inputs};
     pass->job.feed = tdi_feed_source(&feed);
     pass->job.batch = pass->batch;
@@ -55,6 +53,18 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
         show(pass, runtime);
     }
     return TD_OK;
+}
+
+td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    tdi_source_pass facts = {pass->order,    pass->samples, pass->batch,
+                             pass->job.seed, pass->epoch,   pass->job.mode == TDI_TRAIN};
+    TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
+    TDI_TRY(tdi_source_begin(pass->source, &facts, error));
+    td_status status = run_chunks(pass, runtime, error);
+    tdi_source_end(pass->source);
+    return status;
 }
 
 td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error)

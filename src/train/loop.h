@@ -11,6 +11,7 @@ typedef struct tdi_pass {
     tdi_source *source;
     const int64_t *order;
     int64_t samples, batch, steps;
+    int64_t epoch;
     tdi_job job; /* mode, seed, take */
     tdi_progress *progress;
     double seconds; /* the result: time in steps */

@@ -97,6 +97,13 @@ def convolution():
         layers.Conv2D(16, 5, activation="tanh"), layers.AveragePooling2D(2), layers.Flatten(),
         layers.Dense(120, activation="tanh"), layers.Dense(84, activation="tanh"), layers.Dense(10)), classes(10), sparse(),
         keras.optimizers.Adam())
+    yield Case("zero padding", net(layers.ZeroPadding2D(1), layers.Conv2D(5, 3, strides=2, activation="relu"),
+                                   layers.ZeroPadding2D(((0, 2), (1, 0))), layers.Conv2D(4, 2), layers.ReLU()), classes(4),
+               sparse())
+    yield Case("zero padding, pooled", net(layers.Conv2D(5, 3), layers.ReLU(), layers.ZeroPadding2D(1),
+                                           layers.MaxPooling2D(3, strides=2)), classes(4), sparse())
+    yield Case("zero padding, pooled below zero", net(layers.Conv2D(5, 3), layers.ZeroPadding2D(((2, 1), (1, 0))),
+                                                      layers.MaxPooling2D(2)), classes(4), sparse())
     # In small steps: among so many windows there are ties that rounding decides, each changing one pixel's gradient; in
     # large steps that grows, as it does in Keras itself when its initial weights are changed by 1e-7.
     yield Case("cifar", sequential(
@@ -162,6 +169,8 @@ def losses():
     yield Case("sparse from logits", net(5), classes(5), sparse())
     yield Case("sparse", net(5, "softmax"), classes(5), sparse(False))
     yield Case("sparse, from a sigmoid", net(5, "sigmoid"), classes(5), sparse(False))
+    yield Case("sparse, a layer of softmax", sequential((7,), layers.Dense(9, activation="tanh"), layers.Dense(5),
+                                                        layers.Softmax()), classes(5), sparse(False))
     yield Case("categorical from logits", net(5), one_hot(5), keras.losses.CategoricalCrossentropy(from_logits=True))
     yield Case("categorical", net(5, "softmax"), one_hot(5), "categorical_crossentropy")
     yield Case("binary from logits", net(3), classes(2, 3), keras.losses.BinaryCrossentropy(from_logits=True))

@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (tdi_source_npz.open(path, TD_TRAIN, 0, &source, &error) == TD_OK) {
+    if (tdi_source_npz.open(&(td_open_args){.path = path}, &source, &error) == TD_OK) {
         gather_last(source);
         source->release(source);
     }

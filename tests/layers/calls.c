@@ -52,6 +52,10 @@ static void shapes(void **state)
     check_shape(td_concatenate(TD_TENSORS(x, x)), TD_SHAPE(28, 20, 6));
     check_shape(td_concatenate(TD_TENSORS(x, x, x), .axis = 1), TD_SHAPE(84, 20, 3));
     check_shape(td_batch_normalization(x, .axis = 3), TD_SHAPE(28, 20, 3));
+    check_shape(td_zero_padding2d(x, 2), TD_SHAPE(32, 24, 3));
+    check_shape(td_zero_padding2d(x, 0, .sides = TD_SIDES(1, 0, 2, 3)), TD_SHAPE(29, 25, 3));
+    check_shape(td_relu(x), TD_SHAPE(28, 20, 3));
+    check_shape(td_softmax(x), TD_SHAPE(28, 20, 3));
 }
 
 static void names(void **state)
@@ -157,6 +161,8 @@ static void wrong_sizes(void **state)
     EXPECT(td_max_pooling2d(x, 5), "a 5 x 5 pool");
     EXPECT(td_average_pooling2d(x, -2), "pool_size is -2 x -2");
     EXPECT(td_global_average_pooling2d(v), "got [batch, 6]");
+    EXPECT(td_zero_padding2d(v, 1), "got [batch, 6]");
+    EXPECT(td_zero_padding2d(x, 0, .sides = TD_SIDES(0, -1, 0, 0)), "-1 below");
     EXPECT(td_reshape(x, TD_SHAPE(5, -1)),
            "the 48 elements a sample of its input [batch, 4, 4, 3] cannot be laid out as target_shape (5, -1)");
     EXPECT(td_reshape(x, TD_SHAPE(4, 4)), "cannot be laid out");

@@ -87,6 +87,12 @@ static void shapes_agree(void **state)
         td_reshape(x, TD_SHAPE(2, -1, 3)),
         td_activation_layer(x, TD_GELU),
         td_dropout(x, 0.5f),
+        td_zero_padding2d(x, 2),
+        td_zero_padding2d(x, 0),
+        td_zero_padding2d(x, 0, .sides = TD_SIDES(1, 0, 2, 3)),
+        td_relu(x),
+        td_relu(x, .max_value = 6),
+        td_softmax(x, .axis = 3),
         td_batch_normalization(x),
         td_batch_normalization(x, .scale = TD_NO, .synchronized = TD_YES),
     };

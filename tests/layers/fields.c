@@ -28,6 +28,13 @@ static void check_size(const td_size *size, const json_t *json)
     assert_int_equal(size->width, json_integer_value(json_array_get(json, 1)));
 }
 
+static void check_sides(const td_sides *sides, const json_t *json)
+{
+    json_t *mine = json_pack("[[i, i], [i, i]]", sides->top, sides->bottom, sides->left, sides->right);
+    assert_true(json_equal(mine, json));
+    json_decref(mine);
+}
+
 /* A batch_shape has a null in front. */
 static void check_shape(const td_shape *shape, const json_t *json)
 {
@@ -70,6 +77,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
         break;
     case TDI_FIELD_SIZE:
         check_size(value, json);
+        break;
+    case TDI_FIELD_SIDES:
+        check_sides(value, json);
         break;
     case TDI_FIELD_SHAPE:
         check_shape(value, json);
@@ -140,6 +150,9 @@ static void tables_are_keras(void **state)
     check_layer(context, td_add(TD_TENSORS(x, x)), golden_Add);
     check_layer(context, td_concatenate(TD_TENSORS(x, x)), golden_Concatenate);
     check_layer(context, td_batch_normalization(x), golden_BatchNormalization);
+    check_layer(context, td_zero_padding2d(x, 0, .sides = TD_SIDES(1, 2, 3, 4)), golden_ZeroPadding2D);
+    check_layer(context, td_relu(x), golden_ReLU);
+    check_layer(context, td_softmax(x), golden_Softmax);
     td_context_free(context);
 }
 

@@ -61,6 +61,15 @@ static const char golden_BatchNormalization[] =
     "\"gamma_regularizer\": null, \"beta_constraint\": null, \"gamma_constraint\": null, "
     "\"synchronized\": false, \"renorm\": false, \"renorm_clipping\": null, \"renorm_momentum\": 0.99} ";
 
+static const char golden_ZeroPadding2D[] =
+    "{\"padding\": [[1, 2], [3, 4]], \"data_format\": \"channels_last\"} ";
+
+static const char golden_ReLU[] =
+    "{\"max_value\": null, \"negative_slope\": 0.0, \"threshold\": 0.0} ";
+
+static const char golden_Softmax[] =
+    "{\"axis\": -1} ";
+
 static const char golden_SGD[] =
     "{\"learning_rate\": 0.009999999776482582, \"weight_decay\": null, \"clipnorm\": null, "
     "\"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, \"ema_momentum\": 0.99, "

@@ -40,6 +40,9 @@ DEFAULTS = {
     "Add": called(layers.Add(), image, image),
     "Concatenate": called(layers.Concatenate(), image, image),
     "BatchNormalization": called(layers.BatchNormalization(), image),
+    "ZeroPadding2D": called(layers.ZeroPadding2D(((1, 2), (3, 4))), image),
+    "ReLU": called(layers.ReLU(), image),
+    "Softmax": called(layers.Softmax(), image),
     "SGD": optimizers.SGD(),
     "Adam": optimizers.Adam(),
 }

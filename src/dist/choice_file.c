@@ -1,0 +1,265 @@
+/* choice_file.c - choices.json:
+ *
+ *     {"tandem choices": 1,
+ *      "machines": {"AMD EPYC 9R14, AVX-512, oneDNN 2.6.3":
+ *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
+ *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
+ */
+#include "dist/choice_file.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "files/atomic.h"
+
+enum { VERSION = 1, LARGEST = 16 << 20 };
+static const char version_key[] = "tandem choices";
+
+/* ---- the place ---- */
+
+typedef enum place { PLACE_OFF, PLACE_NONE, PLACE_FILE } place;
+
+static bool set(const char *variable)
+{
+    return variable && *variable;
+}
+
+/* The folder, then the file's path. */
+static place find_place(char *folder, char *path)
+{
+    const char *own = getenv("TANDEM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length;
+    if (set(own) && strcmp(own, "off") == 0)
+        return PLACE_OFF;
+    if (set(own))
+        length = snprintf(folder, PATH_MAX, "%s", own);
+    else if (set(xdg) && xdg[0] == '/')
+        length = snprintf(folder, PATH_MAX, "%s/tandem", xdg);
+    else if (set(home) && home[0] == '/')
+        length = snprintf(folder, PATH_MAX, "%s/.cache/tandem", home);
+    else
+        return PLACE_NONE;
+    if (length < 0 || length >= PATH_MAX)
+        return PLACE_NONE;
+    length = snprintf(path, PATH_MAX, "%s/choices.json", folder);
+    return length < PATH_MAX ? PLACE_FILE : PLACE_NONE;
+}
+
+/* mkdir -p, private as XDG wants it. */
+static void make_folder(char *folder)
+{
+    for (char *slash = folder + 1;; slash++) {
+        slash += strcspn(slash, "/");
+        char was = *slash;
+        *slash = '\0';
+        mkdir(folder, 0700); /* what fails is seen when the file is written */
+        *slash = was;
+        if (!was)
+            return;
+    }
+}
+
+/* ---- to and from JSON ---- */
+
+static json_t *choice_to_json(const tdi_choice *choice)
+{
+    json_t *times = json_array();
+    for (int i = 0; i < choice->count; i++)
+        json_array_append_new(times, json_pack("[s, f]", choice->candidates[i].name, choice->candidates[i].us));
+    return json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
+}
+
+static bool candidate_of_json(const json_t *pair, tdi_candidate *candidate)
+{
+    const json_t *us = json_array_get(pair, 1);
+    candidate->name = json_string_value(json_array_get(pair, 0));
+    candidate->us = json_number_value(us);
+    return candidate->name && json_is_number(us) && isfinite(candidate->us) && candidate->us >= 0;
+}
+
+static bool choice_of_json(const json_t *json, tdi_choice *choice)
+{
+    const char *take = json_string_value(json_object_get(json, "take"));
+    const json_t *times = json_object_get(json, "us");
+    size_t count = json_array_size(times);
+    choice->chosen = -1;
+    if (!take || count < 1 || count > TDI_MAX_CANDIDATES)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!candidate_of_json(json_array_get(times, i), &choice->candidates[i]))
+            return false;
+        if (strcmp(choice->candidates[i].name, take) == 0)
+            choice->chosen = (int)i;
+    }
+    choice->count = (int)count;
+    return choice->chosen >= 0;
+}
+
+/* The object of choices for a machine, made when it is not there. */
+static json_t *machine_of(json_t *root, const char *name)
+{
+    json_t *machines = json_object_get(root, "machines"), *machine = json_object_get(machines, name);
+    if (!json_is_object(machine) && json_object_set_new(machines, name, json_object()) == 0)
+        machine = json_object_get(machines, name);
+    return machine;
+}
+
+static bool put(json_t *root, const tdi_choice *choice)
+{
+    json_t *machine = machine_of(root, choice->machine);
+    return machine && json_object_set_new(machine, choice->key, choice_to_json(choice)) == 0;
+}
+
+static json_t *empty_root(void)
+{
+    return json_pack("{s:i, s:{}}", version_key, VERSION, "machines");
+}
+
+static bool is_root(const json_t *root)
+{
+    return json_integer_value(json_object_get(root, version_key)) == VERSION &&
+           json_is_object(json_object_get(root, "machines"));
+}
+
+json_t *tdi_choices_export(const tdi_choices *choices)
+{
+    json_t *root = empty_root();
+    for (int i = 0; root && i < choices->all.count; i++)
+        if (choices->all.at[i]->used && !put(root, choices->all.at[i])) {
+            json_decref(root);
+            return NULL;
+        }
+    return root;
+}
+
+td_status tdi_choices_import(tdi_choices *choices, const json_t *exported, tdi_error *error)
+{
+    const char *machine, *key;
+    json_t *of_machine, *json;
+    if (!is_root(exported))
+        return tdi_fail(error, TD_BAD_FILE, "these are no choices of kernels that this version can read");
+    json_object_foreach(json_object_get(exported, "machines"), machine, of_machine)
+        json_object_foreach(of_machine, key, json)
+    {
+        tdi_choice choice = {.machine = machine, .key = key};
+        if (!choice_of_json(json, &choice))
+            return tdi_fail(error, TD_BAD_FILE, "the choice of \"%s\" cannot be read", key);
+        if (!tdi_choices_keep(choices, &choice))
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}
+
+/* ---- the file ---- */
+
+/* NULL when there is none; *damaged when there is one that cannot be used. */
+static json_t *read_file(const char *path, bool *damaged)
+{
+    struct stat file;
+    *damaged = false;
+    if (stat(path, &file) != 0)
+        return NULL;
+    json_t *root = S_ISREG(file.st_mode) && file.st_size <= LARGEST ? json_load_file(path, 0, NULL) : NULL;
+    *damaged = !is_root(root);
+    if (!*damaged)
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+static void load(td_context *context, tdi_choices *choices)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    bool damaged = false;
+    if (find_place(folder, path) != PLACE_FILE)
+        return;
+    json_t *root = read_file(path, &damaged);
+    damaged = damaged || (root && tdi_choices_import(choices, root, NULL) != TD_OK);
+    json_decref(root);
+    if (damaged)
+        tdi_log(context, TD_LOG_WARNING, "%s is damaged: what it remembered is timed again, and the file written anew",
+                path);
+}
+
+static void free_choices(void *choices)
+{
+    tdi_choices_free(choices);
+}
+
+tdi_choices *tdi_choices_of(td_context *context)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    if (context->choices || find_place(folder, path) == PLACE_OFF)
+        return context->choices;
+    tdi_choices *choices = tdi_choices_create();
+    if (!choices || !tdi_context_own(context, choices, free_choices)) {
+        tdi_choices_free(choices);
+        return NULL;
+    }
+    load(context, choices);
+    context->choices = choices;
+    return choices;
+}
+
+/* What other processes have written meanwhile stays. */
+static json_t *merge(const char *path, const tdi_choices *choices)
+{
+    bool damaged;
+    json_t *root = read_file(path, &damaged);
+    if (!root)
+        root = empty_root();
+    for (int i = 0; root && i < choices->all.count; i++)
+        if (choices->all.at[i]->measured && !put(root, choices->all.at[i])) {
+            json_decref(root);
+            return NULL;
+        }
+    return root;
+}
+
+static td_status write_file(const char *path, const json_t *root, tdi_error *error)
+{
+    tdi_atomic *file;
+    char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
+    if (!text)
+        return tdi_no_memory(error);
+    td_status status = tdi_atomic_create(path, &file, error);
+    if (status == TD_OK) {
+        tdi_atomic_write(file, text, strlen(text), error);
+        status = tdi_atomic_commit(file, error);
+    }
+    free(text);
+    return status;
+}
+
+void tdi_choices_remember(td_context *context)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    tdi_choices *choices = context->choices;
+    tdi_error error = {0};
+    if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE)
+        return;
+    choices->changed = false;
+    make_folder(folder);
+    json_t *root = merge(path, choices);
+    if (write_file(path, root, &error) != TD_OK)
+        tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
+    json_decref(root);
+}
+
+void tdi_choices_describe(FILE *out)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    switch (find_place(folder, path)) {
+    case PLACE_OFF:
+        fprintf(out, "kernels: chosen by rules, not by timing (TANDEM_CACHE=off)\n");
+        return;
+    case PLACE_NONE:
+        fprintf(out, "kernels: timed in every run; neither TANDEM_CACHE nor HOME names a folder to remember them in\n");
+        return;
+    case PLACE_FILE:
+        fprintf(out, "kernels: timed once, remembered in %s\n", path);
+        return;
+    }
+}

@@ -1,0 +1,84 @@
+/* choices.c - the table of choices. */
+#include "plan/choices.h"
+
+#include <string.h>
+
+tdi_choices *tdi_choices_create(void)
+{
+    tdi_choices *choices = calloc(1, sizeof *choices);
+    if (!choices)
+        return NULL;
+    choices->arena = tdi_arena_create();
+    if (!choices->arena) {
+        free(choices);
+        return NULL;
+    }
+    return choices;
+}
+
+void tdi_choices_free(tdi_choices *choices)
+{
+    if (!choices)
+        return;
+    tdi_vec_free(&choices->all);
+    tdi_arena_free(choices->arena);
+    free(choices);
+}
+
+static tdi_choice *at_key(const tdi_choices *choices, const char *machine, const char *key)
+{
+    for (int i = 0; i < choices->all.count; i++) {
+        tdi_choice *choice = choices->all.at[i];
+        if (strcmp(choice->key, key) == 0 && strcmp(choice->machine, machine) == 0)
+            return choice;
+    }
+    return NULL;
+}
+
+static bool is_between(const tdi_choice *choice, int count, const char *const *names)
+{
+    if (choice->count != count)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (strcmp(choice->candidates[i].name, names[i]) != 0)
+            return false;
+    return true;
+}
+
+tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, const char *key, int count,
+                             const char *const *names)
+{
+    tdi_choice *choice = at_key(choices, machine, key);
+    return choice && is_between(choice, count, names) ? choice : NULL;
+}
+
+tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
+{
+    tdi_choice copy = *choice;
+    copy.machine = tdi_strdup(choices->arena, choice->machine);
+    copy.key = tdi_strdup(choices->arena, choice->key);
+    bool complete = copy.machine && copy.key;
+    for (int i = 0; i < copy.count; i++) {
+        copy.candidates[i].name = tdi_strdup(choices->arena, choice->candidates[i].name);
+        complete = complete && copy.candidates[i].name;
+    }
+    if (!complete)
+        return NULL;
+    tdi_choice *kept = at_key(choices, copy.machine, copy.key);
+    if (!kept) {
+        kept = TDI_NEW(choices->arena, tdi_choice);
+        if (!kept || !tdi_push(&choices->all, kept))
+            return NULL;
+    }
+    *kept = copy;
+    return kept;
+}
+
+int tdi_fastest(const tdi_candidate *candidates, int count)
+{
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (candidates[i].us < 0.97 * candidates[best].us)
+            best = i;
+    return best;
+}

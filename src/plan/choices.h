@@ -1,0 +1,43 @@
+/* choices.h - what the clock has chosen on this machine: by machine and by what was asked, the times of all candidates
+ * and the fastest. Times come from a plan's own measuring, from a cache file or from a backup (src/dist/choice_file.h).
+ */
+#ifndef TDI_PLAN_CHOICES_H
+#define TDI_PLAN_CHOICES_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+enum { TDI_MAX_CANDIDATES = 6 };
+
+typedef struct tdi_candidate {
+    const char *name;
+    double us;
+} tdi_candidate;
+
+typedef struct tdi_choice {
+    const char *machine, *key; /* "AMD EPYC 9R14, AVX-512, oneDNN 2.6.3", "conv2d 3x3 same, ... on 2 x 1 threads" */
+    int count, chosen;
+    tdi_candidate candidates[TDI_MAX_CANDIDATES];
+    bool measured; /* here, and not read from a file */
+    bool used;     /* by a plan made here */
+} tdi_choice;
+
+typedef struct tdi_choices {
+    tdi_arena *arena;
+    tdi_vec(tdi_choice *) all;
+    bool changed; /* measured something since the file was last written */
+} tdi_choices;
+
+tdi_choices *tdi_choices_create(void); /* NULL when memory is out */
+void tdi_choices_free(tdi_choices *choices);
+
+/* The choice made between these very candidates; NULL when there is none. */
+tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, const char *key, int count,
+                             const char *const *names);
+/* Keeps a choice, copied, in the place of an older one for the same machine and key; NULL when memory is out. */
+tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice);
+/* The fastest of the timed ones; a later one only when it is faster by more than noise. */
+int tdi_fastest(const tdi_candidate *candidates, int count);
+
+#endif

@@ -1,0 +1,205 @@
+/* measure.c - kernels against the clock: the very calls of a step, on buffers of their own, on as many threads as will
+ * run such steps at the same time, so that what they share (cache, memory) is shared.
+ *
+ * Candidates take turns, and of each the best round counts: what disturbs the machine then disturbs none of them more.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "plan/inside.h"
+
+enum { ROUNDS = 3, MOST_REPETITIONS = 64 };
+static const double shortest_round = 4e-4; /* seconds */
+static const double hopeless = 2.5;        /* times the best: not timed again */
+
+typedef struct contestant {
+    tdi_prepared *workers; /* [workers] */
+    char **scratch;        /* [threads] */
+    int repetitions;
+    double seconds; /* the best so far of one run */
+} contestant;
+
+typedef struct contest {
+    const tdi_plan *plan;
+    const tdi_node *node;
+    tdi_arena *arena;
+    int workers, threads;
+    tdi_vec(char *) buffers;
+    tdi_barrier start;
+    const contestant *turn;
+    double *elapsed; /* [threads] */
+} contest;
+
+/* ---- memory ---- */
+
+static char *buffer(contest *c, size_t size)
+{
+    tdi_device *device = c->plan->spec.device;
+    char *memory = device->allocate(device, size);
+    if (memory && tdi_push(&c->buffers, memory))
+        return memory;
+    if (memory)
+        device->release(device, memory);
+    return NULL;
+}
+
+/* Numbers of ordinary size: neither zero pages nor denormals. */
+static char *operand(contest *c, const tdi_value *value)
+{
+    size_t size = (size_t)tdi_shape_elements(&value->shape) * td_dtype_size(value->dtype);
+    char *memory = buffer(c, size);
+    float *floats = (float *)(void *)memory;
+    for (size_t i = 0; memory && value->dtype == TD_FLOAT32 && i < size / sizeof *floats; i++)
+        floats[i] = (float)(i % 17) * 0.125f - 1.0f;
+    return memory;
+}
+
+/* The lanes of a worker read and write the same values; workers have their own. */
+static td_status make_operands(contest *c, const tdi_call *like, char **operands, tdi_error *error)
+{
+    for (int i = 0; i < like->n_in; i++)
+        if (c->node->in[i]) {
+            operands[i] = operand(c, &like->in[i]);
+            if (!operands[i])
+                return tdi_no_memory(error);
+        }
+    operands[like->n_in] = operand(c, &like->out);
+    return operands[like->n_in] ? TD_OK : tdi_no_memory(error);
+}
+
+static void bind_calls(const contest *c, const contestant *one, int worker, char *const *operands)
+{
+    static const tdi_control control = {.inverse_count = 1};
+    static const tdi_part part = {.parts = 1, .group_count = 1};
+    for (int lane = 0; lane < c->plan->spec.lanes; lane++) {
+        tdi_call *call = &one->workers[worker].calls[lane];
+        tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+        for (int i = 0; i < call->n_in; i++)
+            in[i].data = operands[i];
+        call->out.data = operands[call->n_in];
+        call->scratch = one->scratch[worker * c->plan->spec.lanes + lane];
+        call->control = &control;
+        call->part = &part;
+    }
+}
+
+/* ---- contestants ---- */
+
+static td_status enter(contest *c, const tdi_kernel *kernel, contestant *one, tdi_error *error)
+{
+    one->workers = TDI_NEW_ARRAY(c->arena, tdi_prepared, c->workers);
+    one->scratch = TDI_NEW_ARRAY(c->arena, char *, c->threads);
+    one->repetitions = 1;
+    if (!one->workers || !one->scratch)
+        return tdi_no_memory(error);
+    for (int w = 0; w < c->workers; w++)
+        TDI_TRY(tdi_prepare_kernel(c->plan, kernel, c->node, c->arena, &one->workers[w], error));
+    for (int t = 0; t < c->threads; t++) {
+        one->scratch[t] = buffer(c, one->workers[0].scratch_bytes);
+        if (!one->scratch[t])
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}
+
+static td_status enter_all(contest *c, const tdi_kernel *const *candidates, int count, contestant *all,
+                           tdi_error *error)
+{
+    for (int i = 0; i < count; i++)
+        TDI_TRY(enter(c, candidates[i], &all[i], error));
+    char **operands = TDI_NEW_ARRAY(c->arena, char *, c->node->n_in + 1);
+    if (!operands)
+        return tdi_no_memory(error);
+    for (int w = 0; w < c->workers; w++) {
+        TDI_TRY(make_operands(c, &all[0].workers[w].calls[0], operands, error));
+        for (int i = 0; i < count; i++)
+            bind_calls(c, &all[i], w, operands);
+    }
+    return TD_OK;
+}
+
+static void leave_all(contest *c, contestant *all, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int w = 0; all[i].workers && w < c->workers; w++)
+            if (all[i].workers[w].calls)
+                tdi_prepared_release(c->plan, &all[i].workers[w]);
+}
+
+/* ---- the clock ---- */
+
+static void run_turn(void *argument, int index)
+{
+    contest *c = argument;
+    tdi_device *device = c->plan->spec.device;
+    int state = device->enter_thread ? device->enter_thread(device) : 0;
+    const tdi_call *call = &c->turn->workers[index / c->plan->spec.lanes].calls[index % c->plan->spec.lanes];
+    tdi_barrier_wait(&c->start);
+    double begun = tdi_seconds();
+    for (int i = 0; call->run && i < c->turn->repetitions; i++)
+        call->run(call);
+    c->elapsed[index] = tdi_seconds() - begun;
+    if (device->leave_thread)
+        device->leave_thread(device, state);
+}
+
+/* Seconds of one run, the slowest thread's. */
+static double take_turn(contest *c, const contestant *one)
+{
+    double most = 0;
+    c->turn = one;
+    tdi_team_run(c->plan->spec.chooser->team, run_turn, c);
+    for (int t = 0; t < c->threads; t++)
+        most = c->elapsed[t] > most ? c->elapsed[t] : most;
+    return most / one->repetitions;
+}
+
+static double best_of(const contestant *all, int count)
+{
+    double best = all[0].seconds;
+    for (int i = 1; i < count; i++)
+        best = all[i].seconds < best ? all[i].seconds : best;
+    return best;
+}
+
+/* The first turn warms up, and says how often a run must be repeated to be seen by the clock. */
+static void compete(contest *c, contestant *all, int count)
+{
+    for (int i = 0; i < count; i++) {
+        take_turn(c, &all[i]);
+        all[i].seconds = take_turn(c, &all[i]);
+        double wanted = shortest_round / (all[i].seconds > 1e-9 ? all[i].seconds : 1e-9) + 1;
+        all[i].repetitions = wanted < MOST_REPETITIONS ? (int)wanted : MOST_REPETITIONS;
+    }
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < count; i++) {
+            if (all[i].seconds > hopeless * best_of(all, count))
+                continue;
+            double seconds = take_turn(c, &all[i]);
+            all[i].seconds = seconds < all[i].seconds ? seconds : all[i].seconds;
+        }
+}
+
+td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
+                      double *us, tdi_error *error)
+{
+    const tdi_chooser *chooser = plan->spec.chooser;
+    contest c = {.plan = plan, .node = node, .workers = chooser->workers};
+    contestant all[TDI_MAX_CANDIDATES] = {{0}};
+    c.threads = c.workers * plan->spec.lanes;
+    c.start.count = (uint32_t)c.threads;
+    c.start.spin = tdi_team_spins(chooser->team);
+    c.arena = tdi_arena_create();
+    c.elapsed = c.arena ? TDI_NEW_ARRAY(c.arena, double, c.threads) : NULL;
+    td_status status = c.elapsed ? enter_all(&c, candidates, count, all, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        compete(&c, all, count);
+    for (int i = 0; i < count; i++)
+        us[i] = all[i].seconds * 1e6;
+    leave_all(&c, all, count);
+    for (int i = 0; i < c.buffers.count; i++)
+        plan->spec.device->release(plan->spec.device, c.buffers.at[i]);
+    tdi_vec_free(&c.buffers);
+    tdi_arena_free(c.arena);
+    return status;
+}

@@ -1,0 +1,230 @@
+/* The file of choices: what is kept comes back, other processes' entries stay, and whatever stands at its path, it
+ * never fails a run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "dist/choice_file.h"
+#include "files/scratch.h"
+
+static int warnings, infos;
+
+static void count_line(void *user, td_log_level level, const char *line)
+{
+    (void)user, (void)line;
+    *(level == TD_LOG_WARNING ? &warnings : &infos) += 1;
+}
+
+static td_context *fresh_context(void)
+{
+    warnings = infos = 0;
+    td_context *context = td_context_create(&(td_context_options){.log = count_line});
+    assert_non_null(context);
+    return context;
+}
+
+static tdi_choices *choices_of(td_context *context)
+{
+    tdi_choices *choices = tdi_choices_of(context);
+    assert_non_null(choices);
+    return choices;
+}
+
+static const char *const names[] = {"quick", "slow"};
+
+static void keep(td_context *context, const char *machine, const char *key, int chosen)
+{
+    tdi_choices *choices = choices_of(context);
+    tdi_choice choice = {.machine = machine,
+                         .key = key,
+                         .count = 2,
+                         .chosen = chosen,
+                         .candidates = {{names[0], 1.5}, {names[1], 2.25}},
+                         .measured = true,
+                         .used = true};
+    assert_non_null(tdi_choices_keep(choices, &choice));
+    choices->changed = true;
+    tdi_choices_remember(context);
+}
+
+static int chosen(td_context *context, const char *machine, const char *key)
+{
+    const tdi_choice *choice = tdi_choices_find(choices_of(context), machine, key, 2, names);
+    return choice ? choice->chosen : -1;
+}
+
+static void use_folder(const char *name)
+{
+    setenv("TANDEM_CACHE", scratch_path(name), 1);
+}
+
+static void test_comes_back(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *one = fresh_context();
+    keep(one, "here", "a", 1);
+    keep(one, "here", "b", 0);
+    assert_int_equal(infos + warnings, 0);
+    td_context *two = fresh_context();
+    assert_int_equal(chosen(two, "here", "a"), 1);
+    assert_int_equal(chosen(two, "here", "b"), 0);
+    assert_int_equal(chosen(two, "elsewhere", "a"), -1);
+    assert_null(tdi_choices_find(choices_of(two), "here", "a", 1, names)); /* other candidates: another question */
+    keep(one, "here", "c", 1);
+    keep(two, "elsewhere", "a", 0);
+    keep(two, "here", "a", 0);
+    td_context *three = fresh_context();
+    assert_int_equal(chosen(three, "here", "a"), 0);
+    assert_int_equal(chosen(three, "here", "c"), 1);
+    assert_int_equal(chosen(three, "elsewhere", "a"), 0);
+    assert_float_equal(tdi_choices_find(choices_of(three), "here", "c", 2, names)->candidates[1].us, 2.25, 0);
+    assert_int_equal(scratch_count(), 1);
+    td_context_free(one);
+    td_context_free(two);
+    td_context_free(three);
+}
+
+static void expect_rewritten(const char *bytes, size_t size)
+{
+    scratch_write("choices.json", bytes, size);
+    td_context *context = fresh_context();
+    choices_of(context);
+    assert_int_equal(warnings, 1);
+    keep(context, "here", "new", 1);
+    td_context_free(context);
+    context = fresh_context();
+    assert_int_equal(chosen(context, "here", "new"), 1);
+    assert_int_equal(warnings, 0);
+    td_context_free(context);
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {"", "not JSON", "[]", "{\"tandem choices\": 2, \"machines\": {}}",
+                                          "{\"tandem choices\": 1, \"machines\": 3}"};
+    use_folder("");
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
+        expect_rewritten(damaged[i], strlen(damaged[i]));
+    td_context *context = fresh_context();
+    keep(context, "here", "a", 1);
+    td_context_free(context);
+    size_t size;
+    char *whole = scratch_read("choices.json", &size);
+    for (size_t cut = 0; cut + 1 < size; cut += 7)
+        expect_rewritten(whole, cut);
+    free(whole);
+}
+
+/* Entries that make no sense are dropped with a warning; nothing comes of them. */
+static void test_wrong_entries(void **state)
+{
+    (void)state;
+    static const char *const entries[] = {"3",
+                                          "{}",
+                                          "{\"take\": \"quick\", \"us\": []}",
+                                          "{\"take\": \"third\", \"us\": [[\"quick\", 1], [\"slow\", 2]]}",
+                                          "{\"take\": \"quick\", \"us\": [[\"quick\", -1], [\"slow\", 2]]}",
+                                          "{\"take\": \"quick\", \"us\": [[\"quick\", \"1\"], [\"slow\", 2]]}",
+                                          "{\"take\": \"quick\", \"us\": [[1, 1], [\"slow\", 2]]}"};
+    char text[512];
+    use_folder("");
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        snprintf(text, sizeof text, "{\"tandem choices\": 1, \"machines\": {\"here\": {\"a\": %s}}}", entries[i]);
+        scratch_write("choices.json", text, strlen(text));
+        td_context *context = fresh_context();
+        assert_int_equal(chosen(context, "here", "a"), -1);
+        assert_int_equal(warnings, 1);
+        keep(context, "here", "a", 0);
+        td_context_free(context);
+        context = fresh_context();
+        assert_int_equal(chosen(context, "here", "a"), 0);
+        td_context_free(context);
+    }
+}
+
+static void test_nowhere_to_write(void **state)
+{
+    (void)state;
+    scratch_write("file", "x", 1);
+    use_folder("file/below");
+    td_context *context = fresh_context();
+    keep(context, "here", "a", 1);
+    assert_int_equal(infos, 1);
+    assert_int_equal(td_failed(context), 0);
+    assert_int_equal(chosen(context, "here", "a"), 1);
+    td_context_free(context);
+    unsetenv("TANDEM_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    context = fresh_context();
+    keep(context, "here", "a", 1);
+    assert_int_equal(infos + warnings, 0);
+    td_context_free(context);
+    setenv("TANDEM_CACHE", "off", 1);
+    context = fresh_context();
+    assert_null(tdi_choices_of(context));
+    tdi_choices_remember(context);
+    td_context_free(context);
+    unlink(scratch_path("file"));
+}
+
+static void test_folders(void **state)
+{
+    (void)state;
+    unsetenv("TANDEM_CACHE");
+    setenv("HOME", scratch_folder, 1);
+    setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored, as XDG has it */
+    td_context *context = fresh_context();
+    keep(context, "here", "a", 1);
+    td_context_free(context);
+    assert_int_equal(access(scratch_path(".cache/tandem/choices.json"), R_OK), 0);
+    setenv("XDG_CACHE_HOME", scratch_path("xdg"), 1);
+    context = fresh_context();
+    keep(context, "here", "a", 1);
+    td_context_free(context);
+    assert_int_equal(access(scratch_path("xdg/tandem/choices.json"), R_OK), 0);
+    unlink(scratch_path(".cache/tandem/choices.json"));
+    unlink(scratch_path("xdg/tandem/choices.json"));
+    rmdir(scratch_path(".cache/tandem"));
+    rmdir(scratch_path(".cache"));
+    rmdir(scratch_path("xdg/tandem"));
+    rmdir(scratch_path("xdg"));
+}
+
+/* A backup's choices go before the file's. */
+static void test_export_and_import(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *context = fresh_context();
+    keep(context, "here", "mine", 1);
+    json_t *exported = tdi_choices_export(choices_of(context));
+    assert_non_null(exported);
+    keep(context, "here", "mine", 0);
+    td_context_free(context);
+    context = fresh_context();
+    assert_int_equal(chosen(context, "here", "mine"), 0);
+    assert_int_equal(tdi_choices_import(choices_of(context), exported, NULL), TD_OK);
+    assert_int_equal(chosen(context, "here", "mine"), 1);
+    tdi_error error = {0};
+    json_t *wrong = json_pack("{s:i}", "tandem choices", 7);
+    assert_int_equal(tdi_choices_import(choices_of(context), wrong, &error), TD_BAD_FILE);
+    json_decref(wrong);
+    json_decref(exported);
+    td_context_free(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comes_back),        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_wrong_entries),     cmocka_unit_test(test_nowhere_to_write),
+        cmocka_unit_test(test_export_and_import), cmocka_unit_test(test_folders)};
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
