@@ -235,11 +235,14 @@ int main(int count, char **arguments)
     bench.samples = bench.batch * bench.steps;
     if (fits)
         make_data(&bench);
+    int round = 0;
     for (char line[32]; fgets(line, sizeof line, stdin);) {
         double seconds = 0;
         sscanf(line, "round %lf", &seconds);
         printf("{\"us\": %.3f}\n", fits ? run_epochs(&bench, seconds) : run_calls(&bench, seconds));
         fflush(stdout);
+        if (round++ == 0)
+            bench.n_calls = 0; /* those that warmed up */
     }
     report_end(&bench);
     release(&bench);

@@ -55,8 +55,8 @@ RESNET = {"network": "resnet50", "batch": 8, "shape": (224, 224, 3), "classes": 
 LSTM = {"network": "lstm", "shape": (50, 8), "classes": 0}
 
 CASES = {case.name: case for case in (
-    Case("mlp", "MLP 784-256-256-10, batch 32", batch=32, steps=800, reach=2.4, **MLP),
-    Case("mlp128", "MLP 784-256-256-10, batch 128", batch=128, steps=400, reach=1.45, **MLP),
+    Case("mlp", "MLP 784-256-256-10, batch 32", batch=32, steps=500, reach=2.4, **MLP),
+    Case("mlp128", "MLP 784-256-256-10, batch 128", batch=128, steps=250, reach=1.45, **MLP),
     Case("mirrored", "MLP, batch 32, two CPU devices", batch=32, steps=400, devices="cpu:0,cpu:1",
          **dict(MLP, ways=("keras-tf-mirrored", "keras-jax-parallel"))),
     Case("lenet5", "LeNet-5, tanh, batch 32", "lenet5", 32, (28, 28, 1), CLASSIFIER_WAYS, steps=200, images=True, reach=8),

@@ -16,7 +16,7 @@ def build():
     """The programs of bench/ and the tandem command, as a user would build them."""
     quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
-    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs", "tandem_command"],
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs", "tandem"],
                    check=True, **quiet)
 
 
@@ -60,12 +60,14 @@ def versions(python):
     return {name: found[name] for name in wanted if name in found}
 
 
-def model(python, network):
-    """The path of the network's .keras file, written by Keras. Raises Failed."""
-    path = BUILD / "models" / f"{network}.keras"
+def model(python, case):
+    """The path of the network's .keras file, written by Keras; compiled, unless it is only to predict. Raises Failed."""
+    purpose = "predict" if case.what == "predict" else "train"
+    path = BUILD / "models" / f"{case.network}-{purpose}.keras"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        run = subprocess.run([python, PEERS / "networks.py", network, path], stderr=subprocess.PIPE,
+        command = [python, PEERS / "networks.py", case.network, path, purpose]
+        run = subprocess.run(command, stderr=subprocess.PIPE,
                              stdout=subprocess.DEVNULL, text=True, check=False)
         if run.returncode != 0:
             raise Failed(f"Keras did not write {path}: {(run.stderr.strip().splitlines() or ['?'])[-1]}")

@@ -1,5 +1,5 @@
-"""The networks as Keras models, and `networks.py NETWORK FILE`, which writes one with fresh weights to a .keras file:
-compiled with Adam, classifiers with accuracy."""
+"""The networks as Keras models, and `networks.py NETWORK FILE train|predict`, which writes one with fresh weights to a
+.keras file: to train compiled with Adam, classifiers with accuracy."""
 import os
 import sys
 
@@ -44,9 +44,10 @@ def loss_of(network):
 
 
 if __name__ == "__main__":
-    network, path = sys.argv[1:]
+    network, path, purpose = sys.argv[1:]
     keras.utils.set_random_seed(1)
     model = globals()[network]()
-    model.compile(optimizer=keras.optimizers.Adam(1e-3), loss=loss_of(network),
-                  metrics=[] if network == "lstm" else ["accuracy"])
+    if purpose == "train":
+        model.compile(optimizer=keras.optimizers.Adam(1e-3), loss=loss_of(network),
+                      metrics=[] if network == "lstm" else ["accuracy"])
     model.save(path)

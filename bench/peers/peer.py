@@ -1,7 +1,7 @@
 """The protocol between bench/run and what it measures, in lines of JSON. A program is started as `PROGRAM CASE WAY MODEL`;
 it says {"first": SECONDS since BENCH_STARTED (monotonic clock), "parameters": N} once its first step is done; then for
 each line "round SECONDS" it works at least that long and says {"us": microseconds a step}; at the end of input it says its
-largest resident size, and the percentiles of its calls where single calls were timed."""
+largest resident size, and where single calls were timed the percentiles of all but the first round's, which warms up."""
 import json
 import os
 import pathlib
@@ -40,10 +40,13 @@ def kilobytes():
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
-def rounds(measure):
-    """measure(seconds): microseconds a step. Ends with the input."""
-    for line in sys.stdin:
+def rounds(measure, forget=lambda: None):
+    """measure(seconds): microseconds a step. Ends with the input. What the first round left, which warms up, is
+    forgotten."""
+    for number, line in enumerate(sys.stdin):
         say(us=measure(float(line.split()[1])))
+        if number == 0:
+            forget()
 
 
 def serve_epochs(case, parameters, first_step, make_epoch):
@@ -78,7 +81,7 @@ def serve_calls(parameters, call):
             calls.append((time.perf_counter_ns() - began) / 1e3)
         return sorted(calls[before:])[(len(calls) - before) // 2]
 
-    rounds(measure)
+    rounds(measure, calls.clear)
     ordered = sorted(calls)
     say(kilobytes=kilobytes(), calls=len(ordered),
         percentiles={str(p): ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))] for p in PERCENTILES})
