@@ -13,6 +13,9 @@
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
     X(conv2d_grad_filter, isa)                                                                                         \
+    X(winograd_conv2d, isa)                                                                                            \
+    X(winograd_conv2d_grad_input, isa)                                                                                 \
+    X(winograd_conv2d_grad_filter, isa)                                                                                \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \
