@@ -68,6 +68,9 @@
 #define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
     X(matmul_onednn)                                                                                                   \
     X(matmul_update_onednn)                                                                                            \
+    X(conv2d_matmul_onednn)                                                                                            \
+    X(conv2d_grad_input_matmul_onednn)                                                                                 \
+    X(conv2d_grad_filter_matmul_onednn)                                                                                \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)
