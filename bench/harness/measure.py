@@ -35,8 +35,9 @@ def peer_command(case, way, path, python):
 
 
 class Measurement:
-    def __init__(self, case, python, cores, plan, peers):
-        self.case, self.python, self.cores, self.plan = case, python, cores, plan
+    def __init__(self, case, python, roofs, plan, peers):
+        self.case, self.python, self.plan, self.roofs = case, python, plan, roofs
+        self.cores = roofs.cores
         self.path = setup.model(python, case)
         self.left_out, self.measured = {}, []
         self.base = []  # Tandem's rounds
@@ -134,7 +135,7 @@ class Measurement:
         handover = machine.handover(self.cores)
         for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
             self.run_group(ways)
-        roofs = machine.roofs(self.cores)
+        roofs = self.roofs.again()
         plan = floor.plan(case, self.path)
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
                 "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),

@@ -1,5 +1,8 @@
 """Tables of the results, as text."""
+from . import machine
 from .cases import VARIANTS
+
+BEGIN, END = "<!-- bench/run --record writes from here -->", "<!-- to here -->"
 
 
 def number(value):
@@ -86,3 +89,35 @@ def scaling(cases):
             rows.append((case["title"].partition(": ")[2], number(case["tandem"]["us"]), *map(number, found),
                          number(found[0] and found[0] / case["tandem"]["us"])))
     return table(rows) if len(rows) > 1 else []
+
+
+def short(cases):
+    """One row a case, for a page about something else."""
+    rows = [("us a step", "Tandem", "best peer", "", "ratio")]
+    for case in cases.values():
+        if case["tandem"] and peers_of(case):
+            _, peer = best(case)
+            rows.append((case["title"], number(case["tandem"]["us"]), number(peer["us"]), peer["title"],
+                         number(ratio_to_best(case))))
+    return table(rows)
+
+
+def whole(results, cases):
+    """Machine, roofs and tables."""
+    lines = [machine.sentence(results["machine"]),
+             ", ".join(f"{name} {version}" for name, version in results["versions"].items()), ""]
+    if not cases:
+        return lines
+    scaled = scaling(cases)
+    return (lines + machine.roofs_table(results["machine"], list(cases.values())[-1]["roofs"]) + [""] + summary(cases) +
+            ([""] + scaled if scaled else []))
+
+
+def insert(path, lines):
+    """Between the marks in the page, as a block of text."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"bench/run: {path} has not the lines {BEGIN} and {END}")
+    block = "\n".join([BEGIN, "```text", *lines, "```", END])
+    path.write_text(before + block + after, encoding="utf-8")
