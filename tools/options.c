@@ -128,6 +128,8 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
                                         {"binary_accuracy", TD_BINARY_ACCURACY},
                                         {NULL, 0}};
 
+static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
+
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
@@ -184,6 +186,7 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
+    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
@@ -237,6 +240,10 @@ static int set_named(int key, const char *text, struct options *options)
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
+    case KEY_ON_ERROR:
+        status = set_choice("on-error", text, error_choices, &value);
+        options->skip_errors = value;
+        return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);
     default:

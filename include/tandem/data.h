@@ -22,7 +22,9 @@ typedef struct td_open_args {
     const char *path;
     td_guard guard;
     td_role role;
-    float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX), 1 for all else */
+    float scale;           /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
+    const char *features;  /* TFRecord: which feature is what; NULL: "x=image/encoded,y=image/class/label" */
+    td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
 } td_open_args;
 
 /* Opens `path`: an IDX directory (gzipped or not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test;
@@ -62,6 +64,9 @@ TD_BY_NAME_(td_data *, td_arrays, td_arrays_args)
 
 /* Samples in the data; -1 for poison. */
 TD_API int64_t td_data_samples(const td_data *data);
+/* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
+ * wrong with the first of them, borrowed until the data is released. */
+TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);

@@ -9,9 +9,13 @@
 /* Compiled once per instruction set: X(stem, isa) */
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
     X(matmul, isa)                                                                                                     \
+    X(matmul_update, isa)                                                                                              \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
     X(conv2d_grad_filter, isa)                                                                                         \
+    X(winograd_conv2d, isa)                                                                                            \
+    X(winograd_conv2d_grad_input, isa)                                                                                 \
+    X(winograd_conv2d_grad_filter, isa)                                                                                \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \
@@ -63,6 +67,10 @@
 #ifdef TANDEM_ONEDNN
 #define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
     X(matmul_onednn)                                                                                                   \
+    X(matmul_update_onednn)                                                                                            \
+    X(conv2d_matmul_onednn)                                                                                            \
+    X(conv2d_grad_input_matmul_onednn)                                                                                 \
+    X(conv2d_grad_filter_matmul_onednn)                                                                                \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)

@@ -2,18 +2,25 @@
 #ifndef TDI_CPU_LOOPS_H
 #define TDI_CPU_LOOPS_H
 
-#include <stdint.h>
+#include "cpu/update.h"
 
 typedef struct tdi_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation
      * that can be fused has its loop. */
     void (*epilogue)(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to);
+    /* One step of the optimizer for n elements. */
+    void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch);
 } tdi_loops;
 
-extern const tdi_loops tdi_loops_baseline;
+#define TDI_DECLARE_LOOPS_(isa)                                                                                        \
+    extern const tdi_loops tdi_loops_##isa;                                                                            \
+    void tdi_update_stretch_##isa(const tdi_update *update, int64_t n, tdi_stretch stretch);
+TDI_DECLARE_LOOPS_(baseline)
 #ifdef TANDEM_X86
-extern const tdi_loops tdi_loops_avx2, tdi_loops_avx512;
+TDI_DECLARE_LOOPS_(avx2)
+TDI_DECLARE_LOOPS_(avx512)
 #endif
+#undef TDI_DECLARE_LOOPS_
 
 /* Those of the best instruction set this CPU has. */
 const tdi_loops *tdi_cpu_loops(void);

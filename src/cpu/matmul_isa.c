@@ -170,7 +170,7 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
     }
 }
 
-/* ---- the kernel ---- */
+/* ---- the kernels ---- */
 
 /* Large products are worth oneDNN's packing, and the memory it takes for that. */
 static const char *declines(const tdi_call *call)
@@ -199,9 +199,47 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
     return TD_OK;
 }
 
+/* This lane's share of the depth; no transposes. */
+static void run_depth(const tdi_call *call)
+{
+    int64_t lda = tdi_last_extent(&call->in[0].shape), rows = tdi_outer_extent(&call->out.shape);
+    int64_t columns = tdi_last_extent(&call->out.shape);
+    multiply((left){(const float *)call->in[0].data + call->begin, lda, 1},
+             (right){(const float *)call->in[1].data + call->begin * columns, columns},
+             (result){call->sums + call->lane * rows * columns, columns}, rows, columns, call->end - call->begin);
+}
+
+static void add_up(int64_t n, const float *sums, int lanes, int64_t apart, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = sums[i] + sums[i + apart];
+    for (int lane = 2; lane < lanes; lane++)
+        TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += sums[i + lane * apart];
+}
+
+/* A run of rows is one run; of columns, one per row. */
+static void finish(const tdi_call *call)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    int64_t columns = tdi_last_extent(&call->out.shape), elements = tdi_shape_elements(&call->out.shape);
+    tdi_runs runs = tdi_call_runs(call);
+    bool by_columns = call->split == TDI_COLUMNS;
+    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    float *out = (float *)call->out.data + runs.first;
+    for (int64_t r = 0; r < runs.count; r++)
+        add_up(runs.length, call->sums + runs.first + r * runs.stride, call->lanes, elements, out + r * runs.stride);
+    if (bias || attrs->activation)
+        TDI_ISA_NAME(tdi_loops).epilogue(by_columns ? runs.count : runs.length / columns,
+                                         by_columns ? runs.length : columns, columns,
+                                         bias && by_columns ? bias + call->begin : bias, attrs->activation, out);
+}
+
 static void run(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
+    if (call->split == TDI_DEPTH) {
+        run_depth(call);
+        return;
+    }
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
     int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
     int64_t depth = depth_of(call);
@@ -228,4 +266,57 @@ static void run(const tdi_call *call)
         TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, bias, attrs->activation, c.data);
 }
 
-TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = declines, .prepare = prepare, .run = run);
+TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH, .declines = declines,
+               .prepare = prepare, .run = run, .finish = finish);
+
+/* ---- an update by a' . b ---- */
+
+enum { GRADIENT_FLOATS = 2048 };
+
+/* Rows of the gradient that are made, and used, at a time. */
+static int64_t gradient_rows(const tdi_call *call)
+{
+    int64_t rows = GRADIENT_FLOATS / tdi_last_extent(&call->out.shape) / ROWS * ROWS;
+    return rows < ROWS ? ROWS : rows;
+}
+
+static const char *update_declines(const tdi_call *call)
+{
+#ifdef TANDEM_ONEDNN
+    if (tdi_outer_extent(&call->in[1].shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+        return "large: better packed";
+#endif
+    (void)call;
+    return NULL;
+}
+
+static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    *scratch = (size_t)(gradient_rows(call) * tdi_last_extent(&call->out.shape)) * sizeof(float);
+    return TD_OK;
+}
+
+static void update_run(const tdi_call *call)
+{
+    const tdi_matmul_update_attrs *attrs = call->attrs;
+    tdi_update update = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
+    tdi_runs runs = tdi_call_runs(call);
+    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    int64_t depth = tdi_outer_extent(&call->in[1].shape), begin = runs.first / columns;
+    int64_t end = begin + runs.length / columns, step = gradient_rows(call);
+    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
+    for (int i = 3; i < call->n_in; i++)
+        s.slot[i - 3] = call->in[i].data;
+    for (int64_t i = begin; i < end; i += step) {
+        int64_t rows = end - i < step ? end - i : step;
+        multiply((left){(const float *)call->in[1].data + i, 1, lda}, (right){call->in[2].data, columns},
+                 (result){call->scratch, columns}, rows, columns, depth);
+        tdi_stretch now = tdi_stretch_at(s, i * columns);
+        now.gradient = call->scratch;
+        TDI_ISA_NAME(tdi_loops).update(&update, rows * columns, now);
+    }
+}
+
+TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS, .declines = update_declines, .prepare = update_prepare,
+               .run = update_run);

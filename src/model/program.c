@@ -13,6 +13,7 @@ typedef struct builder {
     tdi_emit emit;
     tdi_node **values; /* by position in model->sites */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
+    tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
 
 static td_shape with_batch(const td_shape *sample)
@@ -188,16 +189,26 @@ static void emit_regularization_metric(const builder *b)
         b->program->slots.regularization = accumulate(b, tdi_broadcast(b->graph, sum, &rows));
 }
 
-static void emit_metrics(const builder *b)
+/* Right after the predictions; accumulated at the end of the step, where no lane waits for it. */
+static void emit_metrics(builder *b)
+{
+    b->graph->scope = "metrics";
+    for (int o = 0; o < b->model->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->training[o];
+        for (int m = 0; m < training->n_metrics; m++)
+            b->metrics[o][m] =
+                tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]);
+    }
+}
+
+static void accumulate_metrics(const builder *b)
 {
     b->graph->scope = "metrics";
     tdi_metric_slots *slots = &b->program->slots;
     for (int o = 0; o < b->model->n_outputs; o++) {
-        const tdi_output_training *training = &b->model->training[o];
         slots->loss[o] = accumulate(b, b->losses[o]);
-        for (int m = 0; m < training->n_metrics; m++)
-            slots->metrics[o][m] = accumulate(
-                b, tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]));
+        for (int m = 0; m < b->model->training[o].n_metrics; m++)
+            slots->metrics[o][m] = accumulate(b, b->metrics[o][m]);
     }
 }
 
@@ -216,9 +227,10 @@ static td_status build(builder *b)
     TDI_TRY(tdi_fold(b->graph, &b->program->notes));
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
+    emit_metrics(b);
     if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
         TDI_TRY(emit_backward(b, loss));
-    emit_metrics(b);
+    accumulate_metrics(b);
     return b->graph->error.status;
 }
 

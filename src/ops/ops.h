@@ -27,7 +27,7 @@
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(batch_mean) X(batch_mean_grad)                                                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
-    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam)
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam) X(matmul_update)
 /* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
@@ -302,6 +302,13 @@ tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_
                   const tdi_optimizer_attrs *attrs);
 tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,
                    const tdi_optimizer_attrs *attrs);
+
+/* The update of a weight [columns of a, columns of b] whose gradient is a' . b: inputs weight, a, b, slots. Set by the
+ * fuse pass only. */
+typedef struct tdi_matmul_update_attrs {
+    const tdi_op *update; /* adam or sgd */
+    tdi_optimizer_attrs optimizer;
+} tdi_matmul_update_attrs;
 
 /* What one step of Adam multiplies with: alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t), 1 - beta_1 and
  * 1 - beta_2, as Keras rounds them. Reference and kernels agree through it. */

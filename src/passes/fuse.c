@@ -1,6 +1,8 @@
 /* fuse.c - ops that another op can do on its way:
  *
  *   matmul or conv2d, bias_add, activation   one op
+ *   matmul that is a weight's gradient,      one op: the gradient is never stored
+ *   its update
  *   add, relu's gradient                     one op
  *   the sum over rows of what comes out of   0, for what statistics took away has no gradient: no pass over memory is
  *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
@@ -110,6 +112,37 @@ static bool fuse_vanishing_sum(tdi_node *node)
     return true;
 }
 
+/* May an update make the gradient itself? Not when someone else wants it: other parts, a regularizer, the caller. */
+static bool is_own_gradient(const tdi_node *gradient, const int *readers)
+{
+    const tdi_matmul_attrs *attrs = gradient->attrs;
+    return gradient->op == &tdi_op_matmul && attrs->transpose_a && !attrs->transpose_b && !attrs->activation &&
+           gradient->n_in == 2 && gradient->home == TDI_HOME_GRADIENT && readers[gradient->id] == 1 &&
+           !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
+}
+
+static bool fuse_update(tdi_node *node, const int *readers)
+{
+    const tdi_node *gradient = node->in[1];
+    if (!is_own_gradient(gradient, readers))
+        return false;
+    tdi_arena *arena = node->graph->arena;
+    tdi_node **in = TDI_NEW_ARRAY(arena, tdi_node *, node->n_in + 1);
+    tdi_matmul_update_attrs *attrs = TDI_NEW_ARRAY(arena, tdi_matmul_update_attrs, 1);
+    if (!in || !attrs)
+        return false;
+    *attrs = (tdi_matmul_update_attrs){node->op, *(const tdi_optimizer_attrs *)node->attrs};
+    in[0] = node->in[0];
+    in[1] = gradient->in[0];
+    in[2] = gradient->in[1];
+    memcpy(in + 3, node->in + 2, (size_t)(node->n_in - 2) * sizeof *in);
+    node->op = &tdi_op_matmul_update;
+    node->attrs = attrs;
+    node->in = in;
+    node->n_in++;
+    return true;
+}
+
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
 {
     int *readers = tdi_count_readers(graph);
@@ -124,6 +157,9 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
                      (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
+        bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
+        if (update && fuse_update(node, readers) && notes)
+            tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
     }
     return TD_OK;
 }

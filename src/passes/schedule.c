@@ -12,7 +12,7 @@ typedef struct scheduler {
     int collectives;
     bool *live;               /* by id */
     tdi_variable **variables; /* those with an update */
-    int *blockers; /* per variable: live part nodes that make its gradient or read its weight, still to come */
+    int *blockers;            /* per variable: what it waits for, see each_blocked */
     int n_variables;
     tdi_vec(int) bucket;            /* variables ready since the last begin */
     tdi_vec(int) pending;           /* variables begun, not finished */
@@ -77,11 +77,31 @@ static void find_variables(scheduler *s)
     }
 }
 
-/* Calls visit(s, v) for each updated variable that a part node's gradient or reading blocks. */
+/* Weights and slots are there; a gradient may be too, but then it is what its update waits for. */
+static bool is_made(const tdi_node *node)
+{
+    return node->home != TDI_HOME_INPUT && node->home != TDI_HOME_VARIABLE && node->home != TDI_HOME_SLOT;
+}
+
+/* How often an update, or a reduction before it, reads what `node` makes. */
+static int readings(const tdi_node *update, const tdi_node *node)
+{
+    int count = 0;
+    for (int i = 0; i < update->n_in; i++)
+        count += update->in[i] && root(update->in[i]) == node;
+    return count;
+}
+
+/* Calls visit(s, v) for each time that an updated variable waits for a part node: its update reads what the node makes,
+ * or the node reads the old weight. */
 static void each_blocked(scheduler *s, const tdi_node *node, void (*visit)(scheduler *s, int variable))
 {
-    if (node->home == TDI_HOME_GRADIENT && variable_index(s, node->variable) >= 0)
-        visit(s, variable_index(s, node->variable));
+    for (int i = node->id + 1; i < s->graph->nodes.count && is_made(node); i++) {
+        const tdi_node *update = s->graph->nodes.at[i];
+        if (s->live[i] && updated_variable(update))
+            for (int n = readings(update, node); n; n--)
+                visit(s, variable_index(s, update->variable));
+    }
     for (int i = 0; i < node->n_in; i++) {
         const tdi_node *from = node->in[i] ? root(node->in[i]) : NULL;
         int variable = from && from->op == &tdi_op_parameter ? variable_index(s, from->variable) : -1;

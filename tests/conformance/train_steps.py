@@ -97,6 +97,9 @@ def convolution():
         layers.Conv2D(16, 5, activation="tanh"), layers.AveragePooling2D(2), layers.Flatten(),
         layers.Dense(120, activation="tanh"), layers.Dense(84, activation="tanh"), layers.Dense(10)), classes(10), sparse(),
         keras.optimizers.Adam())
+    yield Case("winograd", sequential(
+        (13, 14, 32), layers.Conv2D(48, 3, padding="same", activation="tanh"), layers.Conv2D(32, 3, activation="tanh"),
+        layers.AveragePooling2D(3), layers.Flatten(), layers.Dense(4)), classes(4), sparse())
     yield Case("zero padding", net(layers.ZeroPadding2D(1), layers.Conv2D(5, 3, strides=2, activation="relu"),
                                    layers.ZeroPadding2D(((0, 2), (1, 0))), layers.Conv2D(4, 2), layers.ReLU()), classes(4),
                sparse())

@@ -1,4 +1,4 @@
-/* cases_linear.c - matmul. */
+/* cases_linear.c - matmul, and the update that takes one in. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})
@@ -30,6 +30,32 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
         }                                                                                                              \
     }
 
+static tdi_node *build_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *node = tdi_node_create(graph, c->op, c->attrs, c->n_leaves, leaf);
+    if (node) {
+        node->home = TDI_HOME_VARIABLE;
+        node->variable = leaf[0]->variable;
+        node->once = node->effect = true;
+    }
+    return node;
+}
+
+#define UPDATE(name_, update_, slots_, a_, b_, weight_, ...)                                                           \
+    {                                                                                                                  \
+        .op = &tdi_op_matmul_update, .name = name_,                                                                    \
+        .attrs = ATTRS(tdi_matmul_update_attrs, &tdi_op_##update_, {__VA_ARGS__}), .build = build_update,              \
+        .n_leaves = 3 + slots_, .leaf = {                                                                              \
+            {.shape = weight_},                                                                                        \
+            {.shape = a_},                                                                                             \
+            {.shape = b_},                                                                                             \
+            {.shape = weight_, .slot = 1},                                                                             \
+            {.shape = weight_, .slot = 2, .fill = OP_UNIT},                                                            \
+            {.shape = weight_, .slot = 3, .fill = OP_UNIT}                                                             \
+        }                                                                                                              \
+    }
+#define ADAM .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f
+
 const op_case op_cases_linear[] = {
     MATMUL("dense", OP_DIMS(BATCH, 7), OP_DIMS(7, 5), false, false),
     MATMUL("one column", OP_DIMS(BATCH, 7), OP_DIMS(7, 1), false, false),
@@ -55,4 +81,10 @@ const op_case op_cases_linear[] = {
      .attrs = ATTRS(tdi_matmul_attrs, false, false, TD_RELU6),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 7), .constant = true}, {.shape = OP_DIMS(7, 5), .constant = true}}},
+    UPDATE("adam", adam, 2, OP_DIMS(BATCH, 7), OP_DIMS(BATCH, 5), OP_DIMS(7, 5), ADAM),
+    UPDATE("adam, wide", adam, 2, OP_DIMS(BATCH, 67), OP_DIMS(BATCH, 83), OP_DIMS(67, 83), ADAM),
+    UPDATE("amsgrad, rank 3", adam, 3, OP_DIMS(BATCH, 2, 19), OP_DIMS(BATCH, 2, 33), OP_DIMS(19, 33), ADAM,
+           .amsgrad = true, .weight_decay = 0.01f),
+    UPDATE("sgd", sgd, 0, OP_DIMS(BATCH, 9), OP_DIMS(BATCH, 17), OP_DIMS(9, 17), .clipvalue = 0.3f),
+    UPDATE("momentum", sgd, 1, OP_DIMS(BATCH, 6), OP_DIMS(BATCH, 3), OP_DIMS(6, 3), .momentum = 0.9f, .nesterov = true),
     {0}};

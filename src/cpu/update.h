@@ -1,0 +1,36 @@
+/* update.h - an optimizer's step for a stretch of one variable, as the kernels that update share it. */
+#ifndef TDI_CPU_UPDATE_H
+#define TDI_CPU_UPDATE_H
+
+#include "ops/ops.h"
+
+/* One step's numbers, the same for all elements. */
+typedef struct tdi_update {
+    const tdi_op *op; /* adam or sgd */
+    float rate;       /* Adam: alpha */
+    float rate_1, rate_2, epsilon;
+    float momentum;
+    float clip;  /* INFINITY: none */
+    float decay; /* of the weight, times the learning rate */
+    bool nesterov, amsgrad;
+} tdi_update;
+
+tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control);
+
+/* Where n elements and what belongs to them begin. */
+typedef struct tdi_stretch {
+    const float *weight, *gradient;
+    float *slot[3]; /* as many as the optimizer has */
+    float *out;     /* the new weights; may be `weight` */
+} tdi_stretch;
+
+/* The same stretch `at` elements further on. */
+static inline tdi_stretch tdi_stretch_at(tdi_stretch s, int64_t at)
+{
+    tdi_stretch moved = {.weight = s.weight + at, .gradient = s.gradient ? s.gradient + at : NULL, .out = s.out + at};
+    for (int i = 0; i < 3; i++)
+        moved.slot[i] = s.slot[i] ? s.slot[i] + at : NULL;
+    return moved;
+}
+
+#endif

@@ -1,0 +1,599 @@
+/* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products make
+ * what takes 144.
+ *
+ * An output tile of 4x4 is a polynomial product: the 6x6 input tile d and the filter g are evaluated at the points
+ * 0, +-A, +-B and infinity in both directions, multiplied point by point, and interpolated:
+ *
+ *     y = T' [(G g G') . (D d D')] T        dg = G' [(T dy T') . (D d D')] G
+ *
+ * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
+ * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
+ * keep rounding errors small: with A = 1/sqrt(2), B = sqrt(2), about three times those of a direct sum. */
+#include "cpu/isa.h"
+#include "cpu/loops.h"
+
+#if defined(__AVX512F__)
+enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
+#else
+enum { ROWS = 4, COLUMNS = 3 };
+#endif
+enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN, LINE = 16 /* floats */ };
+enum { GRAIN = 16, FEWEST = 32 /* channels */, ENOUGH_TILES = 64 };
+
+static const float a1 = 0.70710678118654752f, a2 = 0.5f, a3 = 0.35355339059327376f;
+static const float b1 = 1.4142135623730951f, b2 = 2.0f, b3 = 2.8284271247461903f;
+static const float both = 1.0f, sum2 = 2.5f;              /* A^2 B^2, A^2 + B^2 */
+static const float over_a = -1 / 1.5f, over_b = 1 / 6.0f; /* 1 / 2A^2(A^2 - B^2), 1 / 2B^2(B^2 - A^2) */
+
+/* x [samples, h, w, c] -> y [samples, oh, ow, f], tiles numbered sample by sample, row by row. */
+typedef struct winograd {
+    int64_t first, samples; /* to make */
+    int64_t h, w, c, oh, ow, f, before_h, before_w;
+    int64_t tiles_h, tiles_w, tiles;
+    int64_t block; /* tiles worked on at a time: a multiple of ROWS */
+} winograd;
+
+/* ---- one dimension of the transforms ---- */
+
+TDI_INLINE void evaluate_image(const tdi_vector *d, int step, tdi_vector *to, int to_step)
+{
+    tdi_vector even_a = d[4 * step] - b2 * d[2 * step], odd_a = a1 * (d[3 * step] - b2 * d[step]);
+    tdi_vector even_b = d[4 * step] - a2 * d[2 * step], odd_b = b1 * (d[3 * step] - a2 * d[step]);
+    to[0] = both * d[0] - sum2 * d[2 * step] + d[4 * step];
+    to[to_step] = even_a + odd_a;
+    to[2 * to_step] = even_a - odd_a;
+    to[3 * to_step] = even_b + odd_b;
+    to[4 * to_step] = even_b - odd_b;
+    to[5 * to_step] = both * d[step] - sum2 * d[3 * step] + d[5 * step];
+}
+
+TDI_INLINE void evaluate_filter(const tdi_vector *g, int step, tdi_vector *to, int to_step)
+{
+    tdi_vector even_a = over_a * (g[0] + a2 * g[2 * step]), odd_a = (over_a * a1) * g[step];
+    tdi_vector even_b = over_b * (g[0] + b2 * g[2 * step]), odd_b = (over_b * b1) * g[step];
+    to[0] = g[0];
+    to[to_step] = even_a + odd_a;
+    to[2 * to_step] = even_a - odd_a;
+    to[3 * to_step] = even_b + odd_b;
+    to[4 * to_step] = even_b - odd_b;
+    to[5 * to_step] = g[2 * step];
+}
+
+TDI_INLINE void interpolate(const tdi_vector *m, int step, tdi_vector *to, int to_step)
+{
+    tdi_vector sum_a = m[step] + m[2 * step], difference_a = m[step] - m[2 * step];
+    tdi_vector sum_b = m[3 * step] + m[4 * step], difference_b = m[3 * step] - m[4 * step];
+    to[0] = m[0] + sum_a + sum_b;
+    to[to_step] = a1 * difference_a + b1 * difference_b;
+    to[2 * to_step] = a2 * sum_a + b2 * sum_b;
+    to[3 * to_step] = a3 * difference_a + b3 * difference_b + m[5 * step];
+}
+
+/* The other way round, for the gradient of the filter: dy as a polynomial, evaluated. */
+TDI_INLINE void evaluate_gradient(const tdi_vector *y, int step, tdi_vector *to, int to_step)
+{
+    tdi_vector even_a = y[0] + a2 * y[2 * step], odd_a = a1 * y[step] + a3 * y[3 * step];
+    tdi_vector even_b = y[0] + b2 * y[2 * step], odd_b = b1 * y[step] + b3 * y[3 * step];
+    to[0] = y[0];
+    to[to_step] = even_a + odd_a;
+    to[2 * to_step] = even_a - odd_a;
+    to[3 * to_step] = even_b + odd_b;
+    to[4 * to_step] = even_b - odd_b;
+    to[5 * to_step] = y[3 * step];
+}
+
+TDI_INLINE void gather_filter(const tdi_vector *u, int step, tdi_vector *to, int to_step)
+{
+    tdi_vector sum_a = over_a * (u[step] + u[2 * step]), sum_b = over_b * (u[3 * step] + u[4 * step]);
+    tdi_vector difference_a = u[step] - u[2 * step], difference_b = u[3 * step] - u[4 * step];
+    to[0] = u[0] + sum_a + sum_b;
+    to[to_step] = (over_a * a1) * difference_a + (over_b * b1) * difference_b;
+    to[2 * to_step] = a2 * sum_a + b2 * sum_b + u[5 * step];
+}
+
+/* ---- both dimensions ---- */
+
+typedef void transform(const tdi_vector *from, int step, tdi_vector *to, int to_step);
+
+/* [size, size] -> [made, made]: columns first, then rows. */
+TDI_INLINE void both_ways(transform *one_way, int size, int made, const tdi_vector *from, tdi_vector *to)
+{
+    tdi_vector half[POINTS];
+    for (int x = 0; x < size; x++)
+        one_way(from + x, size, half + x, size);
+    for (int y = 0; y < made; y++)
+        one_way(half + y * size, 1, to + y * made, 1);
+}
+
+/* ---- products ---- */
+
+/* c[ROWS, columns vectors] (+)= a . b over `depth` steps; element (i, k) of a is at a[i * row + k * step]. */
+TDI_INLINE void block(const float *a, int64_t row, int64_t step, const float *b, int64_t b_row, float *c, int64_t c_row,
+                      int64_t depth, bool add, int columns)
+{
+    tdi_vector sum[ROWS][COLUMNS];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < columns; j++)
+            sum[i][j] = add ? tdi_load(c + i * c_row + j * TDI_WIDTH) : (tdi_vector){0};
+    for (int64_t k = 0; k < depth; k++) {
+        tdi_vector of_b[COLUMNS];
+        for (int j = 0; j < columns; j++)
+            of_b[j] = tdi_load(b + k * b_row + j * TDI_WIDTH);
+        for (int i = 0; i < ROWS; i++) {
+            tdi_vector of_a = tdi_splat(a[i * row + k * step]);
+            for (int j = 0; j < columns; j++)
+                sum[i][j] += of_a * of_b[j];
+        }
+    }
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < columns; j++)
+            tdi_store(c + i * c_row + j * TDI_WIDTH, sum[i][j]);
+}
+
+/* Vectors of the next panel, `left` of them to go; single ones are avoided. */
+TDI_INLINE int panel_columns(int64_t left)
+{
+    return left == 4 ? 2 : left < COLUMNS ? (int)left : COLUMNS;
+}
+
+typedef struct product {
+    const float *a;
+    int64_t row, step;
+    const float *b;
+    int64_t b_row;
+    float *c;
+    int64_t c_row;
+    int64_t rows, depth;
+    bool add;
+} product;
+
+TDI_INLINE void panel(const product *p, int columns)
+{
+    for (int64_t i = 0; i < p->rows; i += ROWS)
+        block(p->a + i * p->row, p->row, p->step, p->b, p->b_row, p->c + i * p->c_row, p->c_row, p->depth, p->add,
+              columns);
+}
+
+static void multiply_panel(const product *p, int columns)
+{
+    if (columns == 3)
+        panel(p, 3);
+    else if (columns == 2)
+        panel(p, 2);
+    else
+        panel(p, 1);
+}
+
+/* ---- places ---- */
+
+/* Between the matrices of two points: an odd number of lines, so that a tile's 36 values do not share a cache set. */
+static int64_t point_stride(int64_t floats)
+{
+    return (floats / LINE | 1) * LINE + (floats % LINE ? 2 * LINE : 0);
+}
+
+static int64_t image_stride(const winograd *p)
+{
+    return point_stride(p->block * p->c);
+}
+
+static int64_t result_stride(const winograd *p)
+{
+    return point_stride(p->block * p->f);
+}
+
+static int64_t filter_stride(const winograd *p)
+{
+    return point_stride(p->c * p->f);
+}
+
+typedef struct tile {
+    int64_t sample, y, x; /* of its first output */
+} tile;
+
+static tile tile_at(const winograd *p, int64_t index)
+{
+    int64_t each = p->tiles_h * p->tiles_w, inside = index % each;
+    return (tile){p->first + index / each, inside / p->tiles_w * OUT, inside % p->tiles_w * OUT};
+}
+
+/* ---- to and from points ---- */
+
+/* Where each value of a window of size x size is; outside of the image, zeros. */
+static void locate(const float *image, int64_t h, int64_t w, int64_t channels, int64_t y, int64_t x, int size,
+                   const float *zeros, const float **at)
+{
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) {
+            bool inside = y + i >= 0 && y + i < h && x + j >= 0 && x + j < w;
+            at[i * size + j] = inside ? image + ((y + i) * w + x + j) * channels : zeros;
+        }
+}
+
+TDI_INLINE void points_of(transform *one_way, int size, const float *const *at, int64_t channels, int64_t stride,
+                          float *to)
+{
+    for (int64_t c = 0; c < channels; c += TDI_WIDTH) {
+        tdi_vector from[POINTS], made[POINTS];
+        for (int i = 0; i < size * size; i++)
+            from[i] = tdi_load(at[i] + c);
+        both_ways(one_way, size, IN, from, made);
+        for (int i = 0; i < POINTS; i++)
+            tdi_store(to + i * stride + c, made[i]);
+    }
+}
+
+/* Tiles [begin, begin + count) of x as [points, tile, c]. */
+static void image_points(const winograd *p, const float *x, const float *zeros, int64_t begin, int64_t count, float *to)
+{
+    const float *at[POINTS];
+    for (int64_t i = 0; i < count; i++) {
+        tile t = tile_at(p, begin + i);
+        locate(x + t.sample * p->h * p->w * p->c, p->h, p->w, p->c, t.y - p->before_h, t.x - p->before_w, IN, zeros,
+               at);
+        points_of(evaluate_image, IN, at, p->c, image_stride(p), to + i * p->c);
+    }
+}
+
+/* Tiles of dy as [points, tile, f]. */
+static void gradient_points(const winograd *p, const float *dy, const float *zeros, int64_t begin, int64_t count,
+                            float *to)
+{
+    const float *at[POINTS];
+    for (int64_t i = 0; i < count; i++) {
+        tile t = tile_at(p, begin + i);
+        locate(dy + t.sample * p->oh * p->ow * p->f, p->oh, p->ow, p->f, t.y, t.x, OUT, zeros, at);
+        points_of(evaluate_gradient, OUT, at, p->f, result_stride(p), to + i * p->f);
+    }
+}
+
+/* A panel of filters is [c, its columns]: panels stand one after the other in each point's matrix. */
+static float *filter_at(const winograd *p, int64_t c, int64_t f, int columns, float *to)
+{
+    return to + f * p->c + c * columns * TDI_WIDTH;
+}
+
+TDI_INLINE void filter_points_at(const float *filter, int64_t tap, bool turned, tdi_vector *made)
+{
+    tdi_vector from[TAPS * TAPS];
+    for (int i = 0; i < TAPS * TAPS; i++)
+        from[i] = tdi_load(filter + (turned ? TAPS * TAPS - 1 - i : i) * tap);
+    both_ways(evaluate_filter, TAPS, IN, from, made);
+}
+
+/* filter [3, 3, c, f] */
+static void filter_points(const winograd *p, const float *filter, float *to)
+{
+    for (int64_t f = 0; f < p->f;) {
+        int columns = panel_columns((p->f - f) / TDI_WIDTH);
+        for (int64_t c = 0; c < p->c; c++)
+            for (int j = 0; j < columns; j++) {
+                tdi_vector made[POINTS];
+                filter_points_at(filter + c * p->f + f + j * TDI_WIDTH, p->c * p->f, false, made);
+                for (int i = 0; i < POINTS; i++)
+                    tdi_store(filter_at(p, c, f, columns, to) + i * filter_stride(p) + j * TDI_WIDTH, made[i]);
+            }
+        f += columns * TDI_WIDTH;
+    }
+}
+
+/* The filter that gives dx, turned about: from [3, 3, f, c], as the forward one is for p's f and c. */
+static void turned_square(const winograd *p, const float *filter, int64_t c, float *to, int64_t to_row)
+{
+    tdi_vector made[POINTS];
+    float square[POINTS][TDI_WIDTH][TDI_WIDTH];
+    for (int i = 0; i < TDI_WIDTH; i++) {
+        filter_points_at(filter + i * p->c + c, p->c * p->f, true, made);
+        for (int k = 0; k < POINTS; k++)
+            tdi_store(square[k][i], made[k]);
+    }
+    for (int k = 0; k < POINTS; k++)
+        tdi_transpose_square(square[k][0], TDI_WIDTH, to + k * filter_stride(p), to_row);
+}
+
+static void turned_filter_points(const winograd *p, const float *filter, float *to)
+{
+    for (int64_t f = 0; f < p->f;) {
+        int columns = panel_columns((p->f - f) / TDI_WIDTH);
+        for (int j = 0; j < columns; j++)
+            for (int64_t c = 0; c < p->c; c += TDI_WIDTH)
+                turned_square(p, filter + (f + j * TDI_WIDTH) * p->c, c,
+                              filter_at(p, c, f, columns, to) + j * TDI_WIDTH, columns * TDI_WIDTH);
+        f += columns * TDI_WIDTH;
+    }
+}
+
+static void store_tile(const winograd *p, const float *from, int64_t rows, int64_t columns, float *y)
+{
+    for (int64_t f = 0; f < p->f; f += TDI_WIDTH) {
+        tdi_vector points[POINTS], made[OUT * OUT];
+        for (int i = 0; i < POINTS; i++)
+            points[i] = tdi_load(from + i * result_stride(p) + f);
+        both_ways(interpolate, IN, OUT, points, made);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++)
+                tdi_store(y + (i * p->ow + j) * p->f + f, made[i * OUT + j]);
+    }
+}
+
+static void store_tiles(const winograd *p, const float *from, int64_t begin, int64_t count, const float *bias,
+                        int activation, float *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        tile t = tile_at(p, begin + i);
+        int64_t rows = p->oh - t.y < OUT ? p->oh - t.y : OUT, columns = p->ow - t.x < OUT ? p->ow - t.x : OUT;
+        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->f;
+        store_tile(p, from + i * p->f, rows, columns, to);
+        for (int64_t r = 0; r < rows && (bias || activation); r++)
+            TDI_ISA_NAME(tdi_loops).epilogue(columns, p->f, p->f, bias, activation, to + r * p->ow * p->f);
+    }
+}
+
+/* ---- the convolution ---- */
+
+/* scratch: zeros, filter, image, result */
+typedef struct room {
+    float *zeros, *filter, *image, *result;
+} room;
+
+static int64_t zeros_of(const winograd *p)
+{
+    return p->c > p->f ? p->c : p->f;
+}
+
+static size_t room_bytes(const winograd *p)
+{
+    int64_t floats = zeros_of(p) + POINTS * (filter_stride(p) + image_stride(p) + result_stride(p));
+    return (size_t)floats * sizeof(float);
+}
+
+static room room_of(const winograd *p, char *scratch)
+{
+    float *at = (float *)(void *)scratch;
+    room r = {.zeros = at};
+    r.filter = r.zeros + zeros_of(p);
+    r.image = r.filter + POINTS * filter_stride(p);
+    r.result = r.image + POINTS * image_stride(p);
+    memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
+    return r;
+}
+
+static void multiply_points(const winograd *p, const room *r, int64_t count)
+{
+    for (int point = 0; point < POINTS; point++) {
+        const float *filter = r->filter + point * filter_stride(p);
+        for (int64_t f = 0; f < p->f;) {
+            int columns = panel_columns((p->f - f) / TDI_WIDTH);
+            product of = {.a = r->image + point * image_stride(p),
+                          .row = p->c,
+                          .step = 1,
+                          .b = filter + f * p->c,
+                          .b_row = columns * TDI_WIDTH,
+                          .c = r->result + point * result_stride(p) + f,
+                          .c_row = p->f,
+                          .rows = count,
+                          .depth = p->c};
+            multiply_panel(&of, columns);
+            f += columns * TDI_WIDTH;
+        }
+    }
+}
+
+/* r->filter is made. Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
+static void convolve(const winograd *p, const room *r, const float *x, const float *bias, int activation, float *y)
+{
+    for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
+        int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
+        image_points(p, x, r->zeros, begin, count, r->image);
+        multiply_points(p, r, count);
+        store_tiles(p, r->result, begin, count, bias, activation, y);
+    }
+}
+
+/* ---- the gradient of the filter ---- */
+
+static void add_products(const winograd *p, const room *r, int64_t count, bool add)
+{
+    for (int point = 0; point < POINTS; point++)
+        for (int64_t f = 0; f < p->f;) {
+            int columns = panel_columns((p->f - f) / TDI_WIDTH);
+            product of = {.a = r->image + point * image_stride(p),
+                          .row = 1,
+                          .step = p->c,
+                          .b = r->result + point * result_stride(p) + f,
+                          .b_row = p->f,
+                          .c = r->filter + point * filter_stride(p) + f,
+                          .c_row = p->f,
+                          .rows = p->c,
+                          .depth = count,
+                          .add = add};
+            multiply_panel(&of, columns);
+            f += columns * TDI_WIDTH;
+        }
+}
+
+static void store_filter(const winograd *p, const float *from, float *filter)
+{
+    for (int64_t cf = 0; cf < p->c * p->f; cf += TDI_WIDTH) {
+        tdi_vector points[POINTS], made[TAPS * TAPS];
+        for (int i = 0; i < POINTS; i++)
+            points[i] = tdi_load(from + i * filter_stride(p) + cf);
+        both_ways(gather_filter, IN, TAPS, points, made);
+        for (int i = 0; i < TAPS * TAPS; i++)
+            tdi_store(filter + i * p->c * p->f + cf, made[i]);
+    }
+}
+
+static void correlate(const winograd *p, const room *r, const float *x, const float *dy, float *filter)
+{
+    for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
+        int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
+        image_points(p, x, r->zeros, begin, count, r->image);
+        gradient_points(p, dy, r->zeros, begin, count, r->result);
+        add_products(p, r, count, begin > 0);
+    }
+    store_filter(p, r->filter, filter);
+}
+
+/* ---- what is taken ---- */
+
+static const char *declines_shapes(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    if (filter->dim[0] != TAPS || filter->dim[1] != TAPS || a->stride_h > 1 || a->stride_w > 1)
+        return "not 3x3 without strides";
+    if (a->groups > 1 || a->dilation_h > 1 || a->dilation_w > 1)
+        return "groups or dilation";
+    if (x->dim[3] < FEWEST || y->dim[3] < FEWEST || x->dim[3] % GRAIN || y->dim[3] % GRAIN)
+        return "few channels, or not a multiple of 16";
+    return NULL;
+}
+
+static int64_t tiles_of(int64_t extent)
+{
+    return (extent + OUT - 1) / OUT;
+}
+
+/* Each tile must pay for its share of the filter's transform, and fill what it makes. */
+static tdi_doubt doubts_shape(const td_shape *y)
+{
+    int64_t tiles = y->dim[0] * tiles_of(y->dim[1]) * tiles_of(y->dim[2]);
+    int64_t made = y->dim[0] * y->dim[1] * y->dim[2];
+    return tiles >= ENOUGH_TILES && 10 * made >= 7 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
+}
+
+/* Blocks whose points stay in the second-level cache, unless the filter's do not: then each block has to be worth
+ * reading them again. */
+static int64_t block_of(const winograd *p)
+{
+    enum { CACHE_FLOATS = 1 << 18, MOST = 128 };
+    int64_t fits = CACHE_FLOATS / (POINTS * (p->c + p->f));
+    int64_t worth = p->c * p->f / 128;
+    int64_t tiles = fits > worth ? fits : worth;
+    tiles = tiles > MOST ? MOST : tiles;
+    tiles = tiles > p->tiles ? p->tiles : tiles;
+    return (tiles + ROWS - 1) / ROWS * ROWS;
+}
+
+static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool turned)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    bool rows = call->split == TDI_ROWS;
+    winograd p = {.first = rows ? call->begin : 0,
+                  .samples = rows ? call->end - call->begin : x->dim[0],
+                  .h = x->dim[1],
+                  .w = x->dim[2],
+                  .c = x->dim[3],
+                  .oh = y->dim[1],
+                  .ow = y->dim[2],
+                  .f = y->dim[3],
+                  .tiles_h = tiles_of(y->dim[1]),
+                  .tiles_w = tiles_of(y->dim[2])};
+    int64_t before = a->padding == TD_SAME ? 1 : 0;
+    p.before_h = p.before_w = turned ? TAPS - 1 - before : before;
+    p.tiles = p.samples * p.tiles_h * p.tiles_w;
+    p.block = block_of(&p);
+    return p;
+}
+
+/* ---- kernels ---- */
+
+static const char *forward_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+}
+
+static tdi_doubt forward_doubts(const tdi_call *call)
+{
+    return doubts_shape(&call->out.shape);
+}
+
+static winograd forward_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->in[0].shape, &call->out.shape, false);
+}
+
+static td_status forward_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    winograd p = forward_of(call);
+    *scratch = room_bytes(&p);
+    return TD_OK;
+}
+
+static void forward_run(const tdi_call *call)
+{
+    winograd p = forward_of(call);
+    room r = room_of(&p, call->scratch);
+    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    filter_points(&p, call->in[1].data, r.filter);
+    convolve(&p, &r, call->in[0].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, call->out.data);
+}
+
+static const char *grad_input_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
+}
+
+static winograd grad_input_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->in[0].shape, &call->out.shape, true);
+}
+
+static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    winograd p = grad_input_of(call);
+    *scratch = room_bytes(&p);
+    return TD_OK;
+}
+
+static void grad_input_run(const tdi_call *call)
+{
+    winograd p = grad_input_of(call);
+    room r = room_of(&p, call->scratch);
+    turned_filter_points(&p, call->in[1].data, r.filter);
+    convolve(&p, &r, call->in[0].data, NULL, 0, call->out.data);
+}
+
+static const char *grad_filter_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+}
+
+static tdi_doubt grad_filter_doubts(const tdi_call *call)
+{
+    return doubts_shape(&call->in[1].shape);
+}
+
+static winograd grad_filter_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->in[0].shape, &call->in[1].shape, false);
+}
+
+static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    winograd p = grad_filter_of(call);
+    *scratch = room_bytes(&p);
+    return TD_OK;
+}
+
+static void grad_filter_run(const tdi_call *call)
+{
+    winograd p = grad_filter_of(call);
+    room r = room_of(&p, call->scratch);
+    correlate(&p, &r, call->in[0].data, call->in[1].data, call->out.data);
+}
+
+#define WINOGRAD_KERNEL(stem, ...)                                                                                     \
+    extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem);                                                     \
+    const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
+        .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
+
+WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .doubts = forward_doubts,
+                .prepare = forward_prepare, .run = forward_run);
+WINOGRAD_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines, .doubts = forward_doubts,
+                .prepare = grad_input_prepare, .run = grad_input_run);
+WINOGRAD_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .doubts = grad_filter_doubts,
+                .prepare = grad_filter_prepare, .run = grad_filter_run);

@@ -1,0 +1,140 @@
+/* What the clock chose is taken again, by whichever run: the same bits; and what the file says is taken, whatever the
+ * clock would say. Without oneDNN there is nothing to choose from. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <tandem/tandem.h>
+
+#include "dist/choice_file.h"
+#include "files/scratch.h"
+#include "support/small.h"
+
+enum { SAMPLES = 8, SIDE = 8, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
+
+static float x[SAMPLES * SAMPLE], y[SAMPLES];
+
+static td_model *make_model(td_context *context, int shards)
+{
+    td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
+    td_tensor *out = td_conv2d(in, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
+    out = td_conv2d(out, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
+    out = td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
+    td_model *model = td_model_create(in, out, .seed = 3);
+    td_compile(model, .optimizer = td_sgd(.learning_rate = 0.1f),
+               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .strategy = {.devices = "cpu", .shards = shards});
+    assert_string_equal(td_error(context), "");
+    return model;
+}
+
+typedef struct outcome {
+    float *weights;
+    int64_t count;
+    char *explained;
+} outcome;
+
+static outcome train(int shards)
+{
+    outcome o;
+    size_t size;
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, shards);
+    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = SAMPLES,
+           .seed = 5);
+    o.weights = small_weights(model, &o.count);
+    FILE *out = open_memstream(&o.explained, &size);
+    td_explain(model, SAMPLES, out);
+    fclose(out);
+    assert_string_equal(td_error(context), "");
+    td_context_free(context);
+    return o;
+}
+
+static void release(outcome *o)
+{
+    free(o->weights);
+    free(o->explained);
+}
+
+/* Makes every choice of the file the `index`-th candidate, at a time to be seen. */
+static void edit_file(size_t index)
+{
+    const char *machine, *key;
+    json_t *of_machine, *choice;
+    json_t *root = json_load_file(scratch_path("choices.json"), 0, NULL);
+    json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
+        json_object_foreach(of_machine, key, choice)
+    {
+        json_t *pair = json_array_get(json_object_get(choice, "us"), index);
+        json_object_set(choice, "take", json_array_get(pair, 0));
+        json_array_set_new(pair, 1, json_real(4321));
+    }
+    assert_int_equal(json_dump_file(root, scratch_path("choices.json"), 0), 0);
+    json_decref(root);
+}
+
+static int occurrences(const char *text, const char *of)
+{
+    int count = 0;
+    for (; (text = strstr(text, of)); text++)
+        count++;
+    return count;
+}
+
+static void test_remembered(void **state)
+{
+    (void)state;
+    outcome first = train(0), again = train(0);
+    assert_int_equal(occurrences(first.explained, "  timed:"), occurrences(again.explained, "  timed before:"));
+    assert_true(occurrences(again.explained, "  timed before:") >= 4);
+    assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
+    outcome other[2];
+    for (size_t i = 0; i < 2; i++) {
+        edit_file(i);
+        other[i] = train(0);
+        assert_true(occurrences(other[i].explained, " 4321 us") >= 4);
+        assert_true(relative_difference(other[i].weights, first.weights, first.count) < 1e-5);
+    }
+    assert_true(occurrences(other[0].explained, " winograd") > occurrences(other[1].explained, " winograd"));
+    for (size_t i = 0; i < 2; i++)
+        release(&other[i]);
+    release(&first);
+    release(&again);
+}
+
+/* Neither with shards nor when it is off is anything timed. */
+static void test_rules(void **state)
+{
+    (void)state;
+    outcome shards = train(2);
+    assert_null(strstr(shards.explained, "  timed"));
+    setenv("TANDEM_CACHE", "off", 1);
+    outcome off = train(0);
+    assert_null(strstr(off.explained, "  timed"));
+    release(&shards);
+    release(&off);
+}
+
+static int begin(void **state)
+{
+    uint32_t draw = 1;
+    for (int i = 0; i < SAMPLES * SAMPLE; i++)
+        x[i] = (float)((draw = draw * 1664525u + 1013904223u) >> 8) / (float)(1 << 23) - 1;
+    for (int i = 0; i < SAMPLES; i++)
+        y[i] = (float)(i % SMALL_CLASSES);
+    int failed = scratch_create(state);
+    return setenv("TANDEM_CACHE", scratch_folder, 1) || failed;
+}
+
+int main(void)
+{
+#ifndef TANDEM_ONEDNN
+    return 77;
+#endif
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_rules)};
+    return cmocka_run_group_tests(tests, begin, scratch_remove);
+}
