@@ -23,6 +23,7 @@
     X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
     X(sigmoid_cross_entropy) X(sigmoid_cross_entropy_grad)                                                             \
     X(dropout)                                                                                                         \
+    X(lstm) X(lstm_output) X(lstm_grad) X(lstm_grad_recurrent) X(lstm_keep)                                            \
     X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(batch_mean) X(batch_mean_grad)                                                                                   \
@@ -239,6 +240,40 @@ tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *at
 tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_t quad);
 /* The key of a stream's draws: tdi_dropout_draw is tdi_philox_block(key, control->step, quad). */
 uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
+
+/* ---- LSTM, u units ---- */
+
+/* What a step s of T does, for each row; gates stand in Keras's order i, f, g (the candidate), o:
+ *     i, f, o = recurrent_activation(z + h R),  g = activation(z + h R),  c = f c + i g,  h = o activation(c)
+ * Both activations are element-wise ones whose derivative comes from the output. */
+typedef struct tdi_lstm_attrs {
+    int activation, recurrent_activation; /* td_activations */
+    bool backwards;                       /* step s takes z at time T - 1 - s */
+    bool gates;                           /* the tape has the gates, for lstm_grad */
+    bool sequences, state;                /* what lstm_output gives */
+} tdi_lstm_attrs;
+/* What is passed along: NULL where there is none. */
+typedef struct tdi_lstm_inputs {
+    tdi_node *z;         /* [B, T, 4, u]: x W + b */
+    tdi_node *recurrent; /* R, [u, 4u] */
+    tdi_node *mask;      /* [B, 4, u]: h is multiplied by it on its way into each gate */
+    tdi_node *h, *c;     /* the state before the first step, [global batch, u]; zeros when NULL */
+} tdi_lstm_inputs;
+/* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. */
+tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
+/* From the tape: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]: the
+ * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; none goes to h and c. */
+tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
+/* The gradients of z, by the times of z, and of R; dy is that of lstm_output. */
+tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
+                        const tdi_lstm_attrs *attrs);
+tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *tape, tdi_node *dz, const tdi_lstm_inputs *in,
+                                  const tdi_lstm_attrs *attrs);
+/* Writes the tape's last h, or c, into its rows of `state`, [global batch, u]. An effect. */
+typedef struct tdi_lstm_keep_attrs {
+    bool c;
+} tdi_lstm_keep_attrs;
+tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c);
 
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
