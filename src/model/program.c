@@ -226,11 +226,12 @@ static td_status build(builder *b)
     TDI_TRY(emit_layers(b));
     if (b->mode == TDI_PREDICT) {
         emit_outputs(b);
-        return b->graph->error.status;
+        return b->graph->error.status != TD_OK ? b->graph->error.status : tdi_fold(b->graph, &b->program->notes);
     }
     tdi_node *loss = emit_loss(b);
     if (!loss)
         return b->graph->error.status;
+    TDI_TRY(tdi_fold(b->graph, &b->program->notes));
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);

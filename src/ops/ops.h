@@ -84,7 +84,8 @@ const char *tdi_unary_name(int kind); /* "relu", "exp" */
 bool tdi_unary_grad_from_output(int kind);
 float tdi_unary_value(int kind, float x);          /* the plain reference, one element */
 float tdi_unary_derivative(int kind, float value); /* of y or of x, as said above */
-/* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. */
+/* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. The fuse pass may give a relu a second
+ * dy, to be added to the first. */
 tdi_node *tdi_unary_grad(tdi_graph *graph, tdi_node *value, tdi_node *dy, int kind);
 
 typedef enum tdi_binary_kind {
@@ -164,6 +165,7 @@ tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_
 typedef struct tdi_conv2d_attrs {
     int stride_h, stride_w, dilation_h, dilation_w, groups;
     td_padding padding;
+    td_sides sides; /* zeros around x, besides the padding: set by the fold pass */
     int activation; /* as for matmul */
     td_shape shape; /* of the result, for the two gradients */
 } tdi_conv2d_attrs;
@@ -177,9 +179,14 @@ typedef struct tdi_window {
 } tdi_window;
 tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding);
 
+/* The same, `before` and `after` zeros (or skipped cells) put around the axis first. */
+tdi_window tdi_window_around(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding, int before,
+                             int after);
+
 typedef struct tdi_pool2d_attrs {
     int pool_h, pool_w, stride_h, stride_w;
     td_padding padding;
+    td_sides sides; /* skipped cells around x, besides the padding: set by the fold pass, for maxima */
     td_shape shape; /* of x, for average_pool2d_grad */
 } tdi_pool2d_attrs;
 tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
@@ -276,18 +283,22 @@ tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count,
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
+    bool relu;     /* batch_norm and its gradients: the result is rectified; set by the fold pass */
     bool variance; /* batch_norm_moving: the variance rather than the mean */
     bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
-/* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it
- * merges its two sums over the group exactly when `stats` is a batch_norm_merge. */
+/* gamma, beta: [c] or NULL. A fifth input, of x's shape, is added to the result before it is rectified; the fold pass
+ * gives one. Two of the gradients take gamma and beta to find, with `relu`, what was rectified. The gradient rule gives
+ * x's whole gradient, the way through the statistics included; it merges its two sums over the group exactly when
+ * `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
-tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats,
-                                    float epsilon);                                  /* [2, c]: sum dy, sum dy * xhat */
+/* [2, c]: sum dy, sum dy * xhat */
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *gamma,
+                                    tdi_node *beta, float epsilon, bool relu);
 tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
-                                    tdi_node *gamma, float epsilon);
+                                    tdi_node *gamma, tdi_node *beta, float epsilon, bool relu);
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
