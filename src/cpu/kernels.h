@@ -69,6 +69,9 @@
     X(matmul_onednn)                                                                                                   \
     X(matmul_bfloat16_onednn)                                                                                          \
     X(matmul_update_onednn)                                                                                            \
+    X(conv2d_matmul_onednn)                                                                                            \
+    X(conv2d_grad_input_matmul_onednn)                                                                                 \
+    X(conv2d_grad_filter_matmul_onednn)                                                                                \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)

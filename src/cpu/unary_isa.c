@@ -106,12 +106,27 @@ static void unary_run(const tdi_call *call)
     tdi_each_tile(call, unary_tile);
 }
 
+static void relu_slope_of_sum(int64_t n, const float *y, const float *a, const float *b, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = y[i] > 0.0f ? a[i] + b[i] : 0.0f;
+}
+
 static void unary_grad_tile(const tdi_call *call, int64_t at, int64_t n)
 {
-    float value[TDI_TILE], dy[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
-    slope_loop(((const tdi_unary_attrs *)call->attrs)->kind, n, tdi_read_tile(&call->in[0], at, n, value),
-               tdi_read_tile(&call->in[1], at, n, dy), to);
+    float value[TDI_TILE], dy[TDI_TILE], more[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
+    const float *v = tdi_read_tile(&call->in[0], at, n, value), *d = tdi_read_tile(&call->in[1], at, n, dy);
+    if (call->n_in > 2)
+        relu_slope_of_sum(n, v, d, tdi_read_tile(&call->in[2], at, n, more), to);
+    else
+        slope_loop(((const tdi_unary_attrs *)call->attrs)->kind, n, v, d, to);
     tdi_keep_tile(&call->out, at, n, to);
+}
+
+static const char *grad_declines(const tdi_call *call)
+{
+    if (call->n_in > 2 && ((const tdi_unary_attrs *)call->attrs)->kind != TD_RELU)
+        return "a sum that is not a relu's";
+    return declines(call);
 }
 
 static void unary_grad_run(const tdi_call *call)
@@ -122,7 +137,7 @@ static void unary_grad_run(const tdi_call *call)
 TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
                .declines = declines, .run = unary_run);
 TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
-               .declines = declines, .run = unary_grad_run);
+               .declines = grad_declines, .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */
 

@@ -33,8 +33,12 @@ typedef struct tdi_kernel {
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
     void (*release)(void *state);
 
-    /* Makes call->out's [begin, end) of the split axis. */
+    /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
+     * lane's own of call->sums. */
     void (*run)(const tdi_call *call);
+
+    /* For TDI_CAN_DEPTH: makes call->out's [begin, end) of the split axis from all lanes' sums. */
+    void (*finish)(const tdi_call *call);
 } tdi_kernel;
 
 #endif

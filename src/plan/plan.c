@@ -28,7 +28,8 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
             continue;
         tdi_placed_of(plan, node)->position = s;
         if (computed(node))
-            plan->planned[s] = (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill};
+            plan->planned[s] =
+                (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill && node->home == TDI_HOME_ACTIVATIONS};
     }
     return TD_OK;
 }
@@ -153,12 +154,21 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->part = b->part;
 }
 
+static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)
+{
+    bind_call(plan, b, step->node, &step->finish[lane], lane);
+    float *sums = (float *)(void *)(b->activations + plan->storages[step->sums].offset);
+    step->calls[lane].sums = step->finish[lane].sums = sums;
+}
+
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {
             bind_call(plan, bindings, step->node, &step->calls[lane], lane);
+            if (step->finish)
+                bind_sums(plan, bindings, step, lane);
             if (step->constant && step->calls[lane].run)
                 step->calls[lane].run(&step->calls[lane]);
         }
@@ -188,7 +198,13 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
         return false;
     tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    return !has_work(plan, step, lane) || tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}));
+    if (has_work(plan, step, lane) && !tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]})))
+        return false;
+    if (!step->finish)
+        return true;
+    const tdi_call *finish = &step->finish[lane];
+    return tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
+           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish})));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
