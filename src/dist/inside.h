@@ -67,8 +67,8 @@ int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan);
 /* Asks the clock, or what it said before, how many lanes are best to share the ops of a plan like this; `spec` is what
  * it was made of. TD_NO_MEMORY: nothing was chosen. */
-td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int collectives,
-                             int *lanes, const tdi_choice **chosen, tdi_error *error);
+td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **chosen, tdi_error *error);
 
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)

@@ -293,14 +293,14 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
 }
 
 /* Makes the plan anew with fewer lanes where that is faster. */
-static td_status settle_sharing(tdi_runtime *runtime, tdi_plan_spec *spec, int collectives, tdi_plan **plan,
-                                const tdi_choice **choice, tdi_error *error)
+static td_status settle_sharing(tdi_runtime *runtime, tdi_plan_spec *spec, tdi_plan **plan, const tdi_choice **choice,
+                                tdi_error *error)
 {
     tdi_error unseen = {0};
     *choice = NULL;
     if (!tdi_sharing_in_doubt(runtime, *plan))
         return TD_OK;
-    td_status status = tdi_choose_sharing(runtime, spec, *plan, collectives, &spec->sharing, choice, &unseen);
+    td_status status = tdi_choose_sharing(runtime, spec, *plan, &spec->sharing, choice, &unseen);
     if (status == TD_NO_MEMORY)
         return TD_OK;
     if (status != TD_OK)
@@ -329,7 +329,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
     const tdi_choice *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
     td_status status =
-        mode == TDI_APPLY ? TD_OK : settle_sharing(runtime, &spec, state->program.collectives, plan, &sharing, error);
+        mode == TDI_APPLY || state->program.collectives ? TD_OK : settle_sharing(runtime, &spec, plan, &sharing, error);
     if (status != TD_OK) {
         tdi_plan_free(*plan);
         return status;

@@ -107,12 +107,14 @@ static void run_turn(void *argument, int lane)
     tdi_device *device = r->spec->device;
     tdi_plan *plan = (tdi_plan *)(uintptr_t)r->turn;
     int state = device->enter_thread ? device->enter_thread(device) : 0;
-    r->communicator->end_step(r->communicator);
+    bool alone = tdi_plan_sharing(plan) == 1;
     double begun = tdi_seconds();
-    for (int i = 0; i < r->steps; i++) {
-        r->communicator->end_step(r->communicator);
+    for (int i = 0; i < r->steps && (lane == 0 || !alone); i++) {
+        if (!alone)
+            r->communicator->end_step(r->communicator);
         tdi_plans_run(&plan, 1, lane, r->done + (uint32_t)i + 1, &r->lanes, r->communicator);
-        r->communicator->end_step(r->communicator);
+        if (!alone)
+            r->communicator->end_step(r->communicator);
     }
     if (lane == 0)
         r->seconds = tdi_seconds() - begun;
@@ -156,8 +158,8 @@ static td_status make_plans(rehearsal *r, int count, const int *sharing, tdi_err
     return TD_OK;
 }
 
-static td_status rehearse(tdi_runtime *runtime, const tdi_plan_spec *spec, int collectives, const int *sharing,
-                          tdi_choice *choice, tdi_error *error)
+static td_status rehearse(tdi_runtime *runtime, const tdi_plan_spec *spec, const int *sharing, tdi_choice *choice,
+                          tdi_error *error)
 {
     rehearsal r = {.runtime = runtime, .spec = spec};
     r.lanes = (tdi_barrier){.count = (uint32_t)spec->lanes, .spin = tdi_team_spins(runtime->team)};
@@ -165,8 +167,7 @@ static td_status rehearse(tdi_runtime *runtime, const tdi_plan_spec *spec, int c
     if (status == TD_OK)
         status = make_memory(&r, choice->count) ? TD_OK : TD_NO_MEMORY;
     if (status == TD_OK)
-        status =
-            tdi_local_group_create(1, spec->lanes, tdi_team_spins(runtime->team), collectives, &r.communicator, error);
+        status = tdi_local_group_create(1, spec->lanes, tdi_team_spins(runtime->team), 0, &r.communicator, error);
     if (status == TD_OK)
         compete(&r, choice->count, choice->candidates);
     if (r.communicator)
@@ -203,8 +204,8 @@ bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
            tdi_plan_flops(plan) < sure_flops * d->lanes;
 }
 
-td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int collectives,
-                             int *lanes, const tdi_choice **chosen, tdi_error *error)
+td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **chosen, tdi_error *error)
 {
     tdi_choices *choices = runtime->chooser.choices;
     char names[TDI_MAX_CANDIDATES][16], key[128];
@@ -217,7 +218,7 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, co
     snprintf(key, sizeof key, "step %016llx, %d lanes", (unsigned long long)tdi_plan_hash(plan), spec->lanes);
     tdi_choice *choice = tdi_choices_find(choices, asked.machine, key, count, pointers);
     if (!choice) {
-        TDI_TRY(rehearse(runtime, spec, collectives, sharing, &asked, error));
+        TDI_TRY(rehearse(runtime, spec, sharing, &asked, error));
         asked.chosen = tdi_fastest(asked.candidates, count);
         choice = tdi_choices_keep(choices, &asked);
         choices->changed = true;

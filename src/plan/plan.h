@@ -55,6 +55,7 @@ size_t tdi_plan_activation_bytes(const tdi_plan *plan);
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
+int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */
 double tdi_plan_flops(const tdi_plan *plan);
 uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes */
 
