@@ -12,6 +12,18 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
         fprintf(out, "precision: bfloat16 where it is faster; weights, sums and losses float32\n");
 }
 
+static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
+{
+    const tdi_part_state *part = &runtime->parts[0];
+    for (int i = 0; i < part->plans[mode].count; i++) {
+        const tdi_kept_plan *kept = &part->plans[mode].at[i];
+        if (kept->rows != tdi_part_rows(runtime, 0, batch) || !kept->sharing)
+            continue;
+        fprintf(out, "so short a step is made by %s: ", kept->sharing->candidates[kept->sharing->chosen].name);
+        tdi_choice_explain(kept->sharing, out);
+    }
+}
+
 static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
     const tdi_division *d = &runtime->division;
@@ -24,6 +36,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
             d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
+    explain_sharing(runtime, mode, batch, out);
     const tdi_program *program = &runtime->modes[mode].program;
     fprintf(out, "collectives: %d\n", program->collectives);
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");

@@ -12,6 +12,7 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
+    const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
 /* A slice of the global batch, its memory and its plans. */
@@ -60,6 +61,15 @@ struct tdi_runtime {
 
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+
+/* May fewer lanes than all be faster at this plan's steps? */
+bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan);
+/* Asks the clock, or what it said before, how many lanes are best to share the ops of a plan like this; `spec` is what
+ * it was made of. TD_NO_MEMORY: nothing was chosen. */
+td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **chosen, tdi_error *error);
 
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)

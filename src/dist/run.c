@@ -13,6 +13,7 @@ typedef struct run {
     int64_t done;      /* steps completed */
     atomic_bool ended; /* a feed failed, or a loss is not finite */
     bool not_finite;
+    bool alone; /* one lane makes all: the others need not even meet it */
 } run;
 
 static int64_t rows_of(const run *r, int64_t i)
@@ -58,7 +59,7 @@ static td_status feed_slot(const run *r, int part, int slot, int64_t step, int64
     const tdi_runtime *runtime = r->runtime;
     const td_model *model = runtime->model;
     int64_t begin, end, first = tdi_part_first_row(rows, part, runtime->division.parts);
-    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, rows), lane, runtime->division.lanes, &begin, &end);
+    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, rows), lane, r->alone ? 1 : runtime->division.lanes, &begin, &end);
     if (begin >= end)
         return TD_OK;
     td_dtype as = fed_type(model, slot);
@@ -129,6 +130,12 @@ static void take_outputs(run *r, int worker, int64_t step, int64_t rows, tdi_pla
     }
 }
 
+static void meet(const run *r, tdi_communicator *communicator)
+{
+    if (!r->alone)
+        communicator->end_step(communicator);
+}
+
 static bool begin_step(run *r, int worker, int lane, int64_t i, tdi_communicator *communicator)
 {
     int64_t rows = rows_of(r, i);
@@ -140,7 +147,7 @@ static bool begin_step(run *r, int worker, int lane, int64_t i, tdi_communicator
     }
     if (lane == 0)
         set_control(r, worker, i, rows);
-    communicator->end_step(communicator);
+    meet(r, communicator);
     return !atomic_load(&r->ended);
 }
 
@@ -151,11 +158,13 @@ static void run_steps(run *r, int index)
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
     tdi_communicator *communicator = mode->communicators[worker];
+    if (r->alone && index > 0)
+        return;
     for (int64_t i = 0; i < r->job->steps && begin_step(r, worker, lane, i, communicator); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         tdi_plans_run(plans + first, count, lane, mode->steps + (uint32_t)i + 1, &runtime->workers[worker].lanes,
                       communicator);
-        communicator->end_step(communicator);
+        meet(r, communicator);
         if (index == 0)
             account(r);
         if (r->job->take && lane == 0)
@@ -184,6 +193,12 @@ static td_status prepare(run *r, tdi_error *error)
     return tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error);
 }
 
+static bool runs_alone(const run *r)
+{
+    bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
+    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives == 0 && one;
+}
+
 static td_status outcome(const run *r, tdi_error *error)
 {
     for (int w = 0; w < r->runtime->division.workers; w++) {
@@ -206,6 +221,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *e
 {
     run r = {.runtime = runtime, .job = job};
     TDI_TRY(prepare(&r, error));
+    r.alone = runs_alone(&r);
     tdi_team_run(runtime->team, run_thread, &r);
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
