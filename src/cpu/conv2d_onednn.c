@@ -21,6 +21,7 @@ typedef struct conv_state {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     tdi_onednn_convolution operands;
+    tdi_md forward_weights;                /* of the convolution that this is the gradient of */
     tdi_md filter_layout;                  /* [kh, kw, c / groups, f] */
     dnnl_primitive_t convolution, reorder; /* reorder NULL: the library likes the filter as it is */
     dnnl_memory_t src, dst, filter, weights, bias, scratchpad;
@@ -90,12 +91,14 @@ static dnnl_status_t describe(conv_state *state, const tdi_call *call, int64_t s
     set_window(c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding,
                attrs->sides.left, attrs->sides.right);
     c->has_bias = v.bias && v.bias->shape.rank;
-    dnnl_data_type_t weights = state->way == GRAD_FILTER ? dnnl_f32 : type_of(v.x->dtype);
+    dnnl_data_type_t type = type_of(v.x->dtype), weights = state->way == GRAD_FILTER ? dnnl_f32 : type;
     dnnl_status_t status = describe_image(&c->src, v.x, samples);
     if (status == dnnl_success)
         status = describe_image(&c->dst, v.y, samples);
     if (status == dnnl_success)
         status = describe_filter(&c->weights, filter, attrs->groups, true, weights);
+    if (status == dnnl_success)
+        status = describe_filter(&state->forward_weights, filter, attrs->groups, true, type);
     if (status == dnnl_success)
         status = describe_filter(&state->filter_layout, filter, attrs->groups, false, dnnl_f32);
     if (status == dnnl_success && c->has_bias)
@@ -124,6 +127,7 @@ static void conv_release(void *pointer)
     tdi_md_destroy(&s->operands.weights);
     tdi_md_destroy(&s->operands.bias);
     tdi_md_destroy(&s->operands.dst);
+    tdi_md_destroy(&s->forward_weights);
     tdi_md_destroy(&s->filter_layout);
     free(s);
 }
@@ -133,6 +137,7 @@ static dnnl_status_t create_gradient(const conv_state *s, const_dnnl_primitive_a
     tdi_onednn_convolution forward = s->operands;
     dnnl_primitive_desc_t hint = NULL;
     forward.has_bias = 0;
+    forward.weights = s->forward_weights;
     dnnl_status_t status = tdi_onednn_forward(&hint, s->engine, &forward, attr);
     if (status != dnnl_success)
         return status;

@@ -23,6 +23,26 @@ static inline void *tdi_element(const tdi_value *value, int64_t at)
     return (char *)value->data + (size_t)at * (value->dtype == TD_BFLOAT16 ? sizeof(tdi_bfloat16) : sizeof(float));
 }
 
+/* The same element by element, for loops made anew for either type: `narrow` is a constant there. */
+TDI_INLINE float tdi_get(bool narrow, const void *from, int64_t i)
+{
+    return narrow ? tdi_widen(((const tdi_bfloat16 *)from)[i]) : ((const float *)from)[i];
+}
+
+TDI_INLINE void tdi_put(bool narrow, void *to, int64_t i, float value)
+{
+    if (narrow)
+        ((tdi_bfloat16 *)to)[i] = tdi_narrow(value);
+    else
+        ((float *)to)[i] = value;
+}
+
+/* Where element i is. */
+TDI_INLINE void *tdi_skip(bool narrow, const void *from, int64_t i)
+{
+    return (char *)(uintptr_t)from + i * (narrow ? (int64_t)sizeof(tdi_bfloat16) : (int64_t)sizeof(float));
+}
+
 /* n <= TDI_TILE elements as floats: where they are, or in `room`. Not inline: compilers then take it to fill the room.
  */
 __attribute__((unused, noinline)) static const float *tdi_read_tile(const tdi_value *value, int64_t at, int64_t n,

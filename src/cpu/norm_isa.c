@@ -1,6 +1,7 @@
 /* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
- * and factors stay in the first cache, rows in chunks that stay there for as long as they are read. */
-#include "cpu/isa.h"
+ * and factors stay in the first cache, rows in chunks that stay there for as long as they are read. Each loop is made
+ * for floats and for bfloat16 (`narrow`); what it computes with is float. */
+#include "cpu/narrow_isa.h"
 
 enum { BLOCK = 256, CHUNK = 32, TOGETHER = 4 };
 
@@ -52,24 +53,27 @@ typedef struct moments {
 } moments;
 
 /* Adds `rows`, a constant, rows at a time. */
-TDI_INLINE void sum_rows(int rows, int64_t stride, const float *x, int64_t n, float *sums)
+TDI_INLINE void sum_rows(bool narrow, int rows, int64_t stride, const void *x, int64_t n, float *sums)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
         float sum = sums[i];
         for (int r = 0; r < rows; r++)
-            sum += x[r * stride + i];
+            sum += tdi_get(narrow, x, r * stride + i);
         sums[i] = sum;
     }
 }
 
-TDI_INLINE void square_rows(int rows, int64_t stride, const float *x, int64_t n, const float *mean, float *squares)
+TDI_INLINE void square_rows(bool narrow, int rows, int64_t stride, const void *x, int64_t n, const float *mean,
+                            float *squares)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
         float square = squares[i];
-        for (int r = 0; r < rows; r++)
-            square += (x[r * stride + i] - mean[i]) * (x[r * stride + i] - mean[i]);
+        for (int r = 0; r < rows; r++) {
+            float centred = tdi_get(narrow, x, r * stride + i) - mean[i];
+            square += centred * centred;
+        }
         squares[i] = square;
     }
 }
@@ -86,20 +90,20 @@ static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean
     all->rows += rows;
 }
 
-static void add_chunk(moments *all, int64_t rows, int64_t stride, const float *x, int64_t n)
+TDI_INLINE void add_chunk(bool narrow, moments *all, int64_t rows, int64_t stride, const void *x, int64_t n)
 {
     float mean[BLOCK] = {0}, m2[BLOCK] = {0};
     int64_t whole = rows / TOGETHER * TOGETHER;
     for (int64_t r = 0; r < whole; r += TOGETHER)
-        sum_rows(TOGETHER, stride, x + r * stride, n, mean);
+        sum_rows(narrow, TOGETHER, stride, tdi_skip(narrow, x, r * stride), n, mean);
     for (int64_t r = whole; r < rows; r++)
-        sum_rows(1, stride, x + r * stride, n, mean);
+        sum_rows(narrow, 1, stride, tdi_skip(narrow, x, r * stride), n, mean);
     for (int64_t i = 0; i < n; i++)
         mean[i] /= (float)rows;
     for (int64_t r = 0; r < whole; r += TOGETHER)
-        square_rows(TOGETHER, stride, x + r * stride, n, mean, m2);
+        square_rows(narrow, TOGETHER, stride, tdi_skip(narrow, x, r * stride), n, mean, m2);
     for (int64_t r = whole; r < rows; r++)
-        square_rows(1, stride, x + r * stride, n, mean, m2);
+        square_rows(narrow, 1, stride, tdi_skip(narrow, x, r * stride), n, mean, m2);
     merge_chunk(all, rows, n, mean, m2);
 }
 
@@ -108,11 +112,11 @@ static int64_t chunk_size(const part *p, int64_t first)
     return p->row_end - first < CHUNK ? p->row_end - first : CHUNK;
 }
 
-static void stats_block(const part *p, const float *x, int64_t n, float *count, float *mean, float *m2)
+TDI_INLINE void stats_block(bool narrow, const part *p, const void *x, int64_t n, float *count, float *mean, float *m2)
 {
     moments all = {.rows = 0};
     for (int64_t r = p->row_begin; r < p->row_end; r += CHUNK)
-        add_chunk(&all, chunk_size(p, r), p->channels, x + r * p->channels, n);
+        add_chunk(narrow, &all, chunk_size(p, r), p->channels, tdi_skip(narrow, x, r * p->channels), n);
     for (int64_t i = 0; i < n; i++) {
         count[i] = (float)all.rows;
         mean[i] = (float)all.mean[i];
@@ -122,13 +126,19 @@ static void stats_block(const part *p, const float *x, int64_t n, float *count, 
 
 static void batch_norm_stats_run(const tdi_call *call)
 {
-    const float *x = call->in[0].data;
     float *out = call->out.data;
     part p = part_of(call, &call->in[0].shape);
-    for (int64_t c = p.begin; c < p.end; c += BLOCK)
-        stats_block(&p, x + c, block_size(&p, c), out + c, out + p.channels + c, out + 2 * p.channels + c);
+    for (int64_t c = p.begin; c < p.end; c += BLOCK) {
+        int64_t n = block_size(&p, c);
+        const void *x = tdi_element(&call->in[0], c);
+        float *count = out + c, *mean = out + p.channels + c, *m2 = out + 2 * p.channels + c;
+        if (call->in[0].dtype == TD_BFLOAT16)
+            stats_block(true, &p, x, n, count, mean, m2);
+        else
+            stats_block(false, &p, x, n, count, mean, m2);
+    }
 }
-TDI_CPU_KERNEL(batch_norm_stats, .splits = TDI_CAN_COLUMNS, .run = batch_norm_stats_run);
+TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .run = batch_norm_stats_run);
 
 /* ---- (x - mean) * scale + shift ---- */
 
@@ -136,33 +146,46 @@ typedef struct factors {
     float mean[BLOCK], scale[BLOCK], shift[BLOCK];
 } factors;
 
-TDI_INLINE void normalize_as(bool adds, bool rectifies, const part *p, const float *x, const float *add, int64_t n,
-                             const factors *f, float *to)
+TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part *p, const void *x, const void *add,
+                             int64_t n, const factors *f, void *to)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r++) {
-        const float *from = x + r * p->channels, *with = adds ? add + r * p->channels : NULL;
-        float *out = to + r * p->channels;
+        const void *from = tdi_skip(narrow, x, r * p->channels);
+        const void *with = adds ? tdi_skip(narrow, add, r * p->channels) : NULL;
+        void *out = tdi_skip(narrow, to, r * p->channels);
         TDI_LANES for (int64_t i = 0; i < n; i++)
         {
-            float y = (from[i] - f->mean[i]) * f->scale[i] + f->shift[i];
+            float y = (tdi_get(narrow, from, i) - f->mean[i]) * f->scale[i] + f->shift[i];
             if (adds)
-                y += with[i];
-            out[i] = rectifies && y < 0.0f ? 0.0f : y;
+                y += tdi_get(narrow, with, i);
+            tdi_put(narrow, out, i, rectifies && y < 0.0f ? 0.0f : y);
         }
     }
 }
 
-static void normalize(const part *p, const float *x, const float *add, bool rectifies, int64_t n, const factors *f,
-                      float *to)
+TDI_INLINE void normalize_rows(bool narrow, const part *p, const void *x, const void *add, bool rectifies, int64_t n,
+                               const factors *f, void *to)
 {
     if (add && rectifies)
-        normalize_as(true, true, p, x, add, n, f, to);
+        normalize_as(narrow, true, true, p, x, add, n, f, to);
     else if (add)
-        normalize_as(true, false, p, x, add, n, f, to);
+        normalize_as(narrow, true, false, p, x, add, n, f, to);
     else if (rectifies)
-        normalize_as(false, true, p, x, NULL, n, f, to);
+        normalize_as(narrow, false, true, p, x, NULL, n, f, to);
     else
-        normalize_as(false, false, p, x, NULL, n, f, to);
+        normalize_as(narrow, false, false, p, x, NULL, n, f, to);
+}
+
+/* n channels from c on; `add` NULL: nothing is added. */
+static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n, const tdi_value *add, bool rectifies,
+                      const factors *f)
+{
+    const void *x = tdi_element(&call->in[0], c), *with = add ? tdi_element(add, c) : NULL;
+    void *to = tdi_element(&call->out, c);
+    if (call->out.dtype == TD_BFLOAT16)
+        normalize_rows(true, p, x, with, rectifies, n, f, to);
+    else
+        normalize_rows(false, p, x, with, rectifies, n, f, to);
 }
 
 static void set_factor(factors *f, int64_t i, float mean, float inverse, const float *gamma, const float *beta)
@@ -189,21 +212,21 @@ static void set_factors(const tdi_call *call, int64_t channels, int64_t c, int64
 
 static void batch_norm_run(const tdi_call *call)
 {
-    const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
-    const float *add = call->n_in > 4 ? call->in[4].data : NULL;
+    const float *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
+    const tdi_value *add = call->n_in > 4 && call->in[4].data ? &call->in[4] : NULL;
     part p = part_of(call, &call->out.shape);
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
         set_factors(call, p.channels, c, n, stats, gamma, beta, &f);
-        normalize(&p, x + c, channel(add, c), attrs_of(call)->relu, n, &f, (float *)call->out.data + c);
+        normalize(call, &p, c, n, add, attrs_of(call)->relu, &f);
     }
 }
-TDI_CPU_KERNEL(batch_norm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
+TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
 
 static void batch_norm_inference_run(const tdi_call *call)
 {
-    const float *x = call->in[0].data, *mean = call->in[1].data, *variance = call->in[2].data;
+    const float *mean = call->in[1].data, *variance = call->in[2].data;
     const float *gamma = call->in[3].data, *beta = call->in[4].data;
     part p = part_of(call, &call->out.shape);
     factors f;
@@ -212,10 +235,11 @@ static void batch_norm_inference_run(const tdi_call *call)
         for (int64_t i = 0, at = c; i < n; i++, at++)
             set_factor(&f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)),
                        channel(gamma, at), channel(beta, at));
-        normalize(&p, x + c, NULL, false, n, &f, (float *)call->out.data + c);
+        normalize(call, &p, c, n, NULL, false, &f);
     }
 }
-TDI_CPU_KERNEL(batch_norm_inference, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_inference_run);
+TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+               .run = batch_norm_inference_run);
 
 /* ---- gradient ---- */
 
@@ -228,14 +252,14 @@ static void flush(int64_t n, float *sums, double *totals)
 }
 
 /* The rows' sums of g and of g * (x - mean), g being dy where it is not stopped by the rectifier. */
-TDI_INLINE void grad_rows(bool rectified, int rows, int64_t stride, const float *x, const float *dy, int64_t n,
-                          const factors *f, float *sums, float *dots)
+TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, int64_t stride, const void *x, const void *dy,
+                          int64_t n, const factors *f, float *sums, float *dots)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
         float sum = sums[i], dot = dots[i];
         for (int r = 0; r < rows; r++) {
-            float centred = x[r * stride + i] - f->mean[i], g = dy[r * stride + i];
+            float centred = tdi_get(narrow, x, r * stride + i) - f->mean[i], g = tdi_get(narrow, dy, r * stride + i);
             if (rectified)
                 g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
             sum += g;
@@ -246,26 +270,28 @@ TDI_INLINE void grad_rows(bool rectified, int rows, int64_t stride, const float 
     }
 }
 
-TDI_INLINE void grad_chunk(bool rectified, int64_t rows, int64_t stride, const float *x, const float *dy, int64_t n,
-                           const factors *f, float *sums, float *dots)
+TDI_INLINE void grad_chunk(bool narrow, bool rectified, int64_t rows, int64_t stride, const void *x, const void *dy,
+                           int64_t n, const factors *f, float *sums, float *dots)
 {
     int64_t r = 0;
     for (; r + TOGETHER <= rows; r += TOGETHER)
-        grad_rows(rectified, TOGETHER, stride, x + r * stride, dy + r * stride, n, f, sums, dots);
+        grad_rows(narrow, rectified, TOGETHER, stride, tdi_skip(narrow, x, r * stride),
+                  tdi_skip(narrow, dy, r * stride), n, f, sums, dots);
     for (; r < rows; r++)
-        grad_rows(rectified, 1, stride, x + r * stride, dy + r * stride, n, f, sums, dots);
+        grad_rows(narrow, rectified, 1, stride, tdi_skip(narrow, x, r * stride), tdi_skip(narrow, dy, r * stride), n, f,
+                  sums, dots);
 }
 
-static void grad_sums(const part *p, const float *x, const float *dy, bool rectified, int64_t n, const factors *f,
-                      double *sum, double *dot)
+TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void *dy, bool rectified, int64_t n,
+                          const factors *f, double *sum, double *dot)
 {
     float sums[BLOCK] = {0}, dots[BLOCK] = {0};
     for (int64_t r = p->row_begin; r < p->row_end; r += CHUNK) {
-        int64_t at = r * p->channels;
+        const void *from = tdi_skip(narrow, x, r * p->channels), *with = tdi_skip(narrow, dy, r * p->channels);
         if (rectified)
-            grad_chunk(true, chunk_size(p, r), p->channels, x + at, dy + at, n, f, sums, dots);
+            grad_chunk(narrow, true, chunk_size(p, r), p->channels, from, with, n, f, sums, dots);
         else
-            grad_chunk(false, chunk_size(p, r), p->channels, x + at, dy + at, n, f, sums, dots);
+            grad_chunk(narrow, false, chunk_size(p, r), p->channels, from, with, n, f, sums, dots);
         flush(n, sums, sum);
         flush(n, dots, dot);
     }
@@ -273,7 +299,7 @@ static void grad_sums(const part *p, const float *x, const float *dy, bool recti
 
 static void batch_norm_grad_stats_run(const tdi_call *call)
 {
-    const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data;
+    const float *stats = call->in[2].data;
     float *out = call->out.data;
     part p = part_of(call, &call->in[0].shape);
     factors f;
@@ -281,7 +307,11 @@ static void batch_norm_grad_stats_run(const tdi_call *call)
         double sum[BLOCK] = {0}, dot[BLOCK] = {0};
         int64_t n = block_size(&p, c);
         set_factors(call, p.channels, c, n, stats, call->in[3].data, call->in[4].data, &f);
-        grad_sums(&p, x + c, dy + c, attrs_of(call)->relu, n, &f, sum, dot);
+        const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
+        if (call->in[0].dtype == TD_BFLOAT16)
+            grad_sums(true, &p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
+        else
+            grad_sums(false, &p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
         for (int64_t i = 0, at = c; i < n; i++, at++) {
             double m2 = (double)stats[2 * p.channels + at], count = (double)stats[at];
             out[at] = (float)sum[i];
@@ -289,27 +319,45 @@ static void batch_norm_grad_stats_run(const tdi_call *call)
         }
     }
 }
-TDI_CPU_KERNEL(batch_norm_grad_stats, .splits = TDI_CAN_COLUMNS, .run = batch_norm_grad_stats_run);
+TDI_CPU_KERNEL(batch_norm_grad_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
+               .run = batch_norm_grad_stats_run);
 
 /* dx = (g - share - (x - mean) * slope) * scale */
 typedef struct grad_factors {
     float share[BLOCK], slope[BLOCK];
 } grad_factors;
 
-TDI_INLINE void grad_block(bool rectified, const part *p, const float *x, const float *dy, int64_t n, const factors *f,
-                           const grad_factors *g, float *to)
+TDI_INLINE void grad_as(bool narrow, bool rectified, const part *p, const void *x, const void *dy, int64_t n,
+                        const factors *f, const grad_factors *g, void *to)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r++) {
-        const float *from = x + r * p->channels, *with = dy + r * p->channels;
-        float *out = to + r * p->channels;
+        const void *from = tdi_skip(narrow, x, r * p->channels), *with = tdi_skip(narrow, dy, r * p->channels);
+        void *out = tdi_skip(narrow, to, r * p->channels);
         TDI_LANES for (int64_t i = 0; i < n; i++)
         {
-            float centred = from[i] - f->mean[i], d = with[i];
+            float centred = tdi_get(narrow, from, i) - f->mean[i], d = tdi_get(narrow, with, i);
             if (rectified)
                 d = centred * f->scale[i] + f->shift[i] > 0.0f ? d : 0.0f;
-            out[i] = (d - g->share[i] - centred * g->slope[i]) * f->scale[i];
+            tdi_put(narrow, out, i, (d - g->share[i] - centred * g->slope[i]) * f->scale[i]);
         }
     }
+}
+
+/* n channels from c on. */
+static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n, const factors *f,
+                       const grad_factors *g)
+{
+    const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
+    void *to = tdi_element(&call->out, c);
+    bool narrow = call->out.dtype == TD_BFLOAT16;
+    if (attrs_of(call)->relu && narrow)
+        grad_as(true, true, p, x, dy, n, f, g, to);
+    else if (attrs_of(call)->relu)
+        grad_as(false, true, p, x, dy, n, f, g, to);
+    else if (narrow)
+        grad_as(true, false, p, x, dy, n, f, g, to);
+    else
+        grad_as(false, false, p, x, dy, n, f, g, to);
 }
 
 static void set_grad_factors(const tdi_call *call, int64_t channels, int64_t c, int64_t n, grad_factors *g)
@@ -325,19 +373,15 @@ static void set_grad_factors(const tdi_call *call, int64_t channels, int64_t c, 
 
 static void batch_norm_grad_input_run(const tdi_call *call)
 {
-    const float *x = call->in[0].data, *dy = call->in[1].data;
     part p = part_of(call, &call->out.shape);
     factors f;
     grad_factors g;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
-        float *to = (float *)call->out.data + c;
         set_factors(call, p.channels, c, n, call->in[2].data, call->in[4].data, call->in[5].data, &f);
         set_grad_factors(call, p.channels, c, n, &g);
-        if (attrs_of(call)->relu)
-            grad_block(true, &p, x + c, dy + c, n, &f, &g, to);
-        else
-            grad_block(false, &p, x + c, dy + c, n, &f, &g, to);
+        grad_block(call, &p, c, n, &f, &g);
     }
 }
-TDI_CPU_KERNEL(batch_norm_grad_input, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_grad_input_run);
+TDI_CPU_KERNEL(batch_norm_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+               .run = batch_norm_grad_input_run);

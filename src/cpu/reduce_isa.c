@@ -2,7 +2,7 @@
  *
  * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
  * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
-#include "cpu/isa.h"
+#include "cpu/narrow_isa.h"
 
 typedef struct extents {
     int64_t outer, reduced, inner;
