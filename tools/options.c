@@ -105,6 +105,18 @@ static int set_validation_split(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+static int set_image_size(const char *text, struct options *options)
+{
+    char height[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(height, text, length < sizeof height ? length : 0);
+    td_image_size *size = &options->image_size;
+    if (!text[length] || !read_count(height, &size->height) || !read_count(text + length + 1, &size->width) ||
+        size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
+        return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
+
 /* ---- names ---- */
 
 struct choice {
@@ -240,6 +252,8 @@ static int set_named(int key, const char *text, struct options *options)
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
+    case KEY_IMAGE_SIZE:
+        return set_image_size(text, options);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;

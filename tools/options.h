@@ -17,6 +17,7 @@ struct options {
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
     double validation_split;
     td_optional scale;
+    td_image_size image_size;
     bool no_shuffle, skip_errors, quiet, json;
 
     td_optimizer_kind optimizer;
@@ -59,6 +60,7 @@ enum option_key {
     KEY_METRICS,
     KEY_JSON,
     KEY_FEATURES,
+    KEY_IMAGE_SIZE,
     KEY_ON_ERROR
 };
 
@@ -77,6 +79,7 @@ enum option_key {
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
+        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Image folders: bring all to this height and width", 0},              \
         {"features",                                                                                                   \
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
@@ -136,11 +139,13 @@ enum option_key {
 
 /* What DATA may be; for the help texts. */
 #define HELP_DATA                                                                                                      \
-    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with "                                 \
-    "arrays x and y (or x_train, y_train, x_test, y_test), x.npy,y.npy, or files.tfrecord[.gz] by a quoted pattern."
+    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
+    "y_train, "                                                                                                        \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "folder a class, or images/,labels/ to segment."
 
-/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
- * stderr. Ends the process itself after --help, --usage and --version. */
+/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence
+ * on stderr. Ends the process itself after --help, --usage and --version. */
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options);
 
 #endif

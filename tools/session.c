@@ -172,6 +172,7 @@ int session_data(const struct options *options, const char *option, const char *
                                      .role = role,
                                      .scale = options->scale.value,
                                      .features = options->features,
+                                     .image_size = options->image_size,
                                      .skip_errors = options->skip_errors ? TD_YES : TD_NO});
     const char *error = td_data_error(*data), *reason;
     int64_t skipped = td_data_skipped(*data, &reason);

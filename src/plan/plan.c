@@ -152,6 +152,7 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->scratch = b->scratch[lane];
     call->control = b->control;
     call->part = b->part;
+    call->lockstep = b->lockstep;
 }
 
 static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)
