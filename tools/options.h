@@ -18,7 +18,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    bool no_shuffle, skip_errors, quiet, json;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
@@ -44,6 +44,7 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_REMATERIALIZE,
     KEY_LOG,
     KEY_OPTIMIZER,
     KEY_LEARNING_RATE,
@@ -101,6 +102,11 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_REMATERIALIZE                                                                                           \
+    {                                                                                                                  \
+        "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
+            "Use less memory: compute cheap values again instead of keeping them", 0                                   \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \

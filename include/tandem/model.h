@@ -103,6 +103,8 @@ typedef struct td_compile_args {
     td_loss loss;             /* NONE: keep the model's */
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
+    td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
+                                less memory, a little more time, the same numbers */
 } td_compile_args;
 
 /* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. */

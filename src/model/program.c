@@ -12,6 +12,7 @@ typedef struct builder {
     tdi_mode mode;
     tdi_emit emit;
     tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
+    int forward_nodes;                          /* those before backpropagation; 0: without it */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -235,16 +236,21 @@ static td_status build(builder *b)
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);
-    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
+    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS) {
+        b->forward_nodes = b->graph->nodes.count;
         TDI_TRY(emit_backward(b, loss));
+    }
     accumulate_metrics(b);
     return b->graph->error.status;
 }
 
-static td_status run_passes(tdi_program *program, tdi_error *error)
+static td_status run_passes(const builder *b, tdi_error *error)
 {
+    tdi_program *program = b->program;
     TDI_TRY(tdi_graph_verify(program->graph, error));
     TDI_TRY(tdi_fuse(program->graph, &program->notes));
+    if (b->model->rematerialize && b->forward_nodes)
+        TDI_TRY(tdi_rematerialize(program->graph, b->forward_nodes, &program->notes));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
@@ -261,7 +267,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bo
         .graph = b.graph, .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS, .merge_statistics = merge_statistics};
     td_status status = build(&b);
     if (status == TD_OK)
-        status = run_passes(program, &b.graph->error);
+        status = run_passes(&b, &b.graph->error);
     if (status != TD_OK) {
         tdi_fail(error, status, "%s", b.graph->error.message);
         tdi_program_release(program);

@@ -95,6 +95,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     td_model *model = args->model;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
+    model->rematerialize = args->rematerialize == TD_YES;
     take_loss(model, args->loss);
     TDI_TRY(take_metrics(model, args->metrics, error));
     TDI_TRY(take_optimizer(model, &args->optimizer, error));

@@ -53,7 +53,7 @@ def main(folder):
     model = keras.applications.ResNet50(weights=None, input_shape=(64, 64, 3), classes=CLASSES)
     for layer in model.layers:
         if layer.name.endswith("_3_bn"):
-            layer.gamma.assign(keras.ops.full_like(layer.gamma, LAST_SCALE))
+            layer.gamma.assign(LAST_SCALE * layer.gamma)
     model.compile(optimizer=keras.optimizers.SGD(RATE, momentum=0.9), loss="sparse_categorical_crossentropy")
     x = random.random((STEPS * BATCH, 64, 64, 3)).astype("float32")
     y = random.integers(0, CLASSES, STEPS * BATCH).astype("float32")
