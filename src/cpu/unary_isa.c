@@ -131,4 +131,5 @@ static void epilogue(int64_t rows, int64_t columns, int64_t stride, const float 
     }
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue, .update = TDI_ISA_NAME(tdi_update_stretch)};
+const tdi_loops TDI_ISA_NAME(tdi_loops) = {
+    .epilogue = epilogue, .update = TDI_ISA_NAME(tdi_update_stretch), .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

@@ -46,36 +46,15 @@ static td_status not_a_class(const tdi_source *source, int column, int64_t row, 
 static td_status gather_classes(tdi_table *table, int column, const int64_t *rows, int64_t count, int32_t *to,
                                 tdi_error *error)
 {
-    const tdi_table_column *stored = &table->columns[column];
-    td_dtype dtype = table->source.columns[column].dtype;
-    int64_t size = (int64_t)td_dtype_size(dtype), elements = stored->elements;
+    const tdi_column *stored = &table->source.columns[column];
+    int64_t size = (int64_t)td_dtype_size(stored->dtype), elements = tdi_sample_elements(&stored->shape);
     for (int64_t i = 0; i < count; i++) {
-        const char *from = stored->values + rows[i] * elements * size;
-        int64_t bad = tdi_convert_classes(dtype, from, to + i * elements, elements);
+        const char *from = (const char *)stored->values + rows[i] * elements * size;
+        int64_t bad = tdi_convert_classes(stored->dtype, from, to + i * elements, elements);
         if (bad >= 0)
             return not_a_class(&table->source, column, rows[i], from + bad * size, error);
     }
     return TD_OK;
-}
-
-#define AHEAD 8 /* rows: shuffled ones come from all over memory, which no hardware foresees */
-
-static void prefetch_row(const char *row, int64_t size)
-{
-    for (int64_t at = 0; at < size && at < 4096; at += 64)
-        __builtin_prefetch(row + at);
-}
-
-static void gather_floats(tdi_table *table, int column, const int64_t *rows, int64_t count, float *to)
-{
-    const tdi_table_column *stored = &table->columns[column];
-    td_dtype dtype = table->source.columns[column].dtype;
-    int64_t elements = stored->elements, stride = elements * (int64_t)td_dtype_size(dtype);
-    for (int64_t i = 0; i < count; i++) {
-        if (i + AHEAD < count)
-            prefetch_row(stored->values + rows[i + AHEAD] * stride, stride);
-        tdi_convert_floats(dtype, stored->values + rows[i] * stride, to + i * elements, elements, stored->scale);
-    }
 }
 
 static td_status table_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
@@ -87,7 +66,7 @@ static td_status table_gather(tdi_source *source, int column, const int64_t *row
     if (as != TD_FLOAT32)
         return tdi_fail(error, TD_INTERNAL, "%s: samples are read as float32 or int32, not as %s", source->name,
                         td_dtype_name(as));
-    gather_floats(table, column, rows, count, to);
+    tdi_gather_floats(&source->columns[column], rows, count, to, tdi_convert_bytes);
     return TD_OK;
 }
 
@@ -95,7 +74,7 @@ static void table_release(tdi_source *source)
 {
     tdi_table *table = (tdi_table *)source;
     for (int i = 0; i < TDI_MAX_COLUMNS; i++)
-        free(table->columns[i].owned);
+        free(table->owned[i]);
     free(table);
 }
 
@@ -140,19 +119,14 @@ td_status tdi_table_add(tdi_table *table, bool target, const char *name, float s
         free(array->owned);
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", source->name, TDI_MAX_COLUMNS);
     }
-    tdi_table_column *stored = &table->columns[at];
-    stored->owned = array->owned;
+    table->owned[at] = array->owned;
     TDI_TRY(check_column(table, at, name, array, error));
     tdi_column *facts = &source->columns[at];
     snprintf(facts->name, sizeof facts->name, "%s", name);
     facts->shape = array->shape;
     facts->dtype = array->dtype;
     facts->scale = scale;
-    stored->values = array->values;
-    stored->scale = tdi_exact_scale(scale);
-    stored->elements = 1;
-    for (int i = 0; i < array->shape.rank; i++)
-        stored->elements *= array->shape.dim[i];
+    facts->values = array->values;
     source->samples = array->samples;
     source->n_x += !target;
     source->n_y += target;

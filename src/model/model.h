@@ -43,8 +43,9 @@ struct td_model {
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
-    bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
-    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
+    int64_t steps_per_execution; /* 0: as many as the progress line allows */
+    bool apart;                  /* replicas are never computed as one: the tests of replicas ask for it */
+    tdi_runtime *runtime;        /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     void (*free_runtime)(tdi_runtime *runtime);
 };
 

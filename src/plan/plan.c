@@ -90,6 +90,7 @@ void tdi_plan_free(tdi_plan *plan)
     for (int lane = 0; plan->lanes && lane < plan->spec.lanes; lane++) {
         tdi_vec_free(&plan->lanes[lane].items);
         tdi_vec_free(&plan->lanes[lane].segments);
+        tdi_vec_free(&plan->lanes[lane].inputs);
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
@@ -125,8 +126,6 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     if (placed->storage >= 0)
         return b->activations + plan->storages[placed->storage].offset;
     switch (node->home) {
-    case TDI_HOME_INPUT:
-        return b->inputs[node->slot];
     case TDI_HOME_VARIABLE:
         return b->values + node->variable->offset;
     case TDI_HOME_SLOT:
@@ -149,8 +148,8 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
     call->scratch = b->scratch[lane];
-    call->control = b->control;
-    call->part = b->part;
+    call->control = &b->control[lane];
+    call->part = &b->part[lane];
 }
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
@@ -162,6 +161,15 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
             if (step->constant && step->calls[lane].run)
                 step->calls[lane].run(&step->calls[lane]);
         }
+    }
+}
+
+void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data)
+{
+    for (int i = 0; i < plan->lanes[lane].inputs.count; i++) {
+        const tdi_input_use *use = &plan->lanes[lane].inputs.at[i];
+        if (use->slot == slot)
+            use->operand->data = (void *)(uintptr_t)data;
     }
 }
 
@@ -177,6 +185,17 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
     return !shared_memory_once || plan->spec.replica == 0;
 }
 
+static bool list_inputs(const tdi_planned *step, tdi_lane_items *list, int lane)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)step->calls[lane].in;
+    for (int i = 0; i < step->node->n_in; i++) {
+        const tdi_node *root = step->node->in[i] ? tdi_root(step->node->in[i]) : NULL;
+        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
+            return false;
+    }
+    return true;
+}
+
 static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
 {
     const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
@@ -188,7 +207,9 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
         return false;
     tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    return !has_work(plan, step, lane) || tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}));
+    if (!has_work(plan, step, lane))
+        return true;
+    return list_inputs(step, list, lane) && tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
