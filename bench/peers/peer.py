@@ -1,34 +1,87 @@
-"""The protocol between bench/run and what it measures. A peer says "first SECONDS" once its first training step is done,
-counted from its start (BENCH_STARTED, on the monotonic clock); then, for each line it reads, trains one epoch and says its
-microseconds a step; at the end of input it says its largest resident size in kilobytes."""
+"""The protocol between bench/run and what it measures, in lines of JSON. A program is started as `PROGRAM CASE WAY MODEL`;
+it says {"first": SECONDS since BENCH_STARTED (monotonic clock), "parameters": N} once its first step is done; then for
+each line "round SECONDS" it works at least that long and says {"us": microseconds a step}; at the end of input it says its
+largest resident size, and where single calls were timed the percentiles of all but the first round's, which warms up."""
+import json
 import os
-import resource
+import pathlib
 import sys
 import time
 
-CLASSES = 10
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness.cases import CASES  # noqa: E402
+
+PERCENTILES = (50, 99, 99.9)
 
 
 def arguments():
-    """(architecture, samples, batch)"""
-    return sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    """(case, way, path of the model's file)"""
+    return CASES[sys.argv[1]], sys.argv[2], sys.argv[3]
 
 
-def noise(samples, shape):
-    """Data in the form of MNIST: floats in [0, 1), class numbers, as NumPy arrays."""
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def noise(case, batches):
+    """Floats in [0, 1) and class numbers, or numbers to learn, as NumPy arrays."""
     import numpy as np
     random = np.random.default_rng(1)
-    return random.random((samples, *shape), dtype=np.float32), random.integers(0, CLASSES, samples).astype(np.int32)
+    samples = case.batch * batches
+    x = random.random((samples, *case.shape), dtype=np.float32)
+    if case.classes:
+        return x, random.integers(0, case.classes, samples).astype(np.int32)
+    return x, random.random((samples, 1), dtype=np.float32)
 
 
-def serve(first_step, make_epoch, steps):
+def kilobytes():
+    """Of the whole life of this process. (ru_maxrss would begin with the size of the parent.)"""
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+
+def rounds(measure, forget=lambda: None):
+    """measure(seconds): microseconds a step. Ends with the input. What the first round left, which warms up, is
+    forgotten."""
+    for number, line in enumerate(sys.stdin):
+        say(us=measure(float(line.split()[1])))
+        if number == 0:
+            forget()
+
+
+def serve_epochs(case, parameters, first_step, make_epoch):
     """first_step(): one training step. make_epoch(): reads the data, returns epoch(), which trains for one epoch and
     returns once the weights are there."""
     first_step()
-    print(f"first {time.monotonic() - float(os.environ['BENCH_STARTED']):.6f}", flush=True)
+    say(first=time.monotonic() - float(os.environ["BENCH_STARTED"]), parameters=parameters())
     epoch = make_epoch()
-    for _ in sys.stdin:
-        began = time.monotonic()
-        epoch()
-        print(f"{(time.monotonic() - began) * 1e6 / steps:.3f}", flush=True)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)
+
+    def measure(seconds):
+        began, epochs = time.monotonic(), 0
+        while epochs == 0 or time.monotonic() - began < seconds:
+            epoch()
+            epochs += 1
+        return (time.monotonic() - began) * 1e6 / (epochs * case.steps)
+
+    rounds(measure)
+    say(kilobytes=kilobytes())
+
+
+def serve_calls(parameters, call):
+    """call(): one training step or prediction, whose result the caller then has."""
+    call()
+    say(first=time.monotonic() - float(os.environ["BENCH_STARTED"]), parameters=parameters())
+    calls = []
+
+    def measure(seconds):
+        before, end = len(calls), time.monotonic() + seconds
+        while time.monotonic() < end:
+            began = time.perf_counter_ns()
+            call()
+            calls.append((time.perf_counter_ns() - began) / 1e3)
+        return sorted(calls[before:])[(len(calls) - before) // 2]
+
+    rounds(measure, calls.clear)
+    ordered = sorted(calls)
+    say(kilobytes=kilobytes(), calls=len(ordered),
+        percentiles={str(p): ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))] for p in PERCENTILES})

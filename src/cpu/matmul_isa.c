@@ -199,9 +199,47 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
     return TD_OK;
 }
 
+/* This lane's share of the depth; no transposes. */
+static void run_depth(const tdi_call *call)
+{
+    int64_t lda = tdi_last_extent(&call->in[0].shape), rows = tdi_outer_extent(&call->out.shape);
+    int64_t columns = tdi_last_extent(&call->out.shape);
+    multiply((left){(const float *)call->in[0].data + call->begin, lda, 1},
+             (right){(const float *)call->in[1].data + call->begin * columns, columns},
+             (result){call->sums + call->lane * rows * columns, columns}, rows, columns, call->end - call->begin);
+}
+
+static void add_up(int64_t n, const float *sums, int lanes, int64_t apart, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = sums[i] + sums[i + apart];
+    for (int lane = 2; lane < lanes; lane++)
+        TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += sums[i + lane * apart];
+}
+
+/* A run of rows is one run; of columns, one per row. */
+static void finish(const tdi_call *call)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    int64_t columns = tdi_last_extent(&call->out.shape), elements = tdi_shape_elements(&call->out.shape);
+    tdi_runs runs = tdi_call_runs(call);
+    bool by_columns = call->split == TDI_COLUMNS;
+    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    float *out = (float *)call->out.data + runs.first;
+    for (int64_t r = 0; r < runs.count; r++)
+        add_up(runs.length, call->sums + runs.first + r * runs.stride, call->lanes, elements, out + r * runs.stride);
+    if (bias || attrs->activation)
+        TDI_ISA_NAME(tdi_loops).epilogue(by_columns ? runs.count : runs.length / columns,
+                                         by_columns ? runs.length : columns, columns,
+                                         bias && by_columns ? bias + call->begin : bias, attrs->activation, out);
+}
+
 static void run(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
+    if (call->split == TDI_DEPTH) {
+        run_depth(call);
+        return;
+    }
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
     int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
     int64_t depth = depth_of(call);
@@ -228,7 +266,8 @@ static void run(const tdi_call *call)
         TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, bias, attrs->activation, c.data);
 }
 
-TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = declines, .prepare = prepare, .run = run);
+TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH, .declines = declines,
+               .prepare = prepare, .run = run, .finish = finish);
 
 /* ---- an update by a' . b ---- */
 

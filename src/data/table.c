@@ -57,16 +57,26 @@ static td_status gather_classes(tdi_table *table, int column, const int64_t *row
     return TD_OK;
 }
 
+static void gather_stored(const tdi_column *stored, const int64_t *rows, int64_t count, char *to)
+{
+    size_t size = (size_t)tdi_sample_elements(&stored->shape) * td_dtype_size(stored->dtype);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + (size_t)i * size, (const char *)stored->values + (size_t)rows[i] * size, size);
+}
+
 static td_status table_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                               tdi_error *error)
 {
     tdi_table *table = (tdi_table *)source;
     if (as == TD_INT32)
         return gather_classes(table, column, rows, count, to, error);
-    if (as != TD_FLOAT32)
-        return tdi_fail(error, TD_INTERNAL, "%s: samples are read as float32 or int32, not as %s", source->name,
+    if (as == TD_FLOAT32)
+        tdi_gather_floats(&source->columns[column], rows, count, to, tdi_convert_bytes);
+    else if (as == source->columns[column].dtype)
+        gather_stored(&source->columns[column], rows, count, to);
+    else
+        return tdi_fail(error, TD_INTERNAL, "%s: %s cannot be read as %s", source->name, source->columns[column].name,
                         td_dtype_name(as));
-    tdi_gather_floats(&source->columns[column], rows, count, to, tdi_convert_bytes);
     return TD_OK;
 }
 

@@ -37,14 +37,16 @@ struct tdi_call {
     const void *attrs;
     void *state;   /* made by the kernel's prepare */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
+    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
     int n_in;
     int split;          /* a tdi_split */
-    int64_t begin, end; /* the range of the split axis (or of elements) to make; the whole extent for TDI_WHOLE */
+    int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
     int node_id;    /* names the node's random stream */
     int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
     const tdi_control *control;
     const tdi_part *part;
+    struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
 
 #endif

@@ -16,6 +16,9 @@ typedef struct tdi_kernel {
     const tdi_op *op;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
+    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. */
+    bool together;
+
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
      * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */
     const char *(*declines)(const tdi_call *call);
@@ -29,8 +32,12 @@ typedef struct tdi_kernel {
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
     void (*release)(void *state);
 
-    /* Makes call->out's [begin, end) of the split axis. */
+    /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
+     * lane's own of call->sums. */
     void (*run)(const tdi_call *call);
+
+    /* For TDI_CAN_DEPTH: makes call->out's [begin, end) of the split axis from all lanes' sums. */
+    void (*finish)(const tdi_call *call);
 } tdi_kernel;
 
 #endif

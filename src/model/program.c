@@ -11,8 +11,9 @@ typedef struct builder {
     tdi_graph *graph;
     tdi_mode mode;
     tdi_emit emit;
-    tdi_node **values; /* by position in model->sites */
+    tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
+    tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
 
 static td_shape with_batch(const td_shape *sample)
@@ -26,7 +27,7 @@ static tdi_node *value_of(const builder *b, const td_tensor *tensor)
 {
     for (int i = 0; i < b->model->sites.count; i++)
         if (b->model->sites.at[i] == tensor->site)
-            return b->values[i];
+            return b->values[i][tensor->which];
     return NULL;
 }
 
@@ -43,28 +44,35 @@ static tdi_node *emit_input(const builder *b, const tdi_call_site *site)
     return NULL;
 }
 
-static tdi_node *emit_call(const builder *b, const tdi_call_site *site)
+static void emit_call(const builder *b, const tdi_call_site *site, tdi_node **out)
 {
+    const tdi_layer_type *type = site->layer->type;
     tdi_node **in = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, site->n_in);
     if (!in) {
         tdi_no_memory(&b->graph->error);
-        return NULL;
+        return;
     }
     for (int i = 0; i < site->n_in; i++)
         in[i] = value_of(b, site->in[i]);
-    return site->layer->type->emit(&b->emit, site->layer, site->n_in, in);
+    if (type->emit_all)
+        type->emit_all(&b->emit, site->layer, site->n_in, in, out);
+    else
+        out[0] = type->emit(&b->emit, site->layer, site->n_in, in);
 }
 
 static td_status emit_layers(builder *b)
 {
-    b->values = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, b->model->sites.count);
+    b->values = tdi_alloc(b->graph->arena, (size_t)b->model->sites.count * sizeof *b->values);
     if (!b->values)
         return tdi_no_memory(&b->graph->error);
     for (int i = 0; i < b->model->sites.count; i++) {
         const tdi_call_site *site = b->model->sites.at[i];
         b->graph->scope = site->layer->name;
-        b->values[i] = site->n_in ? emit_call(b, site) : emit_input(b, site);
-        if (!b->values[i])
+        if (site->n_in)
+            emit_call(b, site, b->values[i]);
+        else
+            b->values[i][0] = emit_input(b, site);
+        if (!b->values[i][0])
             return b->graph->error.status != TD_OK
                        ? b->graph->error.status
                        : tdi_fail(&b->graph->error, TD_INTERNAL, "layer \"%s\" emitted nothing", site->layer->name);
@@ -188,16 +196,26 @@ static void emit_regularization_metric(const builder *b)
         b->program->slots.regularization = accumulate(b, tdi_broadcast(b->graph, sum, &rows));
 }
 
-static void emit_metrics(const builder *b)
+/* Right after the predictions; accumulated at the end of the step, where no lane waits for it. */
+static void emit_metrics(builder *b)
+{
+    b->graph->scope = "metrics";
+    for (int o = 0; o < b->model->n_outputs; o++) {
+        const tdi_output_training *training = &b->model->training[o];
+        for (int m = 0; m < training->n_metrics; m++)
+            b->metrics[o][m] =
+                tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]);
+    }
+}
+
+static void accumulate_metrics(const builder *b)
 {
     b->graph->scope = "metrics";
     tdi_metric_slots *slots = &b->program->slots;
     for (int o = 0; o < b->model->n_outputs; o++) {
-        const tdi_output_training *training = &b->model->training[o];
         slots->loss[o] = accumulate(b, b->losses[o]);
-        for (int m = 0; m < training->n_metrics; m++)
-            slots->metrics[o][m] = accumulate(
-                b, tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]));
+        for (int m = 0; m < b->model->training[o].n_metrics; m++)
+            slots->metrics[o][m] = accumulate(b, b->metrics[o][m]);
     }
 }
 
@@ -208,16 +226,18 @@ static td_status build(builder *b)
     TDI_TRY(emit_layers(b));
     if (b->mode == TDI_PREDICT) {
         emit_outputs(b);
-        return b->graph->error.status;
+        return b->graph->error.status != TD_OK ? b->graph->error.status : tdi_fold(b->graph, &b->program->notes);
     }
     tdi_node *loss = emit_loss(b);
     if (!loss)
         return b->graph->error.status;
+    TDI_TRY(tdi_fold(b->graph, &b->program->notes));
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
+    emit_metrics(b);
     if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
         TDI_TRY(emit_backward(b, loss));
-    emit_metrics(b);
+    accumulate_metrics(b);
     return b->graph->error.status;
 }
 

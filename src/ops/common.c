@@ -134,6 +134,7 @@ tdi_runs tdi_call_runs(const tdi_call *call)
     case TDI_FLAT:
         return (tdi_runs){1, call->begin, 0, call->end - call->begin};
     case TDI_WHOLE:
+    case TDI_DEPTH:
         break;
     }
     return (tdi_runs){1, 0, 0, elements};

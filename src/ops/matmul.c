@@ -106,6 +106,8 @@ static double matmul_flops(const tdi_call *call)
 static tdi_split matmul_reads(const tdi_node *node, int i, tdi_split split)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
+    if (split == TDI_DEPTH)
+        return i == 0 ? TDI_COLUMNS : i == 1 ? TDI_ROWS : TDI_WHOLE;
     if (split == TDI_COLUMNS) {
         if (i == 1 && attrs->transpose_b)
             return node->in[1]->shape.rank == 2 ? TDI_ROWS : TDI_WHOLE;

@@ -4,8 +4,14 @@
 /* Below these a lane's share is too small to be worth another core's reading of it. */
 enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 
+/* Smaller weights come from another core's cache quickly. */
+enum { MIN_OWNED = 16 * 1024 };
+
 /* From this extent per lane on, a cut on a cache line costs the balance little. */
 enum { MIN_FOR_LINES = 128 };
+
+/* From so many rows a lane on, products are worth more than reading weights once. */
+enum { MIN_STEP_ROWS = 4 };
 
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
 {
@@ -15,6 +21,7 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
     case TDI_COLUMNS:
         return shape->rank ? shape->dim[shape->rank - 1] : 1;
     case TDI_FLAT:
+    case TDI_DEPTH:
         return tdi_shape_elements(shape);
     case TDI_WHOLE:
         break;
@@ -42,19 +49,72 @@ static bool can(const tdi_node *node, unsigned splits, tdi_split split)
     return node->op->reads && (splits & 1u << split);
 }
 
-/* By columns, so that each lane reads its own columns of the weights. A weight's gradient (a transposed) by rows: the
- * update that follows it then writes whole stretches of memory. Written by columns, each row's stretch is so short that
- * a core's prefetcher takes the other core's lines away, which made the update of the guide's network 2.5 times slower.
- */
+/* Is the weight's gradient a product of this step, which lanes share by rows? */
+static bool owned_by_rows(const tdi_node *weight)
+{
+    const tdi_graph *graph = weight->graph;
+    for (int i = weight->id + 1; i < graph->nodes.count && graph->parts == 1; i++) {
+        const tdi_node *node = graph->nodes.at[i];
+        bool gradient = node->home == TDI_HOME_GRADIENT && node->op == &tdi_op_matmul;
+        if ((gradient || node->op == &tdi_op_matmul_update) && node->variable == weight->variable)
+            return true;
+    }
+    return false;
+}
+
+/* Each lane then reads no rows of the weights but its own, which are in its cache since it updated them; the price is
+ * the lanes' sums, which all read: more than it saves when there are many rows or lanes. */
+static bool by_depth(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+{
+    const tdi_matmul_attrs *attrs = node->attrs;
+    const tdi_node *weight = node->in[1];
+    if (weight->op != &tdi_op_parameter || tdi_shape_elements(&weight->shape) < MIN_OWNED)
+        return false;
+    if (!can(node, splits, TDI_DEPTH) || attrs->transpose_a || attrs->transpose_b || weight->shape.rank != 2)
+        return false;
+    int64_t depth = weight->shape.dim[0], columns = tdi_split_extent(TDI_COLUMNS, shape);
+    int64_t rows = columns ? tdi_shape_elements(shape) / columns : 0;
+    return depth >= (int64_t)MIN_COLUMNS * lanes && rows * lanes <= depth && owned_by_rows(weight);
+}
+
+/* A weight's gradient (a transposed) by rows: the update then writes whole stretches of memory, where by columns each
+ * row's stretch is so short that a core's prefetcher takes the other core's lines away (2.5 times slower). Products
+ * with weights that are so owned by depth; others by columns. */
 static tdi_split place_matmul(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
 {
-    int64_t columns = tdi_split_extent(TDI_COLUMNS, shape), rows = tdi_split_extent(TDI_ROWS, shape);
+    int64_t rows = tdi_split_extent(TDI_ROWS, shape);
     bool by_rows = can(node, splits, TDI_ROWS) && rows >= lanes;
-    bool by_columns = can(node, splits, TDI_COLUMNS) && columns >= (int64_t)MIN_COLUMNS * lanes;
     bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * lanes;
     if (by_rows && gradient)
         return TDI_ROWS;
-    return by_columns ? TDI_COLUMNS : by_rows ? TDI_ROWS : TDI_WHOLE;
+    return by_depth(node, shape, splits, lanes) ? TDI_DEPTH : tdi_place_sums(shape, splits, lanes);
+}
+
+tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes)
+{
+    bool columns = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)MIN_COLUMNS * lanes;
+    if ((splits & TDI_CAN_COLUMNS) && columns)
+        return TDI_COLUMNS;
+    return (splits & TDI_CAN_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
+}
+
+/* Nobody has to be waited for then, however small the work. */
+static bool starts_from_constants(const tdi_node *node)
+{
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i] && node->in[i]->op != &tdi_op_fill)
+            return false;
+    return node->n_in > 0;
+}
+
+/* The steps of an LSTM: with few rows a lane spends its time on reading weights, of which by units each reads its own.
+ */
+static tdi_split place_steps(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+{
+    int64_t rows = tdi_split_extent(TDI_ROWS, shape), units = tdi_split_extent(TDI_COLUMNS, shape);
+    if (can(node, splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
+        return TDI_COLUMNS;
+    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
 }
 
 tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
@@ -64,6 +124,8 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
         return TDI_WHOLE;
     if (node->op == &tdi_op_matmul)
         return place_matmul(node, shape, splits, lanes);
+    if (node->op == &tdi_op_lstm || node->op == &tdi_op_lstm_grad)
+        return place_steps(node, shape, splits, lanes);
     if (node->op == &tdi_op_matmul_update)
         return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
     for (int i = 0; i < node->n_in; i++) {
@@ -72,7 +134,8 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
             return like;
     }
     int64_t elements = tdi_shape_elements(shape);
-    if (can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes && elements >= MIN_ELEMENTS)
+    bool by_rows = can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes;
+    if (by_rows && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)16 * lanes;
     return can(node, splits, TDI_COLUMNS) && wide && elements >= MIN_ELEMENTS ? TDI_COLUMNS : TDI_WHOLE;

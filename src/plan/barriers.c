@@ -79,30 +79,54 @@ static bool writes_input(const tdi_node *node, int i)
     return node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
 }
 
-static int touches_of(const tdi_plan *plan, const tdi_node *node, touch *touches)
+/* The lanes' sums: each writes its own, all read all. */
+static touch touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
+{
+    const tdi_storage *storage = &plan->storages[step->sums];
+    return (touch){.arena = TDI_HOME_ACTIVATIONS,
+                   .begin = storage->offset,
+                   .end = storage->offset + storage->bytes,
+                   .split = writes ? TDI_DEPTH : TDI_WHOLE,
+                   .shape = tdi_placed_of(plan, step->node)->shape,
+                   .writes = writes};
+}
+
+static int touches_of(const tdi_plan *plan, const tdi_planned *step, tdi_split split, touch *touches)
 {
     int n = 0;
-    tdi_split split = tdi_placed_of(plan, node)->split;
+    const tdi_node *node = step->node;
     bool lane_0 = split == TDI_WHOLE;
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i]) {
             tdi_split reads = lane_0 ? TDI_WHOLE : node->op->reads(node, i, split);
             touches[n++] = touch_of(plan, node->in[i], reads, lane_0, writes_input(node, i));
         }
-    touches[n++] = touch_of(plan, node, split, lane_0, true);
+    touches[n++] = split == TDI_DEPTH ? touch_of_sums(plan, step, true) : touch_of(plan, node, split, lane_0, true);
     return n;
+}
+
+static void remember(tracker *t, const touch *touches, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!tdi_push(&t->since, touches[i]))
+            t->failed = true;
 }
 
 static void visit(tracker *t, tdi_planned *step, touch *touches)
 {
-    int n = touches_of(t->plan, step->node, touches);
+    tdi_split split = tdi_placed_of(t->plan, step->node)->split;
+    int n = touches_of(t->plan, step, step->finish ? TDI_DEPTH : split, touches);
     for (int i = 0; i < n && !step->barrier; i++)
         step->barrier = conflicts(t, &touches[i]);
     if (step->barrier)
         t->since.count = 0;
-    for (int i = 0; i < n; i++)
-        if (!tdi_push(&t->since, touches[i]))
-            t->failed = true;
+    remember(t, touches, n);
+    if (!step->finish)
+        return;
+    t->since.count = 0; /* they meet before the second half */
+    n = touches_of(t->plan, step, split, touches);
+    touches[n++] = touch_of_sums(t->plan, step, false);
+    remember(t, touches, n);
 }
 
 static int widest(const tdi_plan *plan)
@@ -119,7 +143,7 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
     if (plan->spec.lanes == 1)
         return TD_OK;
     tracker t = {.plan = plan};
-    touch *touches = TDI_NEW_ARRAY(plan->arena, touch, widest(plan) + 1);
+    touch *touches = TDI_NEW_ARRAY(plan->arena, touch, widest(plan) + 2);
     if (!touches)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {

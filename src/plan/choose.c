@@ -29,7 +29,9 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
     call->split = (int)split;
     call->lane = lane;
     call->lanes = spec->lanes;
-    tdi_range(split, tdi_split_extent(split, &call->out.shape), index, sharers, &call->begin, &call->end);
+    int64_t extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
+                                        : tdi_split_extent(split, &call->out.shape);
+    tdi_range(split, extent, index, sharers, &call->begin, &call->end);
 }
 
 static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_call *call,
@@ -66,7 +68,7 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     const tdi_kernel *kernel = prepared->kernel;
     tdi_call *call = &prepared->calls[lane];
     TDI_TRY(describe_call(plan, node, arena, call, error));
-    set_range(plan, call, node, prepared->split, lane);
+    set_range(plan, call, node, prepared->finish ? TDI_DEPTH : prepared->split, lane);
     if (call->begin >= call->end)
         return TD_OK;
     size_t scratch = 0;
@@ -78,6 +80,25 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     return TD_OK;
 }
 
+/* The lanes' sums are added up by rows or columns. */
+static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
+                                tdi_error *error)
+{
+    int lanes = plan->spec.lanes;
+    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, lanes);
+    prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, lanes);
+    if (!prepared->finish)
+        return tdi_no_memory(error);
+    for (int lane = 0; lane < lanes; lane++) {
+        tdi_call *call = &prepared->finish[lane];
+        TDI_TRY(describe_call(plan, node, arena, call, error));
+        set_range(plan, call, node, prepared->split, lane);
+        if (call->begin < call->end)
+            call->run = prepared->kernel->finish;
+    }
+    return TD_OK;
+}
+
 td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
                              tdi_prepared *prepared, tdi_error *error)
 {
@@ -86,6 +107,8 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
     prepared->calls = TDI_NEW_ARRAY(arena, tdi_call, plan->spec.lanes);
     if (!prepared->calls)
         return tdi_no_memory(error);
+    if (prepared->split == TDI_DEPTH)
+        TDI_TRY(prepare_finish(plan, node, arena, prepared, error));
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
         td_status status = prepare_lane(plan, node, arena, prepared, lane, error);
         if (status != TD_OK) {
@@ -100,6 +123,7 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
 {
     step->kernel = prepared->kernel;
     step->calls = prepared->calls;
+    step->finish = prepared->finish;
     tdi_placed_of(plan, step->node)->split = prepared->split;
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;

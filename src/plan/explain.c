@@ -21,7 +21,7 @@ double tdi_planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
 {
     static const char *const names[] = {"whole", "rows", "columns", "flat"};
-    return names[tdi_placed_of(plan, step->node)->split];
+    return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->split];
 }
 
 static void explain_choice(const tdi_choice *choice, FILE *out)
@@ -61,7 +61,7 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
         if (!step->node)
             continue;
         explain_step(plan, step, out);
-        barriers += step->barrier;
+        barriers += step->barrier + (step->finish != NULL);
         flops += tdi_planned_flops(step);
         bytes += tdi_planned_bytes(plan, step);
     }

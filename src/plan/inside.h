@@ -6,8 +6,8 @@
 
 /* What the plan settles for one node of the graph, by id. */
 typedef struct tdi_placed {
-    td_shape shape; /* batch resolved */
-    tdi_split split;
+    td_shape shape;   /* batch resolved */
+    tdi_split split;  /* of the value; never TDI_DEPTH */
     int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
     int64_t constant; /* byte offset among the plan's constants; -1: not there */
@@ -20,6 +20,8 @@ typedef struct tdi_planned {
     bool barrier;             /* the lanes meet before it */
     bool constant;            /* made once, when addresses are bound */
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
+    tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
+    int sums;                 /* with `finish`: the storage of the lanes' sums */
     tdi_text notes;           /* who declined and why */
     const tdi_choice *choice; /* NULL: nothing was in doubt */
 } tdi_planned;
@@ -77,7 +79,8 @@ int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 typedef struct tdi_prepared {
     const tdi_kernel *kernel;
     tdi_split split;
-    tdi_call *calls; /* [lanes] */
+    tdi_call *calls;  /* [lanes] */
+    tdi_call *finish; /* [lanes], or NULL */
     size_t scratch_bytes;
 } tdi_prepared;
 
@@ -91,7 +94,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
                       double *us, tdi_error *error);
 
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
-/* For reports: of one part, all lanes together; "rows", "columns", "flat" or "whole". */
+/* For reports: of one part, all lanes together; "rows", "columns", "flat", "depth" or "whole". */
 double tdi_planned_flops(const tdi_planned *step);
 double tdi_planned_bytes(const tdi_plan *plan, const tdi_planned *step);
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);

@@ -51,9 +51,13 @@ static int last_reader(const tdi_plan *plan, const tdi_node *node)
     return last;
 }
 
+/* Not worth sharing bytes: where lanes do, they must meet in between. */
+enum { SMALL_BYTES = 4096 };
+
 static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
 {
-    return node->home == TDI_HOME_OUTPUT ? plan->n_steps : last_reader(plan, node);
+    bool small = plan->spec.lanes > 1 && tdi_node_bytes(plan, node) <= SMALL_BYTES;
+    return node->home == TDI_HOME_OUTPUT || small ? plan->n_steps : last_reader(plan, node);
 }
 
 /* May the node be written over its first input? Only where that input dies here and each lane reads what it writes. */
@@ -98,18 +102,41 @@ static void lay_out_constants(tdi_plan *plan)
         }
 }
 
+static int first_reader(const tdi_plan *plan, const tdi_node *node)
+{
+    for (int s = tdi_placed_of(plan, node)->position + 1; s < plan->n_steps; s++) {
+        const tdi_node *reader = plan->planned[s].node;
+        for (int i = 0; reader && i < reader->n_in; i++)
+            if (reader->in[i] && tdi_root(reader->in[i]) == node)
+                return s;
+    }
+    return tdi_placed_of(plan, node)->position;
+}
+
+/* Kept until the result is read: the next product's sums elsewhere, or the lanes would have to meet in between. */
+static void lay_out_sums(tdi_plan *plan, tdi_planned *step, int position)
+{
+    step->sums = plan->n_storages++;
+    plan->storages[step->sums] = (tdi_storage){.bytes = tdi_node_bytes(plan, step->node) * plan->spec.lanes,
+                                               .first = position,
+                                               .last = first_reader(plan, step->node)};
+}
+
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
 {
     lay_out_constants(plan);
     plan->constants = plan->spec.device->allocate(plan->spec.device, (size_t)plan->constant_bytes);
     if (!plan->constants)
         return tdi_no_memory(error);
-    plan->storages = TDI_NEW_ARRAY(plan->arena, tdi_storage, plan->spec.graph->nodes.count);
+    plan->storages = TDI_NEW_ARRAY(plan->arena, tdi_storage, 2 * plan->spec.graph->nodes.count);
     if (!plan->storages)
         return tdi_no_memory(error);
-    for (int s = 0; s < plan->n_steps; s++)
+    for (int s = 0; s < plan->n_steps; s++) {
         if (plan->planned[s].node && in_activations(plan, plan->planned[s].node))
             lay_out_node(plan, plan->planned[s].node, s);
+        if (plan->planned[s].finish)
+            lay_out_sums(plan, &plan->planned[s], s);
+    }
     plan->activation_bytes = tdi_memory_place(plan->storages, plan->n_storages);
     return plan->activation_bytes < 0 ? tdi_no_memory(error) : TD_OK;
 }

@@ -15,6 +15,7 @@ static const double hopeless = 2.5;        /* times the best: not timed again */
 typedef struct contestant {
     tdi_prepared *workers; /* [workers] */
     char **scratch;        /* [threads] */
+    float *sums;           /* for a division by depth */
     int repetitions;
     double seconds; /* the best so far of one run */
 } contestant;
@@ -78,6 +79,7 @@ static void bind_calls(const contest *c, const contestant *one, int worker, char
             in[i].data = operands[i];
         call->out.data = operands[call->n_in];
         call->scratch = one->scratch[worker * c->plan->spec.lanes + lane];
+        call->sums = one->sums;
         call->control = &control;
         call->part = &part;
     }
@@ -94,6 +96,12 @@ static td_status enter(contest *c, const tdi_kernel *kernel, contestant *one, td
         return tdi_no_memory(error);
     for (int w = 0; w < c->workers; w++)
         TDI_TRY(tdi_prepare_kernel(c->plan, kernel, c->node, c->arena, &one->workers[w], error));
+    int64_t elements = tdi_shape_elements(&one->workers[0].calls[0].out.shape);
+    if (one->workers[0].finish) {
+        one->sums = (float *)(void *)buffer(c, (size_t)(elements * c->plan->spec.lanes) * sizeof(float));
+        if (!one->sums)
+            return tdi_no_memory(error);
+    }
     for (int t = 0; t < c->threads; t++) {
         one->scratch[t] = buffer(c, one->workers[0].scratch_bytes);
         if (!one->scratch[t])

@@ -28,7 +28,8 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
             continue;
         tdi_placed_of(plan, node)->position = s;
         if (computed(node))
-            plan->planned[s] = (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill};
+            plan->planned[s] =
+                (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill && node->home == TDI_HOME_ACTIVATIONS};
     }
     return TD_OK;
 }
@@ -150,6 +151,14 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->part = &b->part[lane];
+    call->lockstep = b->lockstep;
+}
+
+static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)
+{
+    bind_call(plan, b, step->node, &step->finish[lane], lane);
+    float *sums = (float *)(void *)(b->activations + plan->storages[step->sums].offset);
+    step->calls[lane].sums = step->finish[lane].sums = sums;
 }
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
@@ -158,6 +167,8 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
         tdi_planned *step = &plan->planned[s];
         for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {
             bind_call(plan, bindings, step->node, &step->calls[lane], lane);
+            if (step->finish)
+                bind_sums(plan, bindings, step, lane);
             if (step->constant && step->calls[lane].run)
                 step->calls[lane].run(&step->calls[lane]);
         }
@@ -185,11 +196,11 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
     return !shared_memory_once || plan->spec.replica == 0;
 }
 
-static bool list_inputs(const tdi_planned *step, tdi_lane_items *list, int lane)
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
 {
-    tdi_value *in = (tdi_value *)(uintptr_t)step->calls[lane].in;
-    for (int i = 0; i < step->node->n_in; i++) {
-        const tdi_node *root = step->node->in[i] ? tdi_root(step->node->in[i]) : NULL;
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
         if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
             return false;
     }
@@ -207,9 +218,14 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
         return false;
     tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    if (!has_work(plan, step, lane))
+    if (has_work(plan, step, lane) && !(list_inputs(step->node, &step->calls[lane], list) &&
+                                        tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}))))
+        return false;
+    if (!step->finish)
         return true;
-    return list_inputs(step, list, lane) && tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}));
+    const tdi_call *finish = &step->finish[lane];
+    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
+           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish})));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)

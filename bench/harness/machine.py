@@ -1,0 +1,94 @@
+"""The machine: what it is, and its roofs."""
+import json
+import pathlib
+import subprocess
+
+from . import setup
+
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd")
+
+
+def describe(threads):
+    """What makes two machines comparable."""
+    facts = {"processor": "unknown processor", "threads": threads, "features": []}
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            facts["processor"] = value.strip()
+        if name.strip() in ("flags", "Features"):
+            facts["features"] = [feature for feature in FEATURES if feature in value.split()]
+    for index in pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        if (index / "type").read_text().strip() != "Instruction":
+            facts[f"l{(index / 'level').read_text().strip()}"] = (index / "size").read_text().strip()
+    return facts
+
+
+def sentence(machine):
+    caches = ", ".join(f"{name.upper()} {machine[name]}" for name in ("l1", "l2", "l3") if name in machine)
+    return f"{machine['processor']}, {machine['threads']} threads, {' '.join(machine['features'])}; {caches}"
+
+
+def run_roofs(cores, *words):
+    command = ["taskset", "-c", ",".join(map(str, sorted(cores))), setup.program("bench_roofs"), str(len(cores)), *words]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def higher(one, other):
+    """The better of two measurements of the roofs, number by number; a list of pairs is [size, speed]."""
+    if isinstance(one, dict):
+        return {name: higher(value, other[name]) for name, value in one.items()}
+    if isinstance(one, list):
+        return [higher(mine, others) for mine, others in zip(one, other)]
+    return one if isinstance(one, str) else max(one, other)
+
+
+class Roofs:
+    """What the machine can do at most: the best of all measurements of this run."""
+
+    def __init__(self, cores):
+        self.cores = cores
+        self.best = run_roofs(cores)
+
+    def again(self):
+        found = run_roofs(self.cores)
+        self.best = dict(higher(self.best, found), handover_ns=found["handover_ns"])
+        return self.best
+
+
+def handover(cores):
+    """Nanoseconds from core to core, just now; None on one core."""
+    found = run_roofs(cores, "meet")["handover_ns"]
+    return found and found["median"]
+
+
+def bandwidth(roofs_of, kind, threads, size):
+    """Bytes a second over `size` bytes of each thread, between the sizes measured. kind: read or update."""
+    points = roofs_of[f"{kind}_{'one' if threads == 1 else 'all'}"]
+    for (smaller, slow), (larger, fast) in zip(points, points[1:]):
+        if size <= larger:
+            share = min(1, max(0, (size - smaller) / (larger - smaller)))
+            return slow + share * (fast - slow)
+    return points[-1][1]
+
+
+def level(text):
+    """Bytes of "2048K"."""
+    return int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]]
+
+
+def roofs_table(machine, found):
+    """Lines of text."""
+    lines = [f"{'roofs':36}{'1 thread':>12}{'all':>12}"]
+    for name, title in (("fp32_flops", "fp32, GFLOP/s"), ("bf16_vector_flops", "bf16 by vdpbf16ps, GFLOP/s"),
+                        ("bf16_tile_flops", "bf16 by AMX, GFLOP/s")):
+        if name in found:
+            lines.append(f"{title:36}{found[name]['one'] / 1e9:12.0f}{found[name]['all'] / 1e9:12.0f}")
+    sizes = [(name.upper(), level(machine[name]) / 2) for name in ("l1", "l2") if name in machine]
+    sizes += [("8 MB a thread", 8 << 20), ("256 MB a thread", 256 << 20)]
+    for kind, title in (("read", "read"), ("update", "update (read + written)")):
+        for name, size in sizes:
+            one, every = (bandwidth(found, kind, threads, size) / 1e9 for threads in (1, 2))
+            lines.append(f"{title + ', ' + name + ', GB/s':36}{one:12.0f}{every:12.0f}")
+    if found["handover_ns"]:
+        lines.append(f"{'hand-over from core to core, ns':36}{'':12}{found['handover_ns']['median']:12.0f}")
+    return lines

@@ -1,0 +1,144 @@
+"""Measures a case: every contender is started, then each works a round in turn, so that what disturbs the machine disturbs
+all of them alike."""
+import time
+
+from . import floor, machine, setup
+from .cases import QUICK_WAYS, VARIANTS, WAYS
+from .contender import Contender, Failed
+
+BEGAN = time.monotonic()
+SLOW_ROUND = 0.8  # seconds: who takes longer is measured in fewer rounds
+
+
+def progress(words):
+    print(f"[{time.monotonic() - BEGAN:4.0f} s] {words}", flush=True)
+
+
+class Plan:
+    """How long to measure."""
+
+    def __init__(self, quick):
+        self.quick = quick
+        self.rounds = 5 if quick else 7
+        self.slow_rounds = 2 if quick else 3
+        self.seconds = 0.15 if quick else 0.4  # of a round, at least
+        self.patience = 60 if quick else 150
+
+
+def tandem_command(case, path, devices=None):
+    return [setup.program("bench_steps"), case.what, path, case.batch, case.steps, case.classes,
+            "bytes" if case.images and case.what == "fit" else "float", devices or case.devices, case.precision]
+
+
+def peer_command(case, way, path, python):
+    return [python, setup.PEERS / f"{WAYS[way].program}.py", case.name, way, path]
+
+
+class Measurement:
+    def __init__(self, case, python, roofs, plan, peers):
+        self.case, self.python, self.plan, self.roofs = case, python, plan, roofs
+        self.cores = roofs.cores
+        self.path = setup.model(python, case)
+        self.left_out, self.measured = {}, []
+        self.base = []  # Tandem's rounds
+        self.ways = [way for way in case.ways if self.wanted(way, peers)]
+
+    def wanted(self, way, peers):
+        if way in VARIANTS:
+            return True
+        if peers is not None and way not in peers or self.plan.quick and peers is None and way not in QUICK_WAYS:
+            return False
+        if not setup.has(self.python, WAYS[way].module):
+            self.left_out[WAYS[way].title] = f"{WAYS[way].module} is not installed"
+            return False
+        return True
+
+    def start(self, name, title, command, cores=None):
+        """None when it fails, which is noted."""
+        logs = setup.BUILD / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        progress(f"{self.case.name}: starting {title}")
+        try:
+            started = Contender(name, title, command, cores or self.cores, logs / f"{self.case.name}-{name}.log", self.plan.patience)
+            started.round(self.plan.seconds)  # warms up
+            return started
+        except Failed as reason:
+            self.leave_out(title, reason)
+            return None
+
+    def leave_out(self, title, reason):
+        self.left_out[title] = str(reason)
+        progress(f"{self.case.name}: left out: {title}: {reason}")
+
+    def start_tandem(self):
+        return self.start("tandem", "Tandem", tandem_command(self.case, self.path))
+
+    def start_variant(self, way):
+        title, count, each = VARIANTS[way]
+        cores = set(sorted(self.cores)[:count])
+        devices = ",".join(f"cpu:{i}" for i in range(each * len(cores))) or "cpu"
+        return self.start(way, title, tandem_command(self.case, self.path, devices), cores)
+
+    def start_peer(self, way):
+        if way in VARIANTS:
+            return self.start_variant(way)
+        return self.start(way, WAYS[way].title, peer_command(self.case, way, self.path, self.python))
+
+    def run_rounds(self, group):
+        """Rounds of all in turn; the slow ones leave early."""
+        progress(f"{self.case.name}: {self.plan.rounds} rounds")
+        spent = dict.fromkeys(group, 0.0)
+        for number in range(self.plan.rounds):
+            for contender in list(group):
+                if number >= self.plan.slow_rounds and spent[contender] > SLOW_ROUND * number:
+                    continue
+                time.sleep(0.02)  # until the threads of the one before sleep
+                try:
+                    spent[contender] += contender.measure(self.plan.seconds)
+                except Failed as reason:
+                    self.leave_out(contender.title, reason)
+                    group.remove(contender)
+
+    def finish(self, group, tandem):
+        for contender in group:
+            try:
+                contender.end()
+            except Failed as reason:
+                self.leave_out(contender.title, reason)
+                continue
+            result = contender.result(tandem.rounds if tandem else None)
+            if contender.name != "tandem":
+                self.measured.append((contender.name, result))
+
+    def run_group(self, ways):
+        tandem = self.start_tandem()
+        group = [contender for contender in [tandem] + [self.start_peer(way) for way in ways] if contender]
+        self.run_rounds(group)
+        self.finish(group, tandem)
+        for contender in group:
+            contender.kill()
+        if tandem and tandem in group:
+            self.base.append(tandem)
+
+    def tandem_result(self):
+        """Of all groups together."""
+        if not self.base:
+            return None
+        every = self.base[0]
+        for other in self.base[1:]:
+            every.rounds += other.rounds
+        return every.result(None)
+
+    def run(self):
+        """As written to the JSON file."""
+        case = self.case
+        handover = machine.handover(self.cores)
+        for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
+            self.run_group(ways)
+        roofs = self.roofs.again()
+        plan = floor.plan(case, self.path)
+        return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
+                "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),
+                "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
+                "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,
+                "floor": plan and floor.of_step(case, plan, roofs)}

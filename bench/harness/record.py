@@ -1,0 +1,49 @@
+"""The last ratios written down, in bench/record.json, and whether a run falls below them by more than noise."""
+import json
+import pathlib
+
+from . import report
+
+PATH = pathlib.Path(__file__).resolve().parent.parent / "record.json"
+LEAST_NOISE = 0.08  # two runs of the same program differ by so much
+
+
+def load():
+    return json.loads(PATH.read_text(encoding="utf-8"))["machines"] if PATH.exists() else []
+
+
+def of_machine(machine):
+    return next((entry for entry in load() if entry["machine"] == machine), None)
+
+
+def ratios(cases):
+    return {name: {way: {"ratio": round(found["ratio"], 3), "noise": round(found["noise"], 3)}
+                   for way, found in report.peers_of(case).items() if "ratio" in found}
+            for name, case in cases.items() if not report.is_scaling(case)}
+
+
+def write(machine, versions, cases):
+    """The cases that were measured replace those written down for this machine; the others stay."""
+    machines = load()
+    entry = next((entry for entry in machines if entry["machine"] == machine), None)
+    if not entry:
+        entry = {"machine": machine, "ratios": {}}
+        machines.append(entry)
+    entry["versions"] = versions
+    entry["ratios"].update(ratios(cases))
+    PATH.write_text(json.dumps({"machines": machines}, indent=1) + "\n", encoding="utf-8")
+
+
+def fallen(entry, cases):
+    """Sentences: which ratio is below the one written down by more than the noise of both."""
+    found = []
+    for name, ways in ratios(cases).items():
+        for way, now in ways.items():
+            before = entry["ratios"].get(name, {}).get(way)
+            if not before:
+                continue
+            noise = max(LEAST_NOISE, before["noise"] + now["noise"])
+            if now["ratio"] < before["ratio"] * (1 - noise):
+                found.append(f"{name}: {way} takes {now['ratio']:.2f} times as long as Tandem, {before['ratio']:.2f} times "
+                             f"when last written down (noise {noise:.0%})")
+    return found

@@ -1,0 +1,74 @@
+"""What must be there before measuring: the programs, a Python environment with the peers, the models' files."""
+import pathlib
+import subprocess
+import sys
+
+from .contender import Failed
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build" / "bench"
+PEERS = ROOT / "bench" / "peers"
+# One by one, so that one that cannot be installed does not keep the others away.
+PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
+
+
+def build():
+    """The programs of bench/ and the tandem command, as a user would build them."""
+    quiet = {"stdout": subprocess.DEVNULL}
+    subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs", "tandem"],
+                   check=True, **quiet)
+
+
+def program(name):
+    return BUILD / ("tandem" if name == "tandem" else f"bench/{name}")
+
+
+def has(python, module):
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False).returncode == 0
+
+
+def install(python, packages):
+    command = [python, "-m", "pip", "install", "-q", *packages]
+    run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    if run.returncode != 0:
+        last = run.stderr.strip().splitlines()[-1:] or ["pip failed"]
+        print(f"left out: {packages[0]}: {last[0]}", flush=True)
+
+
+def own_python():
+    environment = ROOT / "build" / "bench-env"
+    python = environment / "bin" / "python"
+    if not python.exists():
+        print(f"making {environment} (some gigabytes from PyPI; once)", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    for packages in PACKAGES:
+        module = {"keras==3.15.1": "keras", "tensorflow-cpu": "tensorflow"}.get(packages[0], packages[0])
+        if not has(python, module):
+            install(python, packages)
+    return python
+
+
+def versions(python):
+    """{package: version} of what is measured."""
+    code = ("import importlib.metadata as m\n"
+            "for d in m.distributions():\n    print(d.metadata['Name'].lower().replace('_', '-'), d.version)")
+    lines = subprocess.run([python, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    found = dict(line.split() for line in lines)
+    wanted = ("keras", "jax", "tensorflow", "tensorflow-cpu", "torch", "numpy")
+    return {name: found[name] for name in wanted if name in found}
+
+
+def model(python, case):
+    """The path of the network's .keras file, written by Keras; compiled, unless it is only to predict. Raises Failed."""
+    purpose = "predict" if case.what == "predict" else "train"
+    path = BUILD / "models" / f"{case.network}-{purpose}.keras"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = [python, PEERS / "networks.py", case.network, path, purpose]
+        run = subprocess.run(command, stderr=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, text=True, check=False)
+        if run.returncode != 0:
+            raise Failed(f"Keras did not write {path}: {(run.stderr.strip().splitlines() or ['?'])[-1]}")
+    return path
