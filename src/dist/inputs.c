@@ -22,6 +22,11 @@ static int64_t elements_per_row(const td_model *model, int slot)
     return tdi_shape_elements(&target);
 }
 
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot)
+{
+    return elements_per_row(model, slot) * 4;
+}
+
 static int slots_of(const tdi_runtime *runtime, tdi_mode mode)
 {
     return mode == TDI_APPLY ? 0 : runtime->model->n_inputs + (mode == TDI_PREDICT ? 0 : runtime->model->n_outputs);
@@ -44,7 +49,7 @@ static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer
         return TD_OK;
     device->release(device, buffer->data);
     buffer->rows = 0;
-    size_t bytes = (size_t)(rows * elements_per_row(runtime->model, slot)) * sizeof(float);
+    size_t bytes = (size_t)(rows * tdi_input_bytes_per_row(runtime->model, slot));
     buffer->data = tdi_device_memory(device, bytes, error);
     if (!buffer->data)
         return TD_NO_MEMORY;
@@ -79,10 +84,10 @@ static td_status check_classes(const tdi_runtime *runtime, int slot, const int32
 
 /* One lane's share of one part's rows of one input. */
 static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int part, int slot,
-                           int lane, tdi_error *error)
+                           int lane, int lanes, tdi_error *error)
 {
     int64_t begin, end, first = tdi_part_first_row(step.rows, part, runtime->division.parts);
-    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, step.rows), lane, runtime->division.lanes, &begin, &end);
+    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, step.rows), lane, lanes, &begin, &end);
     if (begin >= end || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
     td_dtype as = fed_type(runtime->model, slot);
@@ -95,13 +100,13 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
                          first + begin, error);
 }
 
-td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
                           tdi_error *error)
 {
     int slots = slots_of(runtime, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
     for (int p = tdi_worker_first_part(runtime, worker); p < last; p++)
         for (int slot = 0; slot < slots; slot++)
-            TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, error));
+            TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, lanes, error));
     return TD_OK;
 }
 

@@ -12,6 +12,7 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
+    const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
 /* Rows of one input of a step, where they have to be brought together. */
@@ -76,13 +77,21 @@ typedef struct tdi_job_step {
 
 /* Room for the batches of a job whose first step is the largest. */
 td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error);
-/* Brings one lane's share of its worker's rows together, but for what can be read where it lies. Until the step has
- * run the step after it may be fed, and no other. */
-td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+/* Brings the share of one of `lanes` lanes of its worker's rows together, but for what can be read where it lies. Until
+ * the step has run the step after it may be fed, and no other. */
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
                           tdi_error *error);
 /* Points one lane's kernels at the step's rows. */
 void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
                     tdi_plan *const *plans);
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+
+/* May fewer lanes than all be faster at this plan's steps? */
+bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan);
+/* Asks the clock, or what it said before, how many lanes are best to share the ops of a plan like this; `spec` is what
+ * it was made of. TD_NO_MEMORY: nothing was chosen. */
+td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **chosen, tdi_error *error);
 
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)

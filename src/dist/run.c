@@ -13,6 +13,7 @@ typedef struct run {
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool unfed, not_finite;
     tdi_error error; /* the feed's */
+    bool alone;      /* one lane makes all: the others need not even meet it */
 } run;
 
 static tdi_job_step step_of(const run *r, int64_t i)
@@ -54,14 +55,22 @@ static void take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const 
     }
 }
 
+static void meet(const run *r, tdi_communicator *communicator)
+{
+    if (!r->alone)
+        communicator->end_step(communicator);
+}
+
 /* Lanes that go on would overwrite the outputs: they wait until lane 0 has taken them. */
 static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
-    tdi_barrier_wait(lanes);
+    if (!r->alone)
+        tdi_barrier_wait(lanes);
     if (lane == 0)
         take_outputs(r, worker, step, plans);
-    tdi_barrier_wait(lanes);
+    if (!r->alone)
+        tdi_barrier_wait(lanes);
 }
 
 static void end_before(run *r, int64_t step)
@@ -74,7 +83,8 @@ static void end_before(run *r, int64_t step)
 static void feed(run *r, int worker, int lane, int64_t i)
 {
     tdi_error error = {0};
-    if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, &error) == TD_OK)
+    int lanes = r->alone ? 1 : r->runtime->division.lanes;
+    if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
     end_before(r, i);
     if (!atomic_exchange(&r->unfed, true))
@@ -103,8 +113,10 @@ static void run_steps(run *r, int index)
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
     tdi_communicator *communicator = mode->communicators[worker];
+    if (r->alone && index > 0)
+        return;
     feed(r, worker, lane, 0);
-    communicator->end_step(communicator);
+    meet(r, communicator);
     for (int64_t i = 0; i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
@@ -116,7 +128,7 @@ static void run_steps(run *r, int index)
         if (lane == 0)
             account(r, first, count, i);
         feed(r, worker, lane, i + 1);
-        communicator->end_step(communicator);
+        meet(r, communicator);
     }
 }
 
@@ -142,6 +154,12 @@ static td_status prepare(run *r, tdi_error *error)
     return tdi_inputs_prepare(r->runtime, job, step_of(r, 0), error);
 }
 
+static bool runs_alone(const run *r)
+{
+    bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
+    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives == 0 && one;
+}
+
 static td_status outcome(const run *r, tdi_error *error)
 {
     if (atomic_load(&r->not_finite))
@@ -158,6 +176,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *e
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
     TDI_TRY(prepare(&r, error));
+    r.alone = runs_alone(&r);
     tdi_team_run(runtime->team, run_thread, &r);
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)

@@ -275,6 +275,25 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
     state->plans[mode].at[oldest] = state->plans[mode].at[--state->plans[mode].count];
 }
 
+/* Makes the plan anew with fewer lanes where that is faster. */
+static td_status settle_sharing(tdi_runtime *runtime, tdi_plan_spec *spec, tdi_plan **plan, const tdi_choice **choice,
+                                tdi_error *error)
+{
+    tdi_error unseen = {0};
+    *choice = NULL;
+    if (!tdi_sharing_in_doubt(runtime, *plan))
+        return TD_OK;
+    td_status status = tdi_choose_sharing(runtime, spec, *plan, &spec->sharing, choice, &unseen);
+    if (status == TD_NO_MEMORY)
+        return TD_OK;
+    if (status != TD_OK)
+        return tdi_fail(error, status, "%s", unseen.message);
+    if (spec->sharing == spec->lanes)
+        return TD_OK;
+    tdi_plan_free(*plan);
+    return tdi_plan_create(spec, plan, error);
+}
+
 static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
                            tdi_error *error)
 {
@@ -290,10 +309,17 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .lanes = runtime->division.lanes,
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
                           .explain = true};
+    const tdi_choice *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
+    td_status status =
+        mode == TDI_APPLY || state->program.collectives ? TD_OK : settle_sharing(runtime, &spec, plan, &sharing, error);
+    if (status != TD_OK) {
+        tdi_plan_free(*plan);
+        return status;
+    }
     if (part->plans[mode].count == PLANS_KEPT)
         drop_oldest(part, mode);
-    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan})))
+    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan, .sharing = sharing})))
         return TD_OK;
     tdi_plan_free(*plan);
     return tdi_no_memory(error);

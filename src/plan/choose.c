@@ -17,18 +17,21 @@ static tdi_split choose_split(const tdi_plan *plan, const tdi_node *node, unsign
     const tdi_plan_spec *spec = &plan->spec;
     if (node->once && spec->graph->parts > 1)
         return node->op->reads && (splits & TDI_CAN_FLAT) ? TDI_FLAT : TDI_WHOLE;
-    return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, spec->lanes, split_of, plan);
+    return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, tdi_sharing_of(plan), split_of, plan);
 }
 
 static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lane)
 {
     const tdi_plan_spec *spec = &plan->spec;
     bool all_replicas = node->once && spec->graph->parts > 1;
-    int sharers = all_replicas ? spec->lanes * spec->replicas : spec->lanes;
+    int sharers = all_replicas ? spec->lanes * spec->replicas : tdi_sharing_of(plan);
     int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
     call->split = (int)split;
     call->lane = lane;
-    call->lanes = spec->lanes;
+    call->lanes = all_replicas ? spec->lanes : tdi_sharing_of(plan);
+    call->begin = call->end = 0;
+    if (index >= sharers)
+        return;
     int64_t extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
                                         : tdi_split_extent(split, &call->out.shape);
     tdi_range(split, extent, index, sharers, &call->begin, &call->end);
@@ -85,7 +88,7 @@ static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_
                                 tdi_error *error)
 {
     int lanes = plan->spec.lanes;
-    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, lanes);
+    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, tdi_sharing_of(plan));
     prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, lanes);
     if (!prepared->finish)
         return tdi_no_memory(error);
@@ -218,7 +221,7 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, tdi_te
                             td_dtype_name(node->in[i]->dtype));
     tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
                     td_dtype_name(node->dtype));
-    tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, plan->spec.lanes);
+    tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, tdi_sharing_of(plan));
     return !key->failed;
 }
 

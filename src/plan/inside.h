@@ -70,6 +70,11 @@ static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *no
     return &plan->placed[node->id];
 }
 
+static inline int tdi_sharing_of(const tdi_plan *plan)
+{
+    return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
+}
+
 /* Follows views to the node whose bytes they show. */
 const tdi_node *tdi_root(const tdi_node *node);
 bool tdi_is_leaf(const tdi_node *node);

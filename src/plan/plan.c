@@ -104,6 +104,11 @@ size_t tdi_plan_activation_bytes(const tdi_plan *plan)
     return (size_t)plan->activation_bytes;
 }
 
+int tdi_plan_sharing(const tdi_plan *plan)
+{
+    return tdi_sharing_of(plan);
+}
+
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan)
 {
     return plan->scratch_bytes;

@@ -28,6 +28,7 @@ typedef struct tdi_plan_spec {
     int part;
     int replica, replicas;
     int lanes;
+    int sharing;                /* of them share ops, the others wait; 0: all */
     const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
     bool explain;               /* keep the sentences of kernels that declined */
 } tdi_plan_spec;
@@ -53,6 +54,10 @@ void tdi_plan_free(tdi_plan *plan);
 size_t tdi_plan_activation_bytes(const tdi_plan *plan);
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
+
+int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */
+double tdi_plan_flops(const tdi_plan *plan);
+uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes */
 
 /* Resolves every address but those of the inputs. May be called again with others. */
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings);
