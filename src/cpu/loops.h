@@ -2,12 +2,15 @@
 #ifndef TDI_CPU_LOOPS_H
 #define TDI_CPU_LOOPS_H
 
+#include "base/bfloat16.h"
 #include "cpu/update.h"
 
 typedef struct tdi_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation
      * that can be fused has its loop. */
     void (*epilogue)(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to);
+    /* to = activation(to) for n elements, computed in float32. */
+    void (*activate_bfloat16)(int64_t n, int activation, tdi_bfloat16 *to);
     /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */

@@ -57,6 +57,9 @@ static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
     const char *devices = model->devices ? model->devices : "cpu";
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
+        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s",
+                runtime->devices[0]->no_bfloat16);
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
@@ -159,8 +162,8 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     const tdi_division *d = &runtime->division;
     if (state->made)
         return TD_OK;
-    bool merge = d->parts > d->groups;
-    TDI_TRY(tdi_program_create(runtime->model, mode, d->parts, merge, &state->program, error));
+    tdi_target target = {.parts = d->parts, .merge_statistics = d->parts > d->groups, .device = runtime->devices[0]};
+    TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
     if (!state->communicators)

@@ -18,6 +18,9 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
                         args->strategy.shards);
     if ((unsigned)args->loss >= TD_LOSS_COUNT)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)args->loss);
+    if ((unsigned)args->precision > TD_PRECISION_BFLOAT16)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "precision: %d is not one of the td_precision values",
+                        (int)args->precision);
     return TD_OK;
 }
 
@@ -88,7 +91,7 @@ static td_status try_out(td_model *model, tdi_error *error)
         return TD_OK;
     tdi_program program;
     tdi_mode mode = model->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
-    TDI_TRY(tdi_program_create(model, mode, 1, false, &program, error));
+    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1}, &program, error));
     tdi_program_release(&program);
     return TD_OK;
 }
@@ -100,6 +103,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
+    model->precision = args->precision;
     take_loss(model, args->loss);
     TDI_TRY(take_metrics(model, args->metrics, error));
     TDI_TRY(take_optimizer(model, &args->optimizer, error));
