@@ -143,6 +143,7 @@ static const struct argp_option options[] = {
     OPTION_DEVICES,
     OPTION_SHARDS,
     OPTION_REMATERIALIZE,
+    OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,

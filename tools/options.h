@@ -20,6 +20,7 @@ struct options {
     td_image_size image_size;
     bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
+    td_precision precision;
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -45,6 +46,7 @@ enum option_key {
     KEY_DEVICES,
     KEY_SHARDS,
     KEY_REMATERIALIZE,
+    KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
     KEY_LEARNING_RATE,
@@ -107,6 +109,11 @@ enum option_key {
     {                                                                                                                  \
         "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
             "Use less memory: compute cheap values again instead of keeping them", 0                                   \
+    }
+#define OPTION_PRECISION                                                                                               \
+    {                                                                                                                  \
+        "precision", KEY_PRECISION, "NAME", 0,                                                                         \
+            "file (by each layer's policy; the default), float32, or bfloat16 where the CPU is faster in it", 0        \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \
