@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "cpu/features.h"
 #include "cpu/library.h"
+#include "cpu/loops.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
@@ -76,6 +77,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .no_bfloat16 = no_bfloat16(),
                            .allocate = allocate,
                            .release = release,
+                           .convert_bytes = tdi_cpu_loops()->convert_bytes,
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};

@@ -167,5 +167,7 @@ static void activate_bfloat16(int64_t n, int activation, tdi_bfloat16 *to)
     }
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {
-    .epilogue = epilogue, .activate_bfloat16 = activate_bfloat16, .update = TDI_ISA_NAME(tdi_update_stretch)};
+const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
+                                           .activate_bfloat16 = activate_bfloat16,
+                                           .update = TDI_ISA_NAME(tdi_update_stretch),
+                                           .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

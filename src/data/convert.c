@@ -22,7 +22,7 @@ static float high_16_bits(double value)
     return (float)ldexp(trunc(ldexp(mantissa, 16)), exponent - 16);
 }
 
-static void floats_from_uint8(const uint8_t *from, float *restrict to, int64_t count, double scale)
+void tdi_convert_bytes(const uint8_t *from, float *restrict to, int64_t count, double scale)
 {
     float high = high_16_bits(scale), low = (float)(scale - (double)high);
     for (int64_t i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ void tdi_convert_floats(td_dtype dtype, const void *from, float *to, int64_t cou
 {
     switch (dtype) {
     case TD_UINT8:
-        floats_from_uint8(from, to, count, scale);
+        tdi_convert_bytes(from, to, count, scale);
         break;
     case TD_FLOAT32:
         if (scale == 1)

@@ -35,6 +35,9 @@ struct tdi_device {
      * in place. */
     void *(*allocate)(tdi_device *device, size_t size);
     void (*release)(tdi_device *device, void *buffer);
+    /* `count` bytes as floats, each value * scale rounded once: how images become inputs. NULL: a plain loop does it.
+     */
+    void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
     int (*enter_thread)(tdi_device *device);

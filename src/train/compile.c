@@ -9,6 +9,10 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_compile takes one argument; give the rest by name");
+    if (args->steps_per_execution < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "steps_per_execution: %lld; at least 1, or 0 for automatic, was expected",
+                        (long long)args->steps_per_execution);
     if (args->strategy.shards < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected",
                         args->strategy.shards);
@@ -96,8 +100,10 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
 {
     TDI_TRY(check_guard(args, error));
     td_model *model = args->model;
+    model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
+    model->rematerialize = args->rematerialize == TD_YES;
     model->precision = args->precision;
     take_loss(model, args->loss);
     TDI_TRY(take_metrics(model, args->metrics, error));
