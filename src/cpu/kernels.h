@@ -41,6 +41,11 @@
     X(max_pool2d_grad, isa)                                                                                            \
     X(average_pool2d, isa)                                                                                             \
     X(average_pool2d_grad, isa)                                                                                        \
+    X(bfloat16_max_pool2d, isa)                                                                                        \
+    X(bfloat16_max_pool2d_grad, isa)                                                                                   \
+    X(bfloat16_average_pool2d, isa)                                                                                    \
+    X(bfloat16_average_pool2d_grad, isa)                                                                               \
+    X(bfloat16_reduce, isa)                                                                                            \
     X(batch_norm_stats, isa)                                                                                           \
     X(batch_norm, isa)                                                                                                 \
     X(batch_norm_grad_stats, isa)                                                                                      \
