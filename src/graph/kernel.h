@@ -20,7 +20,8 @@ typedef struct tdi_kernel {
     tdi_takes takes;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
-    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. */
+    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. The
+     * clock, which has no such lockstep, times none: it is never in doubt. */
     bool together;
 
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has

@@ -62,6 +62,7 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants; /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes;
+    tdi_lockstep lockstep; /* of the lanes that share, when a kernel says `together` */
     tdi_lane_items *lanes; /* [lanes] */
 };
 
