@@ -1,4 +1,5 @@
 /* unary_isa.c - functions of one element and their derivatives; the rarer ones are left to the reference. */
+#include "cpu/abreast_isa.h"
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
 
@@ -93,7 +94,7 @@ static void slope_loop(int function, int64_t n, const float *at, const float *wi
     }
 }
 
-static void unary_run(const tdi_call *call)
+static void unary_plain(const tdi_call *call)
 {
     int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
     tdi_runs runs = tdi_call_runs(call);
@@ -101,7 +102,7 @@ static void unary_run(const tdi_call *call)
         unary_loop(kind, runs.length, (const float *)call->in[0].data + at, (float *)call->out.data + at);
 }
 
-static void unary_grad_run(const tdi_call *call)
+static void unary_grad_plain(const tdi_call *call)
 {
     int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
     tdi_runs runs = tdi_call_runs(call);
@@ -110,9 +111,39 @@ static void unary_grad_run(const tdi_call *call)
                    (float *)call->out.data + at);
 }
 
-TDI_CPU_KERNEL(unary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines, .run = unary_run);
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    return call->out.shape.rank > 1 ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+}
+
+static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    (void)error;
+    *scratch = tdi_is_abreast(call) ? tdi_abreast_room(call) : 0;
+    return TD_OK;
+}
+
+static void unary_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_plain);
+    else
+        unary_plain(call);
+}
+
+static void unary_grad_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_grad_plain);
+    else
+        unary_grad_plain(call);
+}
+
+TDI_CPU_KERNEL(unary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+               .abreast = follows_abreast, .prepare = prepare, .run = unary_run);
 TDI_CPU_KERNEL(unary_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
-               .run = unary_grad_run);
+               .abreast = follows_abreast, .prepare = prepare, .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */
 
@@ -131,4 +162,5 @@ static void epilogue(int64_t rows, int64_t columns, int64_t stride, const float 
     }
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue, .update = TDI_ISA_NAME(tdi_update_stretch)};
+const tdi_loops TDI_ISA_NAME(tdi_loops) = {
+    .epilogue = epilogue, .slope = slope_loop, .update = TDI_ISA_NAME(tdi_update_stretch)};

@@ -28,6 +28,7 @@ struct tdi_device {
     char name[16];                    /* "cpu:0" */
     char identity[192];               /* processor, instruction set, libraries: what a timing was taken with */
     int lanes;                        /* host threads that its kernels may share work among, >= 1 */
+    int abreast;                      /* samples that its kernels take side by side; 0: they do not */
     const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
     /* Zeroed, 64-byte aligned; NULL when memory is out. The host and the devices used beside this one read and write it
      * in place. */

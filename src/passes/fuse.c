@@ -71,6 +71,33 @@ static bool fuse_activation(tdi_node *node, const int *readers)
            absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
 }
 
+/* A pool's gradient takes in the derivative of the activation before the pool. */
+static bool fuse_slope(tdi_node *node, const int *readers)
+{
+    const tdi_node *pool = node->in[1];
+    int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
+    bool maximum = pool->op == &tdi_op_max_pool2d_grad && pool->in[0] == node->in[0];
+    bool average = pool->op == &tdi_op_average_pool2d_grad && pool->n_in == 1;
+    if ((!maximum && !average) || node->n_in != 2 || readers[pool->id] != 1 || pool->home != TDI_HOME_ACTIVATIONS ||
+        kind >= TD_ACTIVATION_COUNT || !tdi_unary_grad_from_output(kind))
+        return false;
+    tdi_arena *arena = node->graph->arena;
+    tdi_node **in = TDI_NEW_ARRAY(arena, tdi_node *, 3);
+    tdi_pool2d_attrs *attrs = TDI_NEW(arena, tdi_pool2d_attrs);
+    if (!in || !attrs)
+        return false;
+    memcpy(in, pool->in, (size_t)pool->n_in * sizeof(tdi_node *));
+    if (average)
+        in[1] = node->in[0];
+    *attrs = *(const tdi_pool2d_attrs *)pool->attrs;
+    attrs->activation = kind;
+    node->op = pool->op;
+    node->in = in;
+    node->n_in = maximum ? 3 : 2;
+    node->attrs = attrs;
+    return true;
+}
+
 /* May an update make the gradient itself? Not when someone else wants it: other parts, a regularizer, the caller. */
 static bool is_own_gradient(const tdi_node *gradient, const int *readers)
 {
@@ -111,7 +138,8 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
         tdi_node *node = graph->nodes.at[i];
         const char *what = node->op->name;
         bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
-                     (node->op == &tdi_op_unary && fuse_activation(node, readers));
+                     (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
+                     (node->op == &tdi_op_unary_grad && fuse_slope(node, readers));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
