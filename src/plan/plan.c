@@ -28,7 +28,8 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
             continue;
         tdi_placed_of(plan, node)->position = s;
         if (computed(node))
-            plan->planned[s] = (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill};
+            plan->planned[s] =
+                (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill && node->home == TDI_HOME_ACTIVATIONS};
     }
     return TD_OK;
 }
