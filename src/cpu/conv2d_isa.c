@@ -397,7 +397,7 @@ TDI_INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, c
             for (int j = 0; j < taps; j++)
                 tap[j] = tdi_load(at_x + j * TDI_WIDTH);
             for (int i = 0; i < filters; i++) {
-                tdi_vector d = tdi_load(at_y + i * TDI_WIDTH);
+                tdi_vector d = tdi_load_once(at_y + i * TDI_WIDTH);
                 for (int j = 0; j < taps; j++)
                     sum[i][j] += d * tap[j];
             }

@@ -179,14 +179,15 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
         return tdi_no_memory(&graph->error);
     for (int i = 0; i < graph->nodes.count; i++) {
         tdi_node *node = graph->nodes.at[i];
-        const char *what = node->op == &tdi_op_unary_grad ? node->in[1]->op->name : node->op->name;
-        bool fused =
-            (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
-            (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
-            (node->op == &tdi_op_unary_grad && (fuse_sum_of_gradients(node, readers) || fuse_slope(node, readers))) ||
-            (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
+        const char *what = node->op->name;
+        bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
+                     (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
+                     (node->op == &tdi_op_unary_grad && fuse_slope(node, readers)) ||
+                     (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
+        if (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers) && notes)
+            tdi_text_format(notes, "%s: binary went into %s\n", node->scope, what);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
         if (update && fuse_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
