@@ -105,6 +105,18 @@ static int set_validation_split(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+static int set_image_size(const char *text, struct options *options)
+{
+    char height[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(height, text, length < sizeof height ? length : 0);
+    td_image_size *size = &options->image_size;
+    if (!text[length] || !read_count(height, &size->height) || !read_count(text + length + 1, &size->width) ||
+        size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
+        return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
+
 /* ---- names ---- */
 
 struct choice {
@@ -115,6 +127,8 @@ struct choice {
 #define MAX_CHOICES 8
 
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
+static const struct choice precisions[] = {
+    {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
 static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
                                        {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
                                        {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
@@ -196,8 +210,13 @@ static const struct flag_option {
     int key;
     size_t at;
 } flag_options[] = {
-    {KEY_QUIET, AT(quiet)},       {KEY_NO_SHUFFLE, AT(no_shuffle)}, {KEY_JSON, AT(json)},
-    {KEY_NESTEROV, AT(nesterov)}, {KEY_AMSGRAD, AT(amsgrad)},       {KEY_FROM_LOGITS, AT(from_logits)},
+    {KEY_QUIET, AT(quiet)},
+    {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_JSON, AT(json)},
+    {KEY_REMATERIALIZE, AT(rematerialize)},
+    {KEY_NESTEROV, AT(nesterov)},
+    {KEY_AMSGRAD, AT(amsgrad)},
+    {KEY_FROM_LOGITS, AT(from_logits)},
 };
 
 static int set_text(const struct text_option *option, const char *text, struct options *options)
@@ -234,12 +253,18 @@ static int set_named(int key, const char *text, struct options *options)
         status = set_choice("optimizer", text, optimizers, &value);
         options->optimizer = (td_optimizer_kind)value;
         return status;
+    case KEY_PRECISION:
+        status = set_choice("precision", text, precisions, &value);
+        options->precision = (td_precision)value;
+        return status;
     case KEY_LOSS:
         status = set_choice("loss", text, losses, &value);
         options->loss = (td_loss)value;
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
+    case KEY_IMAGE_SIZE:
+        return set_image_size(text, options);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;

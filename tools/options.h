@@ -17,8 +17,10 @@ struct options {
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
     double validation_split;
     td_optional scale;
-    bool no_shuffle, skip_errors, quiet, json;
+    td_image_size image_size;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
+    td_precision precision;
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -43,6 +45,8 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_REMATERIALIZE,
+    KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
     KEY_LEARNING_RATE,
@@ -59,6 +63,7 @@ enum option_key {
     KEY_METRICS,
     KEY_JSON,
     KEY_FEATURES,
+    KEY_IMAGE_SIZE,
     KEY_ON_ERROR
 };
 
@@ -77,6 +82,7 @@ enum option_key {
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
+        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Image folders: bring all to this height and width", 0},              \
         {"features",                                                                                                   \
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
@@ -98,6 +104,16 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_REMATERIALIZE                                                                                           \
+    {                                                                                                                  \
+        "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
+            "Use less memory: compute cheap values again instead of keeping them", 0                                   \
+    }
+#define OPTION_PRECISION                                                                                               \
+    {                                                                                                                  \
+        "precision", KEY_PRECISION, "NAME", 0,                                                                         \
+            "file (by each layer's policy; the default), float32, or bfloat16 where the CPU is faster in it", 0        \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \
@@ -136,11 +152,13 @@ enum option_key {
 
 /* What DATA may be; for the help texts. */
 #define HELP_DATA                                                                                                      \
-    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with "                                 \
-    "arrays x and y (or x_train, y_train, x_test, y_test), x.npy,y.npy, or files.tfrecord[.gz] by a quoted pattern."
+    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
+    "y_train, "                                                                                                        \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "folder a class, or images/,labels/ to segment."
 
-/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
- * stderr. Ends the process itself after --help, --usage and --version. */
+/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence
+ * on stderr. Ends the process itself after --help, --usage and --version. */
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options);
 
 #endif

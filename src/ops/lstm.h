@@ -60,6 +60,12 @@ static inline const float *tdi_lstm_h_before(const tdi_call *call, const tdi_lst
     return step ? tdi_lstm_h(tape, row, step - 1) : tdi_lstm_state(call, first, row);
 }
 
+/* Is input i there? Its shape tells it: a query has no addresses. */
+static inline bool tdi_lstm_has(const tdi_call *call, int i)
+{
+    return i < call->n_in && call->in[i].shape.rank > 0;
+}
+
 /* The mask of a row, [4, units], or NULL. */
 static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t row)
 {

@@ -87,7 +87,7 @@ static bool fuse_slope(tdi_node *node, const int *readers)
     bool maximum = pool->op == &tdi_op_max_pool2d_grad && pool->in[0] == node->in[0];
     bool average = pool->op == &tdi_op_average_pool2d_grad && pool->n_in == 1;
     if ((!maximum && !average) || node->n_in != 2 || readers[pool->id] != 1 || pool->home != TDI_HOME_ACTIVATIONS ||
-        kind >= TD_ACTIVATION_COUNT || !tdi_unary_grad_from_output(kind))
+        kind >= TD_ACTIVATION_COUNT || !tdi_unary_grad_from_output(kind) || node->in[0]->dtype != pool->dtype)
         return false;
     tdi_arena *arena = node->graph->arena;
     tdi_node **in = TDI_NEW_ARRAY(arena, tdi_node *, 3);
@@ -146,8 +146,8 @@ static bool is_own_gradient(const tdi_node *gradient, const int *readers)
 {
     const tdi_matmul_attrs *attrs = gradient->attrs;
     return gradient->op == &tdi_op_matmul && attrs->transpose_a && !attrs->transpose_b && !attrs->activation &&
-           gradient->n_in == 2 && gradient->home == TDI_HOME_GRADIENT && readers[gradient->id] == 1 &&
-           !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
+           gradient->n_in == 2 && gradient->in[0]->dtype == TD_FLOAT32 && gradient->home == TDI_HOME_GRADIENT &&
+           readers[gradient->id] == 1 && !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
 }
 
 static bool fuse_update(tdi_node *node, const int *readers)

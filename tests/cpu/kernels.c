@@ -11,8 +11,12 @@
 
 #include <cmocka.h>
 
+#include "base/bfloat16.h"
+#include "base/thread.h"
 #include "cpu/cpu.h"
 #include "cpu/large.h"
+#include "ops/lstm.h"
+#include "ops/widen.h"
 #include "passes/passes.h"
 #include "support/op_case.h"
 
@@ -107,13 +111,36 @@ static double tolerance(const tdi_op *op)
     return 1e-6;
 }
 
+/* Of floats, or of bfloat16s. */
+static double number_at(const tdi_value *value, int64_t i)
+{
+    return value->dtype == TD_BFLOAT16 ? (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i])
+                                       : (double)((const float *)value->data)[i];
+}
+
 static double largest(const tdi_value *value)
 {
     double most = 0;
-    const float *x = value->data;
-    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++)
-        most = isfinite(x[i]) && fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++) {
+        double x = number_at(value, i);
+        most = isfinite(x) && fabs(x) > most ? fabs(x) : most;
+    }
     return most;
+}
+
+/* The sums inside an LSTM's steps; h is below 1. */
+static double summed_steps(const tdi_op *op, const tdi_call *call)
+{
+    const td_shape *first = &call->in[0].shape;
+    double units = (double)tdi_last_extent(first);
+    if (op == &tdi_op_lstm)
+        return sqrt(units) * largest(&call->in[TDI_LSTM_R]);
+    if (op == &tdi_op_lstm_grad)
+        return sqrt(TDI_LSTM_GATES * units) * largest(&call->in[TDI_LSTM_GRAD_DY]) *
+               largest(&call->in[TDI_LSTM_GRAD_R]);
+    if (op == &tdi_op_lstm_grad_recurrent)
+        return sqrt((double)(first->dim[0] * first->dim[1])) * largest(&call->in[TDI_LSTM_RECURRENT_DZ]);
+    return 0;
 }
 
 /* What a long sum's terms come to when they do not cancel: its rounding errors grow with that, whatever the result. */
@@ -122,20 +149,23 @@ static double summed(const tdi_op *op, const tdi_call *call)
     bool product = op == &tdi_op_matmul || op == &tdi_op_conv2d || op == &tdi_op_conv2d_grad_input ||
                    op == &tdi_op_conv2d_grad_filter;
     if (op != &tdi_op_reduce && !product)
-        return 0;
+        return summed_steps(op, call);
     double terms = op->flops(call) / (product ? 2 : 1) / (double)tdi_shape_elements(&call->out.shape);
     return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
 }
 
+/* A bfloat16 is off by 2^-9 of its size for each rounding: the expected one was rounded once, the kernel's up to twice,
+ * before and after an activation. */
 static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
 {
-    const float *a = seen->data, *b = expected->data;
     int64_t count = tdi_shape_elements(&seen->shape);
-    double bound = tolerance(at->run->node->op) * fmax(largest(expected), at->summed);
+    double exact = tolerance(at->run->node->op), roundings = expected->dtype == TD_BFLOAT16 && exact > 0 ? 3 : 0;
+    double bound = exact * fmax(largest(expected), at->summed) + roundings * 0x1p-9 * largest(expected);
     for (int64_t i = 0; i < count; i++) {
-        bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs((double)a[i] - (double)b[i]) <= bound;
+        double a = number_at(seen, i), b = number_at(expected, i);
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
         if (!same)
-            complain(at, what, i, (double)a[i], (double)b[i]);
+            complain(at, what, i, a, b);
     }
 }
 
@@ -143,7 +173,7 @@ static void compare_values(const context *at, const char *what, const tdi_value 
 {
     if (!expected->data)
         return;
-    if (expected->dtype == TD_FLOAT32)
+    if (expected->dtype == TD_FLOAT32 || expected->dtype == TD_BFLOAT16)
         compare_floats(at, what, seen, expected);
     else if (memcmp(seen->data, expected->data, bytes_of(expected)) != 0)
         complain(at, what, 0, 0, 0);
@@ -215,13 +245,61 @@ static bool can_share(const context *at, const tdi_call *call)
     return can;
 }
 
+/* Lanes that wait for each other: each on a thread. */
+typedef struct together {
+    const context *at;
+    tdi_call calls[MAX_LANES];
+} together;
+
+static void run_lane_of(void *argument, int lane)
+{
+    const together *all = argument;
+    all->calls[lane].run(&all->calls[lane]);
+}
+
+/* Shares are not held apart then, but what is made is compared all the same. False: a lane has nothing to do, which the
+ * plan does not let happen. */
+static bool run_together(const context *at, const tdi_call *call)
+{
+    together all = {.at = at};
+    tdi_lockstep lockstep;
+    tdi_team *team;
+    for (int lane = 0; lane < at->lanes; lane++) {
+        tdi_call *share = &all.calls[lane];
+        size_t scratch = 0;
+        *share = *call;
+        set_share(at, lane, share);
+        if (share->begin >= share->end)
+            return false;
+        assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
+        share->run = at->kernel->run;
+        share->lockstep = &lockstep;
+        share->scratch = tdi_buffer_create(scratch + 1);
+        assert_non_null(share->scratch);
+        memset(share->scratch, 0x7f, scratch);
+    }
+    assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
+    assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
+    tdi_team_run(team, run_lane_of, &all);
+    tdi_team_free(team);
+    tdi_lockstep_release(&lockstep);
+    for (int lane = 0; lane < at->lanes; lane++)
+        tdi_buffer_free(all.calls[lane].scratch);
+    return true;
+}
+
 static void check(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if (!can_share(at, call))
         return;
     trial_init(&t, call);
-    for (int lane = 0; lane < at->lanes; lane++) {
+    bool meets = at->kernel->together && at->split == TDI_COLUMNS;
+    if (meets && !run_together(at, &t.call)) {
+        trial_release(&t);
+        return;
+    }
+    for (int lane = 0; lane < at->lanes && !meets; lane++) {
         set_share(at, lane, &t.call);
         if (t.call.begin < t.call.end)
             run_lane(at, &t.call);
@@ -303,6 +381,14 @@ static void check_abreast(const context *at, const tdi_call *call, const trial *
             check_mixture(at, call, expected, mask, abreast);
 }
 
+static bool has_bfloat16(const tdi_call *call)
+{
+    bool has = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        has = has || call->in[i].dtype == TD_BFLOAT16;
+    return has;
+}
+
 /* ---- candidates ---- */
 
 /* Asked as the plan asks: without addresses. */
@@ -329,6 +415,19 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast 
     return status == TD_OK;
 }
 
+static void run_reference(const tdi_op *op, tdi_call *call)
+{
+    call->split = TDI_WHOLE;
+    if (!tdi_needs_widening(op, call)) {
+        op->reference(call);
+        return;
+    }
+    void *room = tdi_buffer_create(tdi_widened_bytes(call));
+    assert_non_null(room);
+    tdi_widened_run(op, call, room);
+    tdi_buffer_free(room);
+}
+
 static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
 {
     tdi_abreast abreast;
@@ -336,17 +435,105 @@ static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
         return false;
     trial expected;
     trial_init(&expected, call);
-    expected.call.split = TDI_WHOLE;
-    run->node->op->reference(&expected.call);
+    run_reference(run->node->op, &expected.call);
     double terms = summed(run->node->op, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, &expected);
-    if (abreast != TDI_NOT_ABREAST)
+    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
         check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected, width);
     trial_release(&expected);
     return true;
+}
+
+/* ---- bfloat16 ---- */
+
+/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+typedef struct narrowed {
+    tdi_call call;
+    tdi_value in[MAX_IN];
+    void *rounded[MAX_IN + 1];
+} narrowed;
+
+/* A weight that kernels round: it is a bfloat16 already, in a float. */
+static void round_weight(narrowed *n, int i)
+{
+    float *rounded = copy_of(&n->in[i]);
+    for (int64_t k = 0; k < tdi_shape_elements(&n->in[i].shape); k++)
+        rounded[k] = tdi_widen(tdi_narrow(rounded[k]));
+    n->rounded[i] = n->in[i].data = rounded;
+}
+
+static void round_input(narrowed *n, int i)
+{
+    tdi_value *value = &n->in[i];
+    int64_t elements = tdi_shape_elements(&value->shape);
+    tdi_bfloat16 *rounded = tdi_buffer_create((size_t)elements * sizeof *rounded + 1);
+    assert_non_null(rounded);
+    for (int64_t k = 0; k < elements; k++)
+        rounded[k] = tdi_narrow(((const float *)value->data)[k]);
+    n->rounded[i] = value->data = rounded;
+    value->dtype = TD_BFLOAT16;
+}
+
+/* The result's type, by the op's own rule. */
+static void infer_result(const tdi_node *node, narrowed *n)
+{
+    tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
+    tdi_error error = {0};
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i]) {
+            operand[i] = *node->in[i];
+            operand[i].dtype = n->in[i].dtype;
+            in[i] = &operand[i];
+        }
+    result.in = in;
+    assert_int_equal(node->op->infer(&result, &error), TD_OK);
+    n->call.out.dtype = result.dtype;
+    n->rounded[MAX_IN] = n->call.out.data = tdi_buffer_create(bytes_of(&n->call.out) + 1);
+    assert_non_null(n->call.out.data);
+}
+
+static bool narrowed_init(narrowed *n, const tdi_node *node, const tdi_call *call, int count)
+{
+    *n = (narrowed){.call = *call};
+    n->call.in = n->in;
+    int done = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        n->in[i] = call->in[i];
+        bool may = tdi_may_be_bfloat16(node->op, i) && call->in[i].data && call->in[i].dtype == TD_FLOAT32;
+        if (may && done < count) {
+            round_input(n, i);
+            done++;
+        } else if (i == 1 && node->op->multiplies) {
+            round_weight(n, i);
+        }
+    }
+    if (done)
+        infer_result(node, n);
+    return done;
+}
+
+static void narrowed_release(narrowed *n)
+{
+    for (int i = 0; i <= MAX_IN; i++)
+        tdi_buffer_free(n->rounded[i]);
+}
+
+/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
+{
+    int taken = 0;
+    if (kernel->takes == TDI_TAKES_FLOAT32 || kernel->op != run->node->op)
+        return 0;
+    for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
+        narrowed n;
+        if (narrowed_init(&n, run->node, call, count))
+            taken += check_kernel(run, kernel, &n.call, width);
+        narrowed_release(&n);
+    }
+    return taken;
 }
 
 /* How many kernels of the list took the case. */
@@ -358,8 +545,11 @@ static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
     evaluation_run_before(run->evaluation, run->node);
     for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
-        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++)
-            taken += check_kernel(run, *k, call, tdi_cpu_width(isa));
+        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++) {
+            if ((*k)->takes != TDI_TAKES_BFLOAT16)
+                taken += check_kernel(run, *k, call, tdi_cpu_width(isa));
+            taken += check_narrowed(run, *k, call, tdi_cpu_width(isa));
+        }
     }
     op_run_free(run);
     return taken;
