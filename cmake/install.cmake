@@ -23,7 +23,8 @@ install(FILES ${PROJECT_BINARY_DIR}/tandemConfig.cmake ${PROJECT_BINARY_DIR}/tan
 file(RELATIVE_PATH TANDEM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TANDEM_PC_PREFIX ${TANDEM_PC_PREFIX})
 # What the archive links by name: by Requires.private, --static would ask for all that those link in turn, too.
-set(TANDEM_PC_LIBS_PRIVATE ${LIBZIP_LDFLAGS} ${JANSSON_LDFLAGS} ${HDF5_LDFLAGS} ${ZLIB_LDFLAGS} -pthread -lm)
+set(TANDEM_PC_LIBS_PRIVATE ${LIBZIP_LDFLAGS} ${JANSSON_LDFLAGS} ${HDF5_LDFLAGS} ${JPEG_LDFLAGS}
+    ${PNG_LDFLAGS} ${PROTOBUFC_LDFLAGS} ${ISAL_LDFLAGS} ${ZLIB_LDFLAGS} -pthread -lm)
 if(dnnl_FOUND)
   list(PREPEND TANDEM_PC_LIBS_PRIVATE -ldnnl)
 endif()

@@ -132,7 +132,7 @@ static const struct argp_option options[] = {
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
-    OPTION_SCALE,
+    OPTIONS_READING,
     OPTION_GROUP("Training:", GROUP_TRAINING),
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
     {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},

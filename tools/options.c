@@ -105,6 +105,18 @@ static int set_validation_split(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+static int set_image_size(const char *text, struct options *options)
+{
+    char height[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(height, text, length < sizeof height ? length : 0);
+    td_image_size *size = &options->image_size;
+    if (!text[length] || !read_count(height, &size->height) || !read_count(text + length + 1, &size->width) ||
+        size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
+        return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
+
 /* ---- names ---- */
 
 struct choice {
@@ -127,6 +139,8 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
                                         {"categorical_accuracy", TD_CATEGORICAL_ACCURACY},
                                         {"binary_accuracy", TD_BINARY_ACCURACY},
                                         {NULL, 0}};
+
+static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
 
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
@@ -184,6 +198,7 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
+    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
@@ -237,6 +252,12 @@ static int set_named(int key, const char *text, struct options *options)
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
+    case KEY_IMAGE_SIZE:
+        return set_image_size(text, options);
+    case KEY_ON_ERROR:
+        status = set_choice("on-error", text, error_choices, &value);
+        options->skip_errors = value;
+        return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);
     default:

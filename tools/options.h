@@ -13,11 +13,12 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *output, *log, *devices;
+    const char *train, *validation, *data, *features, *output, *log, *devices;
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
     double validation_split;
     td_optional scale;
-    bool no_shuffle, quiet, json;
+    td_image_size image_size;
+    bool no_shuffle, skip_errors, quiet, json;
 
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
@@ -57,7 +58,10 @@ enum option_key {
     KEY_LOSS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
-    KEY_JSON
+    KEY_JSON,
+    KEY_FEATURES,
+    KEY_IMAGE_SIZE,
+    KEY_ON_ERROR
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -73,9 +77,17 @@ enum option_key {
     {                                                                                                                  \
         "data", KEY_DATA, "DATA", 0, "The samples: the test part where a path holds both parts", 0                     \
     }
-#define OPTION_SCALE                                                                                                   \
+#define OPTIONS_READING                                                                                                \
+    {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
+        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Image folders: bring all to this height and width", 0},              \
+        {"features",                                                                                                   \
+         KEY_FEATURES,                                                                                                 \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label)",                             \
+         0},                                                                                                           \
     {                                                                                                                  \
-        "scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0            \
+        "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
@@ -127,11 +139,13 @@ enum option_key {
 
 /* What DATA may be; for the help texts. */
 #define HELP_DATA                                                                                                      \
-    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with "                                 \
-    "arrays x and y (or x_train, y_train, x_test, y_test), or x.npy,y.npy."
+    "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
+    "y_train, "                                                                                                        \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "folder a class, or images/,labels/ to segment."
 
-/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
- * stderr. Ends the process itself after --help, --usage and --version. */
+/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence
+ * on stderr. Ends the process itself after --help, --usage and --version. */
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options);
 
 #endif

@@ -168,8 +168,17 @@ int session_compile(const struct options *options, struct session *session, enum
 
 int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data)
 {
-    *data = td_open_(&(td_open_args){.path = path, .role = role, .scale = options->scale.value});
-    const char *error = td_data_error(*data);
+    *data = td_open_(&(td_open_args){.path = path,
+                                     .role = role,
+                                     .scale = options->scale.value,
+                                     .features = options->features,
+                                     .image_size = options->image_size,
+                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO});
+    const char *error = td_data_error(*data), *reason;
+    int64_t skipped = td_data_skipped(*data, &reason);
+    if (skipped)
+        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name, option,
+                (long long)skipped, reason);
     if (!error)
         return TOOL_DONE;
     int status = tool_fail("--%s: %s", option, error);

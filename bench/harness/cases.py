@@ -1,5 +1,5 @@
 """What is measured: the cases, and the ways in which each can be run. Read by bench/run and by the peers' programs."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CLASSIFIER_WAYS = ("keras-tf", "keras-tf-spe", "keras-jax", "keras-jax-spe", "jax-jit", "jax-scan", "torch", "torch-compile")
 CALL_WAYS = ("keras-tf-call", "keras-jax-call", "jax-jit", "torch", "torch-compile")
@@ -23,11 +23,19 @@ WAYS = {
     "keras-jax-spe": Way("Keras-JAX fit, steps_per_execution", "keras_peer", "jax"),
     "keras-jax-call": Way("Keras-JAX on_batch", "keras_peer", "jax"),
     "keras-jax-predict": Way("Keras-JAX predict", "keras_peer", "jax"),
-    "keras-jax-parallel": Way("Keras-JAX DataParallel", "keras_peer", "jax"),
     "jax-jit": Way("JAX jit", "jax_peer", "jax"),
     "jax-scan": Way("JAX lax.scan", "jax_peer", "jax"),
     "torch": Way("PyTorch eager", "torch_peer", "torch"),
     "torch-compile": Way("PyTorch compile", "torch_peer", "torch"),
+}
+
+
+# Tandem itself, otherwise: on how many of the cores, and as how many devices for each core (0: "cpu", one for all).
+VARIANTS = {
+    "tandem-one-core": ("Tandem, 1 core", 1, 0),
+    "tandem-replicas": ("Tandem, a device a core", None, 1),
+    "tandem-replicas-2x": ("Tandem, 2 devices a core", None, 2),
+    "tandem-replicas-4x": ("Tandem, 4 devices a core", None, 4),
 }
 
 
@@ -54,13 +62,13 @@ RESNET = {"network": "resnet50", "batch": 8, "shape": (224, 224, 3), "classes": 
           "together": False}
 LSTM = {"network": "lstm", "shape": (50, 8), "classes": 0}
 
-CASES = {case.name: case for case in (
+PEERS = (
     Case("mlp", "MLP 784-256-256-10, batch 32", batch=32, steps=500, reach=2.4, **MLP),
     Case("mlp128", "MLP 784-256-256-10, batch 128", batch=128, steps=250, reach=1.45, **MLP),
     Case("mirrored", "MLP, batch 32, two CPU devices", batch=32, steps=400, devices="cpu:0,cpu:1",
-         **dict(MLP, ways=("keras-tf-mirrored", "keras-jax-parallel"))),
+         **dict(MLP, ways=("keras-tf-mirrored",))),
     Case("lenet5", "LeNet-5, tanh, batch 32", "lenet5", 32, (28, 28, 1), CLASSIFIER_WAYS, steps=200, images=True, reach=8),
-    Case("cifar", "CNN 32-64-64 on CIFAR-10, batch 32", "cifar", 32, (32, 32, 3), CLASSIFIER_WAYS, steps=50, images=True,
+    Case("cifar", "CNN 32-64-64 on CIFAR-10, batch 32", "cifar", 32, (32, 32, 3), CLASSIFIER_WAYS, steps=30, images=True,
          reach=2.6),
     Case("resnet50", "ResNet-50, 224x224, batch 8", reach=1.55,
          ways=("keras-tf", "keras-jax", "torch", "torch-compile"), **RESNET),
@@ -71,5 +79,8 @@ CASES = {case.name: case for case in (
     Case("lstm-train", "that LSTM, train_on_batch, one sample", batch=1, what="train", ways=CALL_WAYS, **LSTM),
     Case("lstm-predict", "that LSTM, predict, one sample", batch=1, what="predict", reach=4.7,
          ways=CALL_WAYS + ("keras-tf-predict", "keras-jax-predict"), **LSTM),
-)}
+)
+SCALING = tuple(replace(case, name=f"scaling-{case.name}", title=f"Tandem's scaling: {case.title}", ways=tuple(VARIANTS), reach=0)
+                for case in PEERS if case.name in ("mlp", "mlp128", "lenet5", "cifar", "lstm32"))
+CASES = {case.name: case for case in PEERS + SCALING}
 QUICK_WAYS = {"keras-tf-spe", "keras-jax", "keras-tf-call", "keras-jax-call", "keras-tf-mirrored", "jax-jit", "torch"}

@@ -3,10 +3,15 @@ all of them alike."""
 import time
 
 from . import floor, machine, setup
-from .cases import QUICK_WAYS, WAYS
+from .cases import QUICK_WAYS, VARIANTS, WAYS
 from .contender import Contender, Failed
 
+BEGAN = time.monotonic()
 SLOW_ROUND = 0.8  # seconds: who takes longer is measured in fewer rounds
+
+
+def progress(words):
+    print(f"[{time.monotonic() - BEGAN:4.0f} s] {words}", flush=True)
 
 
 class Plan:
@@ -20,9 +25,9 @@ class Plan:
         self.patience = 60 if quick else 150
 
 
-def tandem_command(case, path):
+def tandem_command(case, path, devices=None):
     return [setup.program("bench_steps"), case.what, path, case.batch, case.steps, case.classes,
-            "bytes" if case.images and case.what == "fit" else "float", case.devices, case.precision]
+            "bytes" if case.images and case.what == "fit" else "float", devices or case.devices, case.precision]
 
 
 def peer_command(case, way, path, python):
@@ -30,14 +35,17 @@ def peer_command(case, way, path, python):
 
 
 class Measurement:
-    def __init__(self, case, python, cores, plan, peers):
-        self.case, self.python, self.cores, self.plan = case, python, cores, plan
+    def __init__(self, case, python, roofs, plan, peers):
+        self.case, self.python, self.plan, self.roofs = case, python, plan, roofs
+        self.cores = roofs.cores
         self.path = setup.model(python, case)
         self.left_out, self.measured = {}, []
         self.base = []  # Tandem's rounds
         self.ways = [way for way in case.ways if self.wanted(way, peers)]
 
     def wanted(self, way, peers):
+        if way in VARIANTS:
+            return True
         if peers is not None and way not in peers or self.plan.quick and peers is None and way not in QUICK_WAYS:
             return False
         if not setup.has(self.python, WAYS[way].module):
@@ -45,13 +53,13 @@ class Measurement:
             return False
         return True
 
-    def start(self, name, title, command):
+    def start(self, name, title, command, cores=None):
         """None when it fails, which is noted."""
         logs = setup.BUILD / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        print(f"  {self.case.name}: starting {title}", flush=True)
+        progress(f"{self.case.name}: starting {title}")
         try:
-            started = Contender(name, title, command, self.cores, logs / f"{self.case.name}-{name}.log", self.plan.patience)
+            started = Contender(name, title, command, cores or self.cores, logs / f"{self.case.name}-{name}.log", self.plan.patience)
             started.round(self.plan.seconds)  # warms up
             return started
         except Failed as reason:
@@ -60,16 +68,25 @@ class Measurement:
 
     def leave_out(self, title, reason):
         self.left_out[title] = str(reason)
-        print(f"  {self.case.name}: left out: {title}: {reason}", flush=True)
+        progress(f"{self.case.name}: left out: {title}: {reason}")
 
     def start_tandem(self):
         return self.start("tandem", "Tandem", tandem_command(self.case, self.path))
 
+    def start_variant(self, way):
+        title, count, each = VARIANTS[way]
+        cores = set(sorted(self.cores)[:count])
+        devices = ",".join(f"cpu:{i}" for i in range(each * len(cores))) or "cpu"
+        return self.start(way, title, tandem_command(self.case, self.path, devices), cores)
+
     def start_peer(self, way):
+        if way in VARIANTS:
+            return self.start_variant(way)
         return self.start(way, WAYS[way].title, peer_command(self.case, way, self.path, self.python))
 
     def run_rounds(self, group):
         """Rounds of all in turn; the slow ones leave early."""
+        progress(f"{self.case.name}: {self.plan.rounds} rounds")
         spent = dict.fromkeys(group, 0.0)
         for number in range(self.plan.rounds):
             for contender in list(group):
@@ -118,7 +135,7 @@ class Measurement:
         handover = machine.handover(self.cores)
         for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
             self.run_group(ways)
-        roofs = machine.roofs(self.cores)
+        roofs = self.roofs.again()
         plan = floor.plan(case, self.path)
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
                 "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),

@@ -2,6 +2,7 @@
 import math
 from xml.sax.saxutils import escape
 
+from . import report
 from .cases import WAYS
 
 WIDTH, LEFT, RIGHT, BAR, GAP, TOP = 860, 250, 60, 11, 12, 46
@@ -33,7 +34,8 @@ def duration(us):
 
 def draw(cases, words):
     """SVG. `words`: a line about the machine."""
-    shown = {name: case for name, case in cases.items() if case["tandem"] and case["peers"]}
+    shown = {name: case for name, case in cases.items()
+             if case["tandem"] and report.peers_of(case)}
     most = max([ratio for case in shown.values() for _, ratio, _ in bars_of(case)] + [2])
     decades = math.log10(most * 1.15)
     body, y = [], TOP

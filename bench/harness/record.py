@@ -2,6 +2,8 @@
 import json
 import pathlib
 
+from . import report
+
 PATH = pathlib.Path(__file__).resolve().parent.parent / "record.json"
 LEAST_NOISE = 0.08  # two runs of the same program differ by so much
 
@@ -16,8 +18,8 @@ def of_machine(machine):
 
 def ratios(cases):
     return {name: {way: {"ratio": round(found["ratio"], 3), "noise": round(found["noise"], 3)}
-                   for way, found in case["peers"].items() if "ratio" in found}
-            for name, case in cases.items()}
+                   for way, found in report.peers_of(case).items() if "ratio" in found}
+            for name, case in cases.items() if not report.is_scaling(case)}
 
 
 def write(machine, versions, cases):

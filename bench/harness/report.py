@@ -1,4 +1,8 @@
 """Tables of the results, as text."""
+from . import machine
+from .cases import VARIANTS
+
+BEGIN, END = "<!-- bench/run --record writes from here -->", "<!-- to here -->"
 
 
 def number(value):
@@ -8,9 +12,18 @@ def number(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def peers_of(case):
+    """Without Tandem itself on other cores."""
+    return {way: found for way, found in case["peers"].items() if way not in VARIANTS}
+
+
 def best(case):
     """(way, result) of the fastest peer; (None, None) without any."""
-    return min(case["peers"].items(), key=lambda item: item[1]["us"], default=(None, None))
+    return min(peers_of(case).items(), key=lambda item: item[1]["us"], default=(None, None))
+
+
+def is_scaling(case):
+    return bool(case["peers"]) and not peers_of(case)
 
 
 def ratio_to_best(case):
@@ -55,6 +68,8 @@ def summary(cases):
     rows = [("us a step", "Tandem", "best peer", "", "ratio", "aim", "floor", "/ floor", "memory", "peer's", "first step",
              "peer's")]
     for case in cases.values():
+        if is_scaling(case):
+            continue
         tandem, (_, peer), floor = case["tandem"], best(case), case["floor"]
         rows.append((case["title"], number(tandem and tandem["us"]), number(peer and peer["us"]),
                      peer["title"] if peer else "-", number(ratio_to_best(case)), number(case["reach"] or None),
@@ -63,3 +78,46 @@ def summary(cases):
                      f"{peer['kilobytes'] / 1024:.0f} MB" if peer else "-",
                      f"{tandem['first']:.3f} s" if tandem else "-", f"{peer['first']:.1f} s" if peer else "-"))
     return table(rows)
+
+
+def scaling(cases):
+    """How many times as fast as one core all cores are, and each way to give Tandem the cores."""
+    rows = [("us a step", "all cores", *(title.removeprefix("Tandem, ") for title, _, _ in VARIANTS.values()), "speed-up")]
+    for case in cases.values():
+        if case["tandem"] and is_scaling(case):
+            found = [case["peers"].get(way, {}).get("us") for way in VARIANTS]
+            rows.append((case["title"].partition(": ")[2], number(case["tandem"]["us"]), *map(number, found),
+                         number(found[0] and found[0] / case["tandem"]["us"])))
+    return table(rows) if len(rows) > 1 else []
+
+
+def short(cases):
+    """One row a case, for a page about something else."""
+    rows = [("us a step", "Tandem", "best peer", "", "ratio")]
+    for case in cases.values():
+        if case["tandem"] and peers_of(case):
+            _, peer = best(case)
+            rows.append((case["title"], number(case["tandem"]["us"]), number(peer["us"]), peer["title"],
+                         number(ratio_to_best(case))))
+    return table(rows)
+
+
+def whole(results, cases):
+    """Machine, roofs and tables."""
+    lines = [machine.sentence(results["machine"]),
+             ", ".join(f"{name} {version}" for name, version in results["versions"].items()), ""]
+    if not cases:
+        return lines
+    scaled = scaling(cases)
+    return (lines + machine.roofs_table(results["machine"], list(cases.values())[-1]["roofs"]) + [""] + summary(cases) +
+            ([""] + scaled if scaled else []))
+
+
+def insert(path, lines):
+    """Between the marks in the page, as a block of text."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"bench/run: {path} has not the lines {BEGIN} and {END}")
+    block = "\n".join([BEGIN, "```text", *lines, "```", END])
+    path.write_text(before + block + after, encoding="utf-8")

@@ -17,19 +17,29 @@ typedef struct td_data td_data;
 /* Which part of a data set is meant where a path holds both (an IDX directory, an .npz with x_train and x_test). */
 typedef enum td_role { TD_TRAIN = 0, TD_TEST } td_role;
 
+/* In pixels. */
+typedef struct td_image_size {
+    int64_t height, width;
+} td_image_size;
+
 typedef struct td_open_args {
     td_location at;
     const char *path;
     td_guard guard;
     td_role role;
-    float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX), 1 for all else */
+    float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
+    td_image_size image_size; /* image folders: bring all to this size; 0: all must have the first one's */
+    const char *features;     /* TFRecord: which feature is what; NULL: "x=image/encoded,y=image/class/label" */
+    td_choice skip_errors;    /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
 } td_open_args;
 
-/* Opens `path`: an IDX directory (gzipped or not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test;
- * several inputs or targets as x0, x1, ... and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The
- * first extent of every array is the samples. All of it is read into memory, in the dtype it is stored in: float32,
- * float64, uint8, bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release
- * unless a call adopts it. */
+/* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which
+ * the second holds a PNG of class numbers for each image; or a folder with train and test or val in it), TFRecord files
+ * of tf.train.Examples (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or
+ * not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ... and
+ * y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples.
+ * Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8, bool, int32 or int64. Poison,
+ * never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -62,6 +72,9 @@ TD_BY_NAME_(td_data *, td_arrays, td_arrays_args)
 
 /* Samples in the data; -1 for poison. */
 TD_API int64_t td_data_samples(const td_data *data);
+/* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
+ * wrong with the first of them, borrowed until the data is released. */
+TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);

@@ -14,8 +14,10 @@
 extern "C" {
 #endif
 
-/* Keras's named activations. TD_LINEAR is the default. GELU is the exact one (erf), as Keras's default. */
+/* Keras's named activations. TD_LINEAR is the default, and TD_NO_ACTIVATION says it where another is (LSTM). GELU is
+ * the exact one (erf), as Keras's default. */
 typedef enum td_activation {
+    TD_NO_ACTIVATION = -1,
     TD_LINEAR = 0,
     TD_RELU,
     TD_TANH,
@@ -339,6 +341,44 @@ TD_API td_tensor *td_batch_normalization_(const td_batch_normalization_args *arg
     td_batch_normalization_(&(td_batch_normalization_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_tensor *, td_batch_normalization, td_batch_normalization_args)
+
+/* A long short-term memory over a sequence (Hochreiter & Schmidhuber 1997). [batch, time, n] -> [batch, units], h of
+ * the last step; with return_sequences [batch, time, units], h of every step. Weights: kernel [n, 4 units],
+ * recurrent_kernel [units, 4 units], bias [4 units]; gates in the order i, f, c, o.
+ *
+ * With return_state the layer has two outputs more, [batch, units]: td_layer_output(y, 1) is the last h, and
+ * td_layer_output(y, 2) the last c.
+ *
+ * In training `dropout` leaves out inputs, `recurrent_dropout` parts of h, each chosen once per sample for all steps.
+ * The activations are element-wise ones whose derivative follows from their output: all but softmax, log-softmax, GELU,
+ * SiLU, softsign, hard SiLU, Mish, tanh-shrink and squareplus. */
+typedef struct td_lstm_args {
+    td_location at;
+    td_tensor *x;
+    int64_t units;
+    td_guard guard;
+    td_choice return_sequences, return_state;       /* no */
+    td_choice unroll;                               /* no; a hint of Keras's, kept and not needed */
+    td_choice go_backwards;                         /* no; yes: from the last step to the first, outputs too */
+    td_activation activation, recurrent_activation; /* TD_TANH, TD_SIGMOID */
+    td_choice use_bias;                             /* yes */
+    td_initializer kernel_initializer;              /* Glorot uniform */
+    td_initializer recurrent_initializer;           /* orthogonal */
+    td_initializer bias_initializer;                /* zeros */
+    td_choice unit_forget_bias;                     /* yes: the forget gate's bias begins as 1 */
+    td_regularizer kernel_regularizer, recurrent_regularizer, bias_regularizer;
+    float dropout, recurrent_dropout; /* rates in [0, 1); 0 */
+    int64_t seed;                     /* mixed into the model's seed; 0: none */
+    TD_LAYER_OPTIONS;
+} td_lstm_args;
+TD_API td_tensor *td_lstm_(const td_lstm_args *args);
+#ifndef __cplusplus
+#define td_lstm(...) td_lstm_(&(td_lstm_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_lstm, td_lstm_args)
+
+/* Output `index` of the call of a layer that gave `tensor`: 0 is its first. */
+TD_API td_tensor *td_layer_output(td_tensor *tensor, int index);
 
 #ifdef __cplusplus
 }

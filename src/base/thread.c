@@ -132,6 +132,41 @@ void tdi_barrier_wait(tdi_barrier *barrier)
     }
 }
 
+/* ---- lockstep ---- */
+
+/* Two cache lines: processors fetch them in pairs. */
+typedef struct tdi_lockstep_count {
+    _Alignas(128) tdi_event steps;
+} lockstep_count;
+
+td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error)
+{
+    size_t size = (size_t)lanes * sizeof(lockstep_count);
+    *lockstep = (tdi_lockstep){.lanes = lanes, .spin = spin, .counts = aligned_alloc(sizeof(lockstep_count), size)};
+    if (!lockstep->counts)
+        return tdi_no_memory(error);
+    memset(lockstep->counts, 0, size);
+    return TD_OK;
+}
+
+void tdi_lockstep_release(tdi_lockstep *lockstep)
+{
+    free(lockstep->counts);
+}
+
+void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
+{
+    tdi_event_add(&lockstep->counts[lane].steps, 1);
+}
+
+void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
+{
+    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
+    for (int i = 0; i < lockstep->lanes; i++)
+        if (i != lane)
+            tdi_event_wait(&lockstep->counts[i].steps, own, lockstep->spin);
+}
+
 /* ---- teams ---- */
 
 typedef struct member {

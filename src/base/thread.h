@@ -32,6 +32,19 @@ typedef struct tdi_barrier {
 
 void tdi_barrier_wait(tdi_barrier *barrier);
 
+/* Lanes that go step by step: each counts its own steps, and waits for the others to have counted as many when it needs
+ * what they made. In between it can go on with what is its own, which a barrier would not let it. */
+typedef struct tdi_lockstep {
+    int lanes;
+    bool spin;
+    struct tdi_lockstep_count *counts; /* [lanes] */
+} tdi_lockstep;
+
+td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error);
+void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
+void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
+void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
+
 /* `size` threads, the caller's being number 0; the others wait, sleeping, between runs. */
 typedef struct tdi_team tdi_team;
 

@@ -68,8 +68,8 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
     p.ow = y->dim[2];
     p.stride_h = a->stride_h;
     p.stride_w = a->stride_w;
-    p.before_h = tdi_window_extent(p.h, p.kh, a->stride_h, 1, a->padding).before;
-    p.before_w = tdi_window_extent(p.w, p.kw, a->stride_w, 1, a->padding).before;
+    p.before_h = tdi_window_around(p.h, p.kh, a->stride_h, 1, a->padding, a->sides.top, a->sides.bottom).before;
+    p.before_w = tdi_window_around(p.w, p.kw, a->stride_w, 1, a->padding, a->sides.left, a->sides.right).before;
     p.padded_h = (p.oh - 1) * p.stride_h + p.kh;
     p.padded_w = (p.ow - 1) * p.stride_w + p.kw;
     return p;

@@ -65,9 +65,9 @@ static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int gro
 }
 
 static void set_window(tdi_onednn_convolution *c, int axis, int64_t in, int64_t size, int64_t out, int64_t stride,
-                       int64_t dilation, td_padding padding)
+                       int64_t dilation, td_padding padding, int zeros_before, int zeros_after)
 {
-    int64_t before = tdi_window_extent(in, size, stride, dilation, padding).before;
+    int64_t before = tdi_window_around(in, size, stride, dilation, padding, zeros_before, zeros_after).before;
     c->strides[axis] = stride;
     c->dilations[axis] = dilation - 1;
     c->before[axis] = before;
@@ -80,8 +80,10 @@ static dnnl_status_t describe(conv_state *state, const tdi_call *call, int64_t s
     conv_values v = values_of(call, state->way);
     const td_shape *x = &v.x->shape, *filter = &v.filter->shape, *y = &v.y->shape;
     tdi_onednn_convolution *c = &state->operands;
-    set_window(c, 0, x->dim[1], filter->dim[0], y->dim[1], attrs->stride_h, attrs->dilation_h, attrs->padding);
-    set_window(c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding);
+    set_window(c, 0, x->dim[1], filter->dim[0], y->dim[1], attrs->stride_h, attrs->dilation_h, attrs->padding,
+               attrs->sides.top, attrs->sides.bottom);
+    set_window(c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding,
+               attrs->sides.left, attrs->sides.right);
     c->has_bias = v.bias && v.bias->shape.rank;
     dnnl_status_t status = describe_image(&c->src, x, samples);
     if (status == dnnl_success)

@@ -46,6 +46,10 @@
     X(batch_norm_grad_stats, isa)                                                                                      \
     X(batch_norm_grad_input, isa)                                                                                      \
     X(batch_norm_inference, isa)                                                                                       \
+    X(lstm, isa)                                                                                                       \
+    X(lstm_output, isa)                                                                                                \
+    X(lstm_grad, isa)                                                                                                  \
+    X(lstm_grad_recurrent, isa)                                                                                        \
     X(dropout, isa)                                                                                                    \
     X(adam, isa)                                                                                                       \
     X(sgd, isa)                                                                                                        \
@@ -68,6 +72,9 @@
 #define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
     X(matmul_onednn)                                                                                                   \
     X(matmul_update_onednn)                                                                                            \
+    X(conv2d_matmul_onednn)                                                                                            \
+    X(conv2d_grad_input_matmul_onednn)                                                                                 \
+    X(conv2d_grad_filter_matmul_onednn)                                                                                \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)

@@ -25,8 +25,10 @@ static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
     pool p = {.attrs = a, .x = x, .y = y, .channels = x->dim[3]};
     p.line = x->dim[2] * p.channels;
     p.y_line = y->dim[2] * p.channels;
-    p.before_h = tdi_window_extent(x->dim[1], a->pool_h, a->stride_h, 1, a->padding).before;
-    p.before_w = tdi_window_extent(x->dim[2], a->pool_w, a->stride_w, 1, a->padding).before;
+    p.before_h =
+        tdi_window_around(x->dim[1], a->pool_h, a->stride_h, 1, a->padding, a->sides.top, a->sides.bottom).before;
+    p.before_w =
+        tdi_window_around(x->dim[2], a->pool_w, a->stride_w, 1, a->padding, a->sides.left, a->sides.right).before;
     p.begin = rows ? call->begin : 0;
     p.end = rows ? call->end : x->dim[0];
     bool inside = y->dim[1] * a->pool_h <= x->dim[1] && y->dim[2] * a->pool_w <= x->dim[2];

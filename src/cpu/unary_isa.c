@@ -101,17 +101,34 @@ static void unary_run(const tdi_call *call)
         unary_loop(kind, runs.length, (const float *)call->in[0].data + at, (float *)call->out.data + at);
 }
 
+static void relu_slope_of_sum(int64_t n, const float *y, const float *a, const float *b, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = y[i] > 0.0f ? a[i] + b[i] : 0.0f;
+}
+
+static const char *grad_declines(const tdi_call *call)
+{
+    if (call->n_in > 2 && ((const tdi_unary_attrs *)call->attrs)->kind != TD_RELU)
+        return "a sum that is not a relu's";
+    return declines(call);
+}
+
 static void unary_grad_run(const tdi_call *call)
 {
     int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
     tdi_runs runs = tdi_call_runs(call);
-    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
-        slope_loop(kind, runs.length, (const float *)call->in[0].data + at, (const float *)call->in[1].data + at,
-                   (float *)call->out.data + at);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
+        const float *value = (const float *)call->in[0].data + at, *dy = (const float *)call->in[1].data + at;
+        float *to = (float *)call->out.data + at;
+        if (call->n_in > 2)
+            relu_slope_of_sum(runs.length, value, dy, (const float *)call->in[2].data + at, to);
+        else
+            slope_loop(kind, runs.length, value, dy, to);
+    }
 }
 
 TDI_CPU_KERNEL(unary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines, .run = unary_run);
-TDI_CPU_KERNEL(unary_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+TDI_CPU_KERNEL(unary_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = grad_declines,
                .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */

@@ -118,6 +118,13 @@ int64_t td_data_samples(const td_data *data)
     return data->source ? data->source->samples : -1;
 }
 
+int64_t td_data_skipped(const td_data *data, const char **reason)
+{
+    if (reason)
+        *reason = data->source ? data->source->skip_reason : "";
+    return data->source ? data->source->skipped : 0;
+}
+
 const char *td_data_error(const td_data *data)
 {
     return data->source ? NULL : data->error.message;

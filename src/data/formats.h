@@ -4,6 +4,6 @@
 
 #include "data/source.h"
 
-extern const tdi_source_format tdi_source_idx, tdi_source_npz, tdi_source_npy;
+extern const tdi_source_format tdi_source_idx, tdi_source_npz, tdi_source_npy, tdi_source_tfrecord, tdi_source_images;
 
 #endif

@@ -34,9 +34,12 @@ struct tdi_source {
     int64_t samples;
     int n_x, n_y; /* columns: inputs first, then targets */
     tdi_column columns[TDI_MAX_COLUMNS];
+    int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
+    char skip_reason[1024]; /* the first of them: what was wrong */
 
-    /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled) or int32 (`as`). May be called by several
-     * threads at once. `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
+    /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
+     * the column's own dtype; float32 is scaled). May be called by several threads at once. `rows` are within [0,
+     * samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
     /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather

@@ -78,16 +78,27 @@ static void gather_floats(tdi_table *table, int column, const int64_t *rows, int
     }
 }
 
+static void gather_stored(const tdi_table *table, int column, const int64_t *rows, int64_t count, char *to)
+{
+    const tdi_table_column *stored = &table->columns[column];
+    size_t size = (size_t)stored->elements * td_dtype_size(table->source.columns[column].dtype);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + (size_t)i * size, stored->values + (size_t)rows[i] * size, size);
+}
+
 static td_status table_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                               tdi_error *error)
 {
     tdi_table *table = (tdi_table *)source;
     if (as == TD_INT32)
         return gather_classes(table, column, rows, count, to, error);
-    if (as != TD_FLOAT32)
-        return tdi_fail(error, TD_INTERNAL, "%s: samples are read as float32 or int32, not as %s", source->name,
+    if (as == TD_FLOAT32)
+        gather_floats(table, column, rows, count, to);
+    else if (as == source->columns[column].dtype)
+        gather_stored(table, column, rows, count, to);
+    else
+        return tdi_fail(error, TD_INTERNAL, "%s: %s cannot be read as %s", source->name, source->columns[column].name,
                         td_dtype_name(as));
-    gather_floats(table, column, rows, count, to);
     return TD_OK;
 }
 

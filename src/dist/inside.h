@@ -37,6 +37,7 @@ typedef struct tdi_mode_state {
 
 typedef struct tdi_worker {
     tdi_barrier lanes;
+    tdi_lockstep lockstep; /* the lanes again */
     tdi_control control;
     char **scratch; /* [lanes] */
     size_t scratch_bytes;

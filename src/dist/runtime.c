@@ -39,6 +39,7 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
     tdi_worker *worker = &runtime->workers[index];
     worker->lanes.count = (uint32_t)runtime->division.lanes;
     worker->lanes.spin = tdi_team_spins(runtime->team);
+    TDI_TRY(tdi_lockstep_create(&worker->lockstep, runtime->division.lanes, worker->lanes.spin, error));
     worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
     return worker->scratch ? TD_OK : tdi_no_memory(error);
 }
@@ -118,6 +119,7 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
 {
     for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
         runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
+    tdi_lockstep_release(&worker->lockstep);
     free(worker->scratch);
 }
 
@@ -271,7 +273,8 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = &worker->control,
-                                        .part = &state->part});
+                                        .part = &state->part,
+                                        .lockstep = &worker->lockstep});
 }
 
 static void bind_all(tdi_runtime *runtime)

@@ -215,7 +215,7 @@ static td_status read_activation(const json_t *value, td_activation *activation,
     int known = json_is_null(value) ? TD_LINEAR : name ? tdi_activation_parse(name) : -1;
     if (known < 0)
         return unknown_value(value, "Tandem knows Keras's own activations by name", error);
-    *activation = (td_activation)known;
+    *activation = known == TD_LINEAR ? TD_NO_ACTIVATION : (td_activation)known;
     return TD_OK;
 }
 

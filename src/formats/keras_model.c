@@ -172,6 +172,10 @@ static td_status read_sequential(reader *r, const json_t *root, td_tensor **inpu
     *output = *input;
     for (size_t i = first; i < json_array_size(layers); i++) {
         TDI_TRY(read_layer(r, json_array_get(layers, i), &layer));
+        if (tdi_layer_outputs(layer) > 1)
+            return tdi_fail(r->error, TD_UNSUPPORTED,
+                            "layer \"%.64s\" (%s) has several outputs, which a Sequential model cannot pass on",
+                            layer->name, layer->type->class_name);
         TDI_TRY(call_layer(r, layer, 1, output, output));
     }
     return TD_OK;
@@ -190,13 +194,14 @@ static td_status find_tensor(reader *r, const json_t *history, td_tensor **tenso
     const json_t *at = name ? json_object_get(r->index, name) : NULL;
     pending *from = at ? &r->layers[json_integer_value(at)] : NULL;
     json_int_t number = json_integer_value(node);
-    if (!from || !json_is_integer(node) || !json_is_integer(which) || json_integer_value(which) != 0 || number < 0 ||
-        number >= from->n_nodes)
+    json_int_t output = json_integer_value(which);
+    if (!from || !json_is_integer(node) || !json_is_integer(which) || number < 0 || number >= from->n_nodes ||
+        output < 0 || output >= tdi_layer_outputs(from->layer))
         return tdi_fail(r->error, TD_BAD_FILE, "the tensor %s is not the output of any call",
                         tdi_keras_show(history, text));
     while (from->n_done <= number)
         TDI_TRY(make_call(r, from));
-    *tensor = from->outputs[number];
+    *tensor = from->outputs[number]->site->out[output];
     return TD_OK;
 }
 
@@ -433,7 +438,7 @@ static int node_index(const td_model *model, const tdi_call_site *site)
 
 static json_t *write_history(const td_model *model, const td_tensor *tensor)
 {
-    return json_pack("[s, i, i]", tensor->site->layer->name, node_index(model, tensor->site), 0);
+    return json_pack("[s, i, i]", tensor->site->layer->name, node_index(model, tensor->site), tensor->which);
 }
 
 static json_t *write_tensor(const td_model *model, const td_tensor *tensor)

@@ -1,6 +1,7 @@
 /* keras_weights.c - model.weights.h5: what is where.
  *
- *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order
+ *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order; an LSTM's are its
+ *                                                               cell's, in .../cell/vars
  *   /optimizer/vars/0        iteration
  *   /optimizer/vars/1        learning rate
  *   /optimizer/vars/2, ...   slots: SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
@@ -34,14 +35,21 @@ static void folder_of(const td_model *model, int position, char *folder, size_t 
         snprintf(folder, size, "%s", base);
 }
 
+/* Where the layer's weights are below its folder. */
+static void vars_of(const td_model *model, int position, const char *layers, char vars[PATH_SIZE])
+{
+    char folder[64];
+    const char *cell = model->layers.at[position]->type->cell;
+    folder_of(model, position, folder, sizeof folder);
+    snprintf(vars, PATH_SIZE, "%s/%s/%s%svars", layers, folder, cell ? cell : "", cell ? "/" : "");
+}
+
 /* Keras 2.13 and 2.14 put the layers under another name. */
 static void find_vars(const td_model *model, int position, tdi_hdf5 *file, char vars[PATH_SIZE])
 {
-    char folder[64];
-    folder_of(model, position, folder, sizeof folder);
-    snprintf(vars, PATH_SIZE, "layers/%s/vars", folder);
+    vars_of(model, position, "layers", vars);
     if (!tdi_hdf5_has(file, vars) && tdi_hdf5_has(file, "_layer_checkpoint_dependencies"))
-        snprintf(vars, PATH_SIZE, "_layer_checkpoint_dependencies/%s/vars", folder);
+        vars_of(model, position, "_layer_checkpoint_dependencies", vars);
 }
 
 /* ---- reading ---- */
@@ -184,10 +192,14 @@ static td_status write_vars(tdi_hdf5 *file, const char *vars, const char *name, 
 static td_status write_layer(const td_model *model, int position, tdi_hdf5 *file, tdi_error *error)
 {
     const tdi_layer *layer = model->layers.at[position];
-    char folder[64], vars[PATH_SIZE], path[PATH_SIZE + 16];
+    char folder[64], vars[PATH_SIZE], path[PATH_SIZE + 16], name[64];
     folder_of(model, position, folder, sizeof folder);
     snprintf(vars, sizeof vars, "layers/%s/vars", folder);
     TDI_TRY(write_vars(file, vars, layer->name, error));
+    vars_of(model, position, "layers", vars);
+    snprintf(name, sizeof name, "%s_%s", layer->type->base_name, layer->type->cell ? layer->type->cell : "");
+    if (layer->type->cell)
+        TDI_TRY(write_vars(file, vars, name, error));
     for (int i = 0; i < layer->weights.count; i++) {
         const tdi_variable *variable = &layer->weights.at[i]->variable;
         snprintf(path, sizeof path, "%s/%d", vars, i);

@@ -46,6 +46,7 @@ struct tdi_call {
     int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
     const tdi_control *control;
     const tdi_part *part;
+    struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
 
 #endif

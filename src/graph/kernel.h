@@ -16,6 +16,9 @@ typedef struct tdi_kernel {
     const tdi_op *op;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
+    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. */
+    bool together;
+
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
      * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */
     const char *(*declines)(const tdi_call *call);

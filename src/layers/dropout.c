@@ -1,7 +1,4 @@
-/* dropout.c - Dropout: in training a fraction of the inputs is zeroed and the rest scaled up; else the input itself.
- *
- * The draws are named by a stream made of the layer's name and its seed, so that they do not depend on how the rest of
- * the graph was emitted. */
+/* dropout.c - Dropout: in training a fraction of the inputs is zeroed and the rest scaled up; else the input itself. */
 #include <string.h>
 
 #include "layers/layer.h"
@@ -44,17 +41,22 @@ static bool stream_taken(const tdi_graph *graph, uint64_t stream)
     return false;
 }
 
+tdi_node *tdi_layer_dropout(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, float rate, int64_t seed)
+{
+    uint64_t stream = hash(0xCBF29CE484222325u, layer->name, strlen(layer->name));
+    stream = hash(stream, &seed, sizeof seed);
+    while (stream_taken(emit->graph, stream))
+        stream = hash(stream, "again", 5);
+    return tdi_dropout(emit->graph, x, &(tdi_dropout_attrs){.rate = rate, .stream = stream});
+}
+
 static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)
 {
     const td_dropout_args *args = layer->args;
     (void)n_in;
     if (!emit->training || args->rate == 0)
         return in[0];
-    uint64_t stream = hash(0xCBF29CE484222325u, layer->name, strlen(layer->name));
-    stream = hash(stream, &args->seed, sizeof args->seed);
-    while (stream_taken(emit->graph, stream)) /* the layer's second call draws for itself */
-        stream = hash(stream, "again", 5);
-    return tdi_dropout(emit->graph, in[0], &(tdi_dropout_attrs){.rate = args->rate, .stream = stream});
+    return tdi_layer_dropout(emit, layer, in[0], args->rate, args->seed);
 }
 
 const tdi_layer_type tdi_layer_type_dropout = {

@@ -132,6 +132,14 @@ static void optional_resolve(td_optional *optional, double number)
         *optional = (td_optional){1, (float)number};
 }
 
+static void activation_resolve(td_activation *activation, td_activation number)
+{
+    if (*activation == TD_LINEAR)
+        *activation = number;
+    else if (*activation == TD_NO_ACTIVATION)
+        *activation = TD_LINEAR;
+}
+
 static void field_resolve(const tdi_field *field, void *value)
 {
     switch (field->kind) {
@@ -156,6 +164,9 @@ static void field_resolve(const tdi_field *field, void *value)
         break;
     case TDI_FIELD_SIZE:
         size_resolve(value, (int)field->number);
+        break;
+    case TDI_FIELD_ACTIVATION:
+        activation_resolve(value, (td_activation)field->number);
         break;
     case TDI_FIELD_INITIALIZER:
         initializer_resolve(value, field->text);

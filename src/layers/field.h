@@ -18,7 +18,7 @@ typedef enum tdi_field_kind {
     TDI_FIELD_SIZE,        /* td_size; JSON [height, width] or one number for both */
     TDI_FIELD_SIDES,       /* td_sides; JSON [[top, bottom], [left, right]], [height, width] or one number for all */
     TDI_FIELD_SHAPE,       /* td_shape */
-    TDI_FIELD_ACTIVATION,  /* td_activation; JSON null is linear */
+    TDI_FIELD_ACTIVATION,  /* td_activation, zero stands for the default; JSON null is linear */
     TDI_FIELD_PADDING,     /* td_padding */
     TDI_FIELD_INITIALIZER, /* td_initializer */
     TDI_FIELD_REGULARIZER, /* td_regularizer; JSON null is none */

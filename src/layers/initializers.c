@@ -216,4 +216,5 @@ void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values)
         fill_scaled(weight, random, values);
         break;
     }
+    fill_constant(values + weight->ones, weight->ones_end - weight->ones, 1);
 }

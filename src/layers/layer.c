@@ -173,40 +173,56 @@ static td_status infer_and_build(tdi_layer *layer, int n_in, td_tensor *const *i
     for (int i = 0; i < n_in; i++)
         shapes[i] = in[i]->shape;
     TDI_TRY(layer->type->infer(layer, n_in, shapes, out, error));
-    TDI_TRY(check_output(out, error));
+    for (int i = 0; i < tdi_layer_outputs(layer); i++)
+        TDI_TRY(check_output(&out[i], error));
     return layer_build(layer, n_in, shapes, error);
 }
 
-static td_tensor *record_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_shape *shape)
+static td_tensor *new_tensor(tdi_call_site *site, const td_shape *shape)
+{
+    td_tensor *tensor = TDI_NEW(site->layer->context->arena, td_tensor);
+    if (!tensor)
+        return NULL;
+    *tensor = (td_tensor){
+        .context = site->layer->context, .site = site, .which = site->n_out, .shape = *shape, .dtype = TD_FLOAT32};
+    return site->out[site->n_out++] = tensor;
+}
+
+static td_tensor *record_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_shape *shapes)
 {
     tdi_arena *arena = layer->context->arena;
-    td_tensor *tensor = TDI_NEW(arena, td_tensor);
     tdi_call_site *site = TDI_NEW(arena, tdi_call_site);
     td_tensor **inputs = TDI_NEW_ARRAY(arena, td_tensor *, n_in);
-    if (!tensor || !site || !inputs)
+    if (!site || !inputs)
         return NULL;
     for (int i = 0; i < n_in; i++)
         inputs[i] = in[i];
     *site = (tdi_call_site){.layer = layer, .index = layer->n_calls++, .n_in = n_in, .in = inputs};
-    *tensor = (td_tensor){.context = layer->context, .site = site, .shape = *shape, .dtype = TD_FLOAT32};
-    site->out = tensor;
-    return tensor;
+    for (int i = 0; i < tdi_layer_outputs(layer); i++)
+        if (!new_tensor(site, &shapes[i]))
+            return NULL;
+    return site->out[0];
+}
+
+int tdi_layer_outputs(const tdi_layer *layer)
+{
+    return layer->type->outputs ? layer->type->outputs(layer) : 1;
 }
 
 td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_location *at)
 {
     td_context *context = layer->context;
     tdi_error error = {0};
-    td_shape shape = {0};
+    td_shape shapes[TDI_MAX_LAYER_OUTPUTS] = {{0}};
     for (int i = 0; i < n_in; i++)
         if (!in[i] || !in[i]->site)
             return poison(context);
-    if (infer_and_build(layer, n_in, in, &shape, &error) != TD_OK) {
+    if (infer_and_build(layer, n_in, in, shapes, &error) != TD_OK) {
         char subject[256];
         snprintf(subject, sizeof subject, "layer \"%s\" (%s)", layer->name, layer->type->class_name);
         return call_failed(context, subject, at, &error);
     }
-    td_tensor *out = record_call(layer, n_in, in, &shape);
+    td_tensor *out = record_call(layer, n_in, in, shapes);
     if (!out)
         tdi_no_memory(&context->error);
     return out;
@@ -217,6 +233,19 @@ td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, cons
 td_shape td_tensor_shape(const td_tensor *tensor)
 {
     return tensor ? tensor->shape : (td_shape){0};
+}
+
+td_tensor *td_layer_output(td_tensor *tensor, int index)
+{
+    if (!tensor || !tensor->site)
+        return tensor;
+    if (index >= 0 && index < tensor->site->n_out)
+        return tensor->site->out[index];
+    tdi_error error = {0};
+    tdi_fail(&error, TD_INVALID_ARGUMENT, "layer \"%s\" (%s) has %d output%s; there is no number %d",
+             tensor->site->layer->name, tensor->site->layer->type->class_name, tensor->site->n_out,
+             tensor->site->n_out == 1 ? "" : "s", index);
+    return call_failed(tensor->context, "td_layer_output", NULL, &error);
 }
 
 int tdi_tensor_list_count(td_tensor *const *tensors)

@@ -18,6 +18,8 @@ typedef struct tdi_emit {
                               replica is computed as several parts */
 } tdi_emit;
 
+enum { TDI_MAX_LAYER_OUTPUTS = 3 };
+
 typedef struct tdi_layer_type {
     const char *class_name; /* "BatchNormalization" */
     const char *base_name;  /* "batch_normalization": automatic names, and the folder in model.weights.h5 */
@@ -25,20 +27,25 @@ typedef struct tdi_layer_type {
     const tdi_field *fields; /* without name, trainable and dtype, which every layer has */
     int min_in, max_in;      /* max_in -1: any number */
     bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
+    const char *cell;        /* the folder below the layer's own that has the weights in Keras's files; NULL: none */
 
-    /* The output's shape per sample; fails with a sentence naming the shapes. Called before `build`. */
+    /* How many outputs a call has; NULL: one. At most TDI_MAX_LAYER_OUTPUTS. */
+    int (*outputs)(const tdi_layer *layer);
+    /* The outputs' shapes per sample; fails with a sentence naming the shapes. Called before `build`. */
     td_status (*infer)(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error);
     /* Declares the weights with tdi_layer_weight, in Keras's order; NULL: none. */
     td_status (*build)(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error);
-    /* Emits the ops for one call; NULL after a failure (then graph->error is set). */
+    /* Emits the ops for one call; NULL after a failure (then graph->error is set). A layer of several outputs has
+     * emit_all instead, which fills `out`. */
     tdi_node *(*emit)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in);
+    void (*emit_all)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in, tdi_node **out);
 } tdi_layer_type;
 
 /* The list of layers: X(stem). `tdi_layer_type_<stem>` is the type. */
 /* clang-format off */
 #define TDI_LAYERS(X)                                                                                                  \
     X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
-    X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization)                    \
+    X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization) X(lstm)                    \
     X(zero_padding2d) X(relu) X(softmax)
 /* clang-format on */
 
@@ -52,6 +59,7 @@ const tdi_layer_type *tdi_layer_type_find(const char *class_name); /* NULL: unkn
 typedef struct tdi_weight {
     tdi_variable variable;
     td_initializer initializer; /* resolved */
+    int64_t ones, ones_end;     /* elements [ones, ones_end) begin as 1 instead */
 } tdi_weight;
 
 struct tdi_layer {
@@ -72,12 +80,14 @@ struct tdi_call_site {
     int index; /* which call of the layer: Keras's node index */
     int n_in;
     td_tensor **in;
-    td_tensor *out;
+    int n_out;
+    td_tensor *out[TDI_MAX_LAYER_OUTPUTS];
 };
 
 struct td_tensor {
     td_context *context;
     tdi_call_site *site; /* NULL: poison */
+    int which;           /* of the site's outputs */
     td_shape shape;      /* per sample */
     td_dtype dtype;
 };
@@ -88,6 +98,9 @@ tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, con
 /* Calls the layer; on the first call its weights are declared. A failure leaves its sentence, with `at` when it has a
  * file, in the context's error; the result is then poison. Never NULL unless memory is out. */
 td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_location *at);
+
+/* How many outputs each call of the layer has. */
+int tdi_layer_outputs(const tdi_layer *layer);
 
 /* A public layer function's call, in its user's words. */
 typedef struct tdi_layer_use {
@@ -126,5 +139,9 @@ void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values);
 td_status tdi_activation_check(td_activation activation, const td_shape *x, tdi_error *error);
 /* Emits an activation; softmax and log-softmax too; linear is x itself. */
 tdi_node *tdi_activation_emit(tdi_graph *graph, tdi_node *x, td_activation activation);
+
+/* Emits dropout for a layer with this seed. Its draws are named by the layer and the seed, so that they do not depend
+ * on how the rest of the graph was emitted; each call in a graph draws for itself. */
+tdi_node *tdi_layer_dropout(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, float rate, int64_t seed);
 
 #endif

@@ -182,8 +182,8 @@ static bool is_chain(td_tensor *const *inputs, int n_inputs, td_tensor *const *o
     if (n_inputs != 1 || n_outputs != 1)
         return false;
     const td_tensor *tensor = outputs[0];
-    while (tensor && tensor->site && tensor->site->n_in == 1 && !tensor->site->layer->type->list_input &&
-           tensor->site->layer->n_calls == 1)
+    while (tensor && tensor->site && tensor->site->n_in == 1 && tensor->site->n_out == 1 &&
+           !tensor->site->layer->type->list_input && tensor->site->layer->n_calls == 1)
         tensor = tensor->site->in[0];
     return tensor == inputs[0];
 }

@@ -11,7 +11,7 @@ typedef struct builder {
     tdi_graph *graph;
     tdi_mode mode;
     tdi_emit emit;
-    tdi_node **values; /* by position in model->sites */
+    tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -27,7 +27,7 @@ static tdi_node *value_of(const builder *b, const td_tensor *tensor)
 {
     for (int i = 0; i < b->model->sites.count; i++)
         if (b->model->sites.at[i] == tensor->site)
-            return b->values[i];
+            return b->values[i][tensor->which];
     return NULL;
 }
 
@@ -44,28 +44,35 @@ static tdi_node *emit_input(const builder *b, const tdi_call_site *site)
     return NULL;
 }
 
-static tdi_node *emit_call(const builder *b, const tdi_call_site *site)
+static void emit_call(const builder *b, const tdi_call_site *site, tdi_node **out)
 {
+    const tdi_layer_type *type = site->layer->type;
     tdi_node **in = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, site->n_in);
     if (!in) {
         tdi_no_memory(&b->graph->error);
-        return NULL;
+        return;
     }
     for (int i = 0; i < site->n_in; i++)
         in[i] = value_of(b, site->in[i]);
-    return site->layer->type->emit(&b->emit, site->layer, site->n_in, in);
+    if (type->emit_all)
+        type->emit_all(&b->emit, site->layer, site->n_in, in, out);
+    else
+        out[0] = type->emit(&b->emit, site->layer, site->n_in, in);
 }
 
 static td_status emit_layers(builder *b)
 {
-    b->values = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, b->model->sites.count);
+    b->values = tdi_alloc(b->graph->arena, (size_t)b->model->sites.count * sizeof *b->values);
     if (!b->values)
         return tdi_no_memory(&b->graph->error);
     for (int i = 0; i < b->model->sites.count; i++) {
         const tdi_call_site *site = b->model->sites.at[i];
         b->graph->scope = site->layer->name;
-        b->values[i] = site->n_in ? emit_call(b, site) : emit_input(b, site);
-        if (!b->values[i])
+        if (site->n_in)
+            emit_call(b, site, b->values[i]);
+        else
+            b->values[i][0] = emit_input(b, site);
+        if (!b->values[i][0])
             return b->graph->error.status != TD_OK
                        ? b->graph->error.status
                        : tdi_fail(&b->graph->error, TD_INTERNAL, "layer \"%s\" emitted nothing", site->layer->name);
@@ -219,11 +226,12 @@ static td_status build(builder *b)
     TDI_TRY(emit_layers(b));
     if (b->mode == TDI_PREDICT) {
         emit_outputs(b);
-        return b->graph->error.status;
+        return b->graph->error.status != TD_OK ? b->graph->error.status : tdi_fold(b->graph, &b->program->notes);
     }
     tdi_node *loss = emit_loss(b);
     if (!loss)
         return b->graph->error.status;
+    TDI_TRY(tdi_fold(b->graph, &b->program->notes));
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);

@@ -1,6 +1,7 @@
 /* summary.c - Keras's table of layers. */
 #include <stdio.h>
 
+#include "base/text.h"
 #include "model/model.h"
 
 enum { NAME = 34, SHAPE = 24, COUNT = 15 };
@@ -31,33 +32,42 @@ static const char *with_commas(int64_t number, char text[32])
     return text;
 }
 
-static const char *output_shape(const td_model *model, const tdi_layer *layer, char text[TDI_SHAPE_TEXT])
+static void show_shape(tdi_text *text, const td_shape *shape)
 {
-    text[0] = '\0';
+    tdi_text_format(text, "(None");
+    for (int d = 0; d < shape->rank; d++)
+        tdi_text_format(text, ", %lld", (long long)shape->dim[d]);
+    tdi_text_format(text, ")");
+}
+
+/* Of the layer's first call; several outputs as a list. */
+static void show_outputs(tdi_text *text, const td_model *model, const tdi_layer *layer)
+{
     for (int i = 0; i < model->sites.count; i++) {
         const tdi_call_site *site = model->sites.at[i];
         if (site->layer != layer)
             continue;
-        int used = snprintf(text, TDI_SHAPE_TEXT, "(None");
-        for (int d = 0; d < site->out->shape.rank && used < TDI_SHAPE_TEXT; d++)
-            used +=
-                snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ", %lld", (long long)site->out->shape.dim[d]);
-        if (used < TDI_SHAPE_TEXT)
-            snprintf(text + used, (size_t)(TDI_SHAPE_TEXT - used), ")");
+        for (int o = 0; o < site->n_out; o++) {
+            tdi_text_format(text, "%s", o ? ", " : site->n_out > 1 ? "[" : "");
+            show_shape(text, &site->out[o]->shape);
+        }
+        tdi_text_format(text, "%s", site->n_out > 1 ? "]" : "");
         break;
     }
-    return text;
 }
 
 static void row(const td_model *model, const tdi_layer *layer, FILE *out)
 {
-    char name[128], shape[TDI_SHAPE_TEXT], count[32];
+    char name[128], count[32];
+    tdi_text shape = {0};
     int64_t elements = 0;
     for (int i = 0; i < layer->weights.count; i++)
         elements += layer->weights.at[i]->variable.elements;
     snprintf(name, sizeof name, "%s (%s)", layer->name, layer->type->class_name);
+    show_outputs(&shape, model, layer);
     fprintf(out, "│ %-*.*s │ %-*.*s │ %*s │\n", NAME - 2, NAME - 2, name, SHAPE - 2, SHAPE - 2,
-            output_shape(model, layer, shape), COUNT - 2, with_commas(elements, count));
+            shape.chars ? shape.chars : "", COUNT - 2, with_commas(elements, count));
+    tdi_text_free(&shape);
 }
 
 static void totals(const td_model *model, FILE *out)

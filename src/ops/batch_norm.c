@@ -1,12 +1,19 @@
 /* batch_norm.c - normalization per channel by given statistics, and its gradient.
  *
  * With xhat = (x - mean) / sqrt(M2 / N + epsilon), N elements per channel in the group, and g = dy * gamma:
- * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group. */
+ * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group.
+ *
+ * With `relu`, dy counts where the result is above 0, which the gradients compute anew: the result need not be kept. */
 #include "ops/common.h"
 
 static float epsilon_of(const void *attrs)
 {
     return ((const tdi_batch_norm_attrs *)attrs)->epsilon;
+}
+
+static bool rectifies(const void *attrs)
+{
+    return ((const tdi_batch_norm_attrs *)attrs)->relu;
 }
 
 static td_status check_x(const tdi_node *node, tdi_error *error)
@@ -15,9 +22,10 @@ static td_status check_x(const tdi_node *node, tdi_error *error)
     return tdi_want_last_axis(node, 0, error);
 }
 
-static td_status check_vectors(const tdi_node *node, int first, tdi_error *error)
+/* Inputs [first, end), those that are there. */
+static td_status check_vectors(const tdi_node *node, int first, int end, tdi_error *error)
 {
-    for (int i = first; i < node->n_in; i++)
+    for (int i = first; i < end && i < node->n_in; i++)
         if (node->in[i])
             TDI_TRY(tdi_want_vector(node, i, tdi_last_extent(&node->in[0]->shape), error));
     return TD_OK;
@@ -42,7 +50,9 @@ static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_table(node, 1, 3, error));
-    TDI_TRY(check_vectors(node, 2, error));
+    TDI_TRY(check_vectors(node, 2, 4, error));
+    if (node->n_in > 4 && node->in[4])
+        TDI_TRY(tdi_want_shape(node, 4, &node->in[0]->shape, error));
     node->shape = node->in[0]->shape;
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -55,30 +65,46 @@ static tdi_node *vector_of(tdi_graph *graph, tdi_node *table, int64_t row)
     return slice ? tdi_reshape(graph, slice, &(td_shape){.rank = 1, .dim = {slice->shape.dim[1]}}) : NULL;
 }
 
-/* gamma's and beta's gradients are the part's own sums; only x's needs the group's. */
+/* gamma's and beta's gradients are the part's own sums; only x's needs the group's. What was added gets the gradient
+ * that has passed the rectifier; it is made once, for the rest to read. */
 static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     float epsilon = epsilon_of(node->attrs);
     tdi_node *x = node->in[0], *stats = node->in[1], *gamma = node->in[2], *beta = node->in[3];
-    tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, epsilon), *sums = own;
+    tdi_node *residual = node->n_in > 4 ? node->in[4] : NULL;
+    bool relu = rectifies(node->attrs);
+    if (residual) {
+        dy = relu ? tdi_unary_grad(graph, node, dy, TD_RELU) : dy;
+        relu = false;
+        dx[4] = dy;
+    }
+    tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, gamma, beta, epsilon, relu), *sums = own;
     if (stats->op == &tdi_op_batch_norm_merge)
         sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, own),
                                          ((const tdi_batch_norm_attrs *)stats->attrs)->all);
-    dx[0] = tdi_batch_norm_grad_input(graph, x, dy, stats, sums, gamma, epsilon);
+    dx[0] = tdi_batch_norm_grad_input(graph, x, dy, stats, sums, gamma, beta, epsilon, relu);
     dx[2] = gamma ? vector_of(graph, own, 1) : NULL;
     dx[3] = beta ? vector_of(graph, own, 0) : NULL;
+}
+
+/* The result for element x of channel c before what is added. */
+static double normalized(float x, const float *stats, const float *gamma, const float *beta, int64_t channels,
+                         int64_t c, float epsilon)
+{
+    double xhat = ((double)x - (double)stats[channels + c]) * inverse_deviation(stats, channels, c, epsilon);
+    return xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0);
 }
 
 static void batch_norm_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
+    const float *residual = call->n_in > 4 ? call->in[4].data : NULL;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
-        int64_t c = i % channels;
-        double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs));
-        double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
-        out[i] = (float)(xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0));
+        double y = normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs));
+        y += residual ? (double)residual[i] : 0;
+        out[i] = (float)(rectifies(call->attrs) && y < 0 ? 0 : y);
     }
 }
 
@@ -96,7 +122,9 @@ static double batch_norm_flops(const tdi_call *call)
 
 static void batch_norm_describe(const tdi_node *node, char *text, size_t size)
 {
-    snprintf(text, size, "epsilon %g", (double)epsilon_of(node->attrs));
+    bool adds = node->op == &tdi_op_batch_norm && node->n_in > 4;
+    snprintf(text, size, "epsilon %g%s%s", (double)epsilon_of(node->attrs), adds ? ", add" : "",
+             rectifies(node->attrs) ? ", relu" : "");
 }
 
 /* ---- backward ---- */
@@ -106,21 +134,32 @@ static td_status grad_stats_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(check_x(node, error));
     TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
     TDI_TRY(check_table(node, 2, 3, error));
+    TDI_TRY(check_vectors(node, 3, 5, error));
     node->shape = (td_shape){.rank = 2, .dim = {2, tdi_last_extent(&node->in[0]->shape)}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
 }
 
-static void grad_stats_reference(const tdi_call *call)
+/* dy[i], or 0 where it stops at the rectifier. */
+static double passed(const tdi_call *call, int64_t i, const float *gamma, const float *beta, int64_t channels)
 {
     const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data;
+    bool stops = rectifies(call->attrs) &&
+                 !(normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs)) > 0);
+    return stops ? 0 : (double)dy[i];
+}
+
+static void grad_stats_reference(const tdi_call *call)
+{
+    const float *x = call->in[0].data, *stats = call->in[2].data, *gamma = call->in[3].data, *beta = call->in[4].data;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->in[0].shape), channels = call->out.shape.dim[1];
     for (int64_t c = 0; c < channels; c++) {
         double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), sum = 0, dot = 0;
         for (int64_t i = c; i < rows * channels; i += channels) {
-            sum += (double)dy[i];
-            dot += (double)dy[i] * ((double)x[i] - (double)stats[channels + c]) * inverse;
+            double g = passed(call, i, gamma, beta, channels);
+            sum += g;
+            dot += g * ((double)x[i] - (double)stats[channels + c]) * inverse;
         }
         out[c] = (float)sum;
         out[channels + c] = (float)dot;
@@ -138,7 +177,7 @@ static td_status grad_input_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
     TDI_TRY(check_table(node, 2, 3, error));
     TDI_TRY(check_table(node, 3, 2, error));
-    TDI_TRY(check_vectors(node, 4, error));
+    TDI_TRY(check_vectors(node, 4, 6, error));
     node->shape = node->in[0]->shape;
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -146,15 +185,15 @@ static td_status grad_input_infer(tdi_node *node, tdi_error *error)
 
 static void grad_input_reference(const tdi_call *call)
 {
-    const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data, *sums = call->in[3].data;
-    const float *gamma = call->in[4].data;
+    const float *x = call->in[0].data, *stats = call->in[2].data, *sums = call->in[3].data;
+    const float *gamma = call->in[4].data, *beta = call->in[5].data;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
         int64_t c = i % channels;
         double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), n = (double)stats[c];
         double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
-        double d = (double)dy[i] - (double)sums[c] / n - xhat * (double)sums[channels + c] / n;
+        double d = passed(call, i, gamma, beta, channels) - (double)sums[c] / n - xhat * (double)sums[channels + c] / n;
         out[i] = (float)(d * inverse * (gamma ? (double)gamma[c] : 1));
     }
 }
@@ -169,7 +208,7 @@ static double grad_input_flops(const tdi_call *call)
 static td_status inference_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
-    TDI_TRY(check_vectors(node, 1, error));
+    TDI_TRY(check_vectors(node, 1, 5, error));
     node->shape = node->in[0]->shape;
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -209,7 +248,7 @@ static void inference_reference(const tdi_call *call)
 
 const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
                                   .min_in = 2,
-                                  .max_in = 4,
+                                  .max_in = 5,
                                   .attrs_size = sizeof(tdi_batch_norm_attrs),
                                   .infer = batch_norm_infer,
                                   .gradient = batch_norm_gradient,
@@ -221,7 +260,7 @@ const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
 
 const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
                                              .min_in = 3,
-                                             .max_in = 3,
+                                             .max_in = 5,
                                              .attrs_size = sizeof(tdi_batch_norm_attrs),
                                              .infer = grad_stats_infer,
                                              .no_gradient = "second derivatives are not built",
@@ -231,7 +270,7 @@ const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
 
 const tdi_op tdi_op_batch_norm_grad_input = {.name = "batch_norm_grad_input",
                                              .min_in = 4,
-                                             .max_in = 5,
+                                             .max_in = 6,
                                              .attrs_size = sizeof(tdi_batch_norm_attrs),
                                              .infer = grad_input_infer,
                                              .no_gradient = "second derivatives are not built",
@@ -258,17 +297,20 @@ tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_nod
                            (tdi_node *[]){x, stats, gamma, beta});
 }
 
-tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, float epsilon)
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *gamma,
+                                    tdi_node *beta, float epsilon, bool relu)
 {
-    return tdi_node_create(graph, &tdi_op_batch_norm_grad_stats, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 3,
-                           (tdi_node *[]){x, dy, stats});
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_stats,
+                           &(tdi_batch_norm_attrs){.epsilon = epsilon, .relu = relu}, 5,
+                           (tdi_node *[]){x, dy, stats, gamma, beta});
 }
 
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
-                                    tdi_node *gamma, float epsilon)
+                                    tdi_node *gamma, tdi_node *beta, float epsilon, bool relu)
 {
-    return tdi_node_create(graph, &tdi_op_batch_norm_grad_input, &(tdi_batch_norm_attrs){.epsilon = epsilon}, 5,
-                           (tdi_node *[]){x, dy, stats, sums, gamma});
+    return tdi_node_create(graph, &tdi_op_batch_norm_grad_input,
+                           &(tdi_batch_norm_attrs){.epsilon = epsilon, .relu = relu}, 6,
+                           (tdi_node *[]){x, dy, stats, sums, gamma, beta});
 }
 
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,

@@ -11,12 +11,14 @@ typedef struct geometry {
 
 static tdi_window window_h(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
 {
-    return tdi_window_extent(x->dim[1], filter->dim[0], attrs->stride_h, attrs->dilation_h, attrs->padding);
+    return tdi_window_around(x->dim[1], filter->dim[0], attrs->stride_h, attrs->dilation_h, attrs->padding,
+                             attrs->sides.top, attrs->sides.bottom);
 }
 
 static tdi_window window_w(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
 {
-    return tdi_window_extent(x->dim[2], filter->dim[1], attrs->stride_w, attrs->dilation_w, attrs->padding);
+    return tdi_window_around(x->dim[2], filter->dim[1], attrs->stride_w, attrs->dilation_w, attrs->padding,
+                             attrs->sides.left, attrs->sides.right);
 }
 
 static geometry geometry_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -315,6 +317,9 @@ static void conv2d_describe(const tdi_node *node, char *text, size_t size)
         used += snprintf(text + used, size - (size_t)used, ", dilation %dx%d", a->dilation_h, a->dilation_w);
     if (used >= 0 && (size_t)used < size && a->groups > 1)
         used += snprintf(text + used, size - (size_t)used, ", %d groups", a->groups);
+    if (used >= 0 && (size_t)used < size && (a->sides.top || a->sides.bottom || a->sides.left || a->sides.right))
+        used += snprintf(text + used, size - (size_t)used, ", zeros %d %d %d %d around", a->sides.top, a->sides.bottom,
+                         a->sides.left, a->sides.right);
     if (used >= 0 && (size_t)used < size && node->op == &tdi_op_conv2d && node->n_in > 2)
         used += snprintf(text + used, size - (size_t)used, ", bias");
     if (used >= 0 && (size_t)used < size && a->activation)

@@ -23,6 +23,7 @@
     X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
     X(sigmoid_cross_entropy) X(sigmoid_cross_entropy_grad)                                                             \
     X(dropout)                                                                                                         \
+    X(lstm) X(lstm_output) X(lstm_grad) X(lstm_grad_recurrent) X(lstm_keep)                                            \
     X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(batch_mean) X(batch_mean_grad)                                                                                   \
@@ -83,7 +84,8 @@ const char *tdi_unary_name(int kind); /* "relu", "exp" */
 bool tdi_unary_grad_from_output(int kind);
 float tdi_unary_value(int kind, float x);          /* the plain reference, one element */
 float tdi_unary_derivative(int kind, float value); /* of y or of x, as said above */
-/* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. */
+/* dy * f'(value): `value` is y or x as said above. Attributes: tdi_unary_attrs. The fuse pass may give a relu a second
+ * dy, to be added to the first. */
 tdi_node *tdi_unary_grad(tdi_graph *graph, tdi_node *value, tdi_node *dy, int kind);
 
 typedef enum tdi_binary_kind {
@@ -163,6 +165,7 @@ tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_
 typedef struct tdi_conv2d_attrs {
     int stride_h, stride_w, dilation_h, dilation_w, groups;
     td_padding padding;
+    td_sides sides; /* zeros around x, besides the padding: set by the fold pass */
     int activation; /* as for matmul */
     td_shape shape; /* of the result, for the two gradients */
 } tdi_conv2d_attrs;
@@ -176,9 +179,14 @@ typedef struct tdi_window {
 } tdi_window;
 tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding);
 
+/* The same, `before` and `after` zeros (or skipped cells) put around the axis first. */
+tdi_window tdi_window_around(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding, int before,
+                             int after);
+
 typedef struct tdi_pool2d_attrs {
     int pool_h, pool_w, stride_h, stride_w;
     td_padding padding;
+    td_sides sides; /* skipped cells around x, besides the padding: set by the fold pass, for maxima */
     td_shape shape; /* of x, for average_pool2d_grad */
 } tdi_pool2d_attrs;
 tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
@@ -233,6 +241,40 @@ tdi_philox tdi_dropout_draw(const tdi_control *control, uint64_t stream, uint64_
 /* The key of a stream's draws: tdi_dropout_draw is tdi_philox_block(key, control->step, quad). */
 uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 
+/* ---- LSTM, u units ---- */
+
+/* What a step s of T does, for each row; gates stand in Keras's order i, f, g (the candidate), o:
+ *     i, f, o = recurrent_activation(z + h R),  g = activation(z + h R),  c = f c + i g,  h = o activation(c)
+ * Both activations are element-wise ones whose derivative comes from the output. */
+typedef struct tdi_lstm_attrs {
+    int activation, recurrent_activation; /* td_activations */
+    bool backwards;                       /* step s takes z at time T - 1 - s */
+    bool gates;                           /* the tape has the gates, for lstm_grad */
+    bool sequences, state;                /* what lstm_output gives */
+} tdi_lstm_attrs;
+/* What is passed along: NULL where there is none. */
+typedef struct tdi_lstm_inputs {
+    tdi_node *z;         /* [B, T, 4, u]: x W + b */
+    tdi_node *recurrent; /* R, [u, 4u] */
+    tdi_node *mask;      /* [B, 4, u]: h is multiplied by it on its way into each gate */
+    tdi_node *h, *c;     /* the state before the first step, [global batch, u]; zeros when NULL */
+} tdi_lstm_inputs;
+/* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. */
+tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
+/* From the tape: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]: the
+ * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; none goes to h and c. */
+tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
+/* The gradients of z, by the times of z, and of R; dy is that of lstm_output. */
+tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
+                        const tdi_lstm_attrs *attrs);
+tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *tape, tdi_node *dz, const tdi_lstm_inputs *in,
+                                  const tdi_lstm_attrs *attrs);
+/* Writes the tape's last h, or c, into its rows of `state`, [global batch, u]. An effect. */
+typedef struct tdi_lstm_keep_attrs {
+    bool c;
+} tdi_lstm_keep_attrs;
+tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c);
+
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count, mean, M2 = sum (x - mean)^2 */
@@ -241,18 +283,22 @@ tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count,
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
+    bool relu;     /* batch_norm and its gradients: the result is rectified; set by the fold pass */
     bool variance; /* batch_norm_moving: the variance rather than the mean */
     bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
-/* gamma, beta: [c] or NULL. The gradient rule gives x's whole gradient, the way through the statistics included; it
- * merges its two sums over the group exactly when `stats` is a batch_norm_merge. */
+/* gamma, beta: [c] or NULL. A fifth input, of x's shape, is added to the result before it is rectified; the fold pass
+ * gives one. Two of the gradients take gamma and beta to find, with `relu`, what was rectified. The gradient rule gives
+ * x's whole gradient, the way through the statistics included; it merges its two sums over the group exactly when
+ * `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
-tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats,
-                                    float epsilon);                                  /* [2, c]: sum dy, sum dy * xhat */
+/* [2, c]: sum dy, sum dy * xhat */
+tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *gamma,
+                                    tdi_node *beta, float epsilon, bool relu);
 tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
-                                    tdi_node *gamma, float epsilon);
+                                    tdi_node *gamma, tdi_node *beta, float epsilon, bool relu);
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged

@@ -3,12 +3,14 @@
 
 static tdi_window window_h(const tdi_pool2d_attrs *attrs, const td_shape *x)
 {
-    return tdi_window_extent(x->dim[1], attrs->pool_h, attrs->stride_h, 1, attrs->padding);
+    return tdi_window_around(x->dim[1], attrs->pool_h, attrs->stride_h, 1, attrs->padding, attrs->sides.top,
+                             attrs->sides.bottom);
 }
 
 static tdi_window window_w(const tdi_pool2d_attrs *attrs, const td_shape *x)
 {
-    return tdi_window_extent(x->dim[2], attrs->pool_w, attrs->stride_w, 1, attrs->padding);
+    return tdi_window_around(x->dim[2], attrs->pool_w, attrs->stride_w, 1, attrs->padding, attrs->sides.left,
+                             attrs->sides.right);
 }
 
 td_status tdi_pool2d_shape(const tdi_pool2d_attrs *attrs, const td_shape *x, td_shape *y, tdi_error *error)

@@ -305,7 +305,9 @@ static td_status unary_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_floats(node, error));
     node->shape = node->in[0]->shape;
     node->dtype = TD_FLOAT32;
-    return node->n_in == 2 ? tdi_want_shape(node, 1, &node->shape, error) : TD_OK;
+    for (int i = 1; i < node->n_in; i++)
+        TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
+    return TD_OK;
 }
 
 static void unary_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
@@ -332,11 +334,11 @@ static void unary_reference(const tdi_call *call)
 static void unary_grad_reference(const tdi_call *call)
 {
     int kind = kind_of(call->attrs);
-    const float *value = call->in[0].data, *dy = call->in[1].data;
+    const float *value = call->in[0].data, *dy = call->in[1].data, *more = call->n_in > 2 ? call->in[2].data : NULL;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape);
     for (int64_t i = 0; i < count; i++)
-        out[i] = dy[i] * tdi_unary_derivative(kind, value[i]);
+        out[i] = (more ? dy[i] + more[i] : dy[i]) * tdi_unary_derivative(kind, value[i]);
 }
 
 static void unary_describe(const tdi_node *node, char *text, size_t size)
@@ -357,7 +359,7 @@ const tdi_op tdi_op_unary = {.name = "unary",
 
 const tdi_op tdi_op_unary_grad = {.name = "unary_grad",
                                   .min_in = 2,
-                                  .max_in = 2,
+                                  .max_in = 3,
                                   .attrs_size = sizeof(tdi_unary_attrs),
                                   .infer = unary_infer,
                                   .no_gradient = "second derivatives are not built",

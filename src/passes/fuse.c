@@ -1,10 +1,16 @@
-/* fuse.c - epilogues: matmul or conv2d, then bias_add, then an activation become one op. And a weight's update takes in
- * the product that is its gradient, which then is never stored. */
+/* fuse.c - ops that another op can do on its way:
+ *
+ *   matmul or conv2d, bias_add, activation   one op
+ *   matmul that is a weight's gradient,      one op: the gradient is never stored
+ *   its update
+ *   add, relu's gradient                     one op
+ *   the sum over rows of what comes out of   0, for what statistics took away has no gradient: no pass over memory is
+ *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
 #include <string.h>
 
 #include "passes/passes.h"
 
-static int *count_readers(const tdi_graph *graph)
+int *tdi_count_readers(const tdi_graph *graph)
 {
     int *readers = TDI_NEW_ARRAY(graph->arena, int, graph->nodes.count);
     if (!readers)
@@ -71,6 +77,41 @@ static bool fuse_activation(tdi_node *node, const int *readers)
            absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
 }
 
+static bool fuse_sum_of_gradients(tdi_node *node, const int *readers)
+{
+    const tdi_node *sum = node->in[1];
+    if (((const tdi_unary_attrs *)node->attrs)->kind != TD_RELU || node->n_in != 2 || sum->op != &tdi_op_binary ||
+        ((const tdi_binary_attrs *)sum->attrs)->kind != TDI_ADD || readers[sum->id] != 1 ||
+        sum->home != TDI_HOME_ACTIVATIONS || !tdi_shape_equal(&sum->in[0]->shape, &sum->in[1]->shape))
+        return false;
+    tdi_node **in = TDI_NEW_ARRAY(node->graph->arena, tdi_node *, 3);
+    if (!in)
+        return false;
+    in[0] = node->in[0];
+    in[1] = sum->in[0];
+    in[2] = sum->in[1];
+    node->in = in;
+    node->n_in = 3;
+    return true;
+}
+
+/* The gradient of a bias that batch statistics take away again. */
+static bool fuse_vanishing_sum(tdi_node *node)
+{
+    const tdi_reduce_attrs *reduce = node->attrs;
+    unsigned all_but_last = (1u << (node->in[0]->shape.rank - 1)) - 1;
+    if (node->in[0]->op != &tdi_op_batch_norm_grad_input || reduce->kind != TDI_SUM || reduce->axes != all_but_last)
+        return false;
+    tdi_fill_attrs *attrs = TDI_NEW(node->graph->arena, tdi_fill_attrs);
+    if (!attrs)
+        return false;
+    *attrs = (tdi_fill_attrs){.value = 0, .shape = node->shape};
+    node->op = &tdi_op_fill;
+    node->attrs = attrs;
+    node->n_in = 0;
+    return true;
+}
+
 /* May an update make the gradient itself? Not when someone else wants it: other parts, a regularizer, the caller. */
 static bool is_own_gradient(const tdi_node *gradient, const int *readers)
 {
@@ -104,14 +145,16 @@ static bool fuse_update(tdi_node *node, const int *readers)
 
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
 {
-    int *readers = count_readers(graph);
+    int *readers = tdi_count_readers(graph);
     if (!readers)
         return tdi_no_memory(&graph->error);
     for (int i = 0; i < graph->nodes.count; i++) {
         tdi_node *node = graph->nodes.at[i];
-        const char *what = node->op->name;
+        const char *what = node->op == &tdi_op_unary_grad ? node->in[1]->op->name : node->op->name;
         bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
-                     (node->op == &tdi_op_unary && fuse_activation(node, readers));
+                     (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
+                     (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers)) ||
+                     (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;

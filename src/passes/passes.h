@@ -9,8 +9,15 @@
  * does not depend on of[i]. TD_UNSUPPORTED naming the op when one on the way has no gradient. */
 td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *const *of, tdi_node **result);
 
-/* Puts bias_add and activations that follow a matmul or conv2d, and that nothing else reads, into that op. One line per
- * fusion is added to `notes` (may be NULL). */
+/* Lets convolutions and pools do the padding before them, and batch normalizations the addition and rectifier after
+ * them. Before gradients are emitted. Notes as for tdi_fuse. */
+td_status tdi_fold(tdi_graph *graph, tdi_text *notes);
+
+/* How many inputs and outputs of the graph each node is, by id, in the graph's arena; NULL when memory is out. */
+int *tdi_count_readers(const tdi_graph *graph);
+
+/* Puts ops that another one can do on its way, and that nothing else reads, into that op (fuse.c says which). One line
+ * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
 
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.

@@ -10,6 +10,9 @@ enum { MIN_OWNED = 16 * 1024 };
 /* From this extent per lane on, a cut on a cache line costs the balance little. */
 enum { MIN_FOR_LINES = 128 };
 
+/* From so many rows a lane on, products are worth more than reading weights once. */
+enum { MIN_STEP_ROWS = 4 };
+
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
 {
     switch (split) {
@@ -104,6 +107,16 @@ static bool starts_from_constants(const tdi_node *node)
     return node->n_in > 0;
 }
 
+/* The steps of an LSTM: with few rows a lane spends its time on reading weights, of which by units each reads its own.
+ */
+static tdi_split place_steps(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+{
+    int64_t rows = tdi_split_extent(TDI_ROWS, shape), units = tdi_split_extent(TDI_COLUMNS, shape);
+    if (can(node, splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
+        return TDI_COLUMNS;
+    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+}
+
 tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
                     tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context)
 {
@@ -111,6 +124,8 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
         return TDI_WHOLE;
     if (node->op == &tdi_op_matmul)
         return place_matmul(node, shape, splits, lanes);
+    if (node->op == &tdi_op_lstm || node->op == &tdi_op_lstm_grad)
+        return place_steps(node, shape, splits, lanes);
     if (node->op == &tdi_op_matmul_update)
         return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
     for (int i = 0; i < node->n_in; i++) {

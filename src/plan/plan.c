@@ -28,7 +28,8 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
             continue;
         tdi_placed_of(plan, node)->position = s;
         if (computed(node))
-            plan->planned[s] = (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill};
+            plan->planned[s] =
+                (tdi_planned){.node = node, .constant = node->op == &tdi_op_fill && node->home == TDI_HOME_ACTIVATIONS};
     }
     return TD_OK;
 }
@@ -151,6 +152,7 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->scratch = b->scratch[lane];
     call->control = b->control;
     call->part = b->part;
+    call->lockstep = b->lockstep;
 }
 
 static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)

@@ -45,6 +45,7 @@ typedef struct tdi_bindings {
     double *metrics;      /* [slots][2] */
     const tdi_control *control;
     const tdi_part *part;
+    tdi_lockstep *lockstep; /* of the replica's lanes */
 } tdi_bindings;
 
 td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error);

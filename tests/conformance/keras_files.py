@@ -72,6 +72,14 @@ def shared():
     return keras.Model([a, b], [y, z])
 
 
+def recurrent():
+    x = layers.Input((5, 4))
+    y = layers.LSTM(6, return_sequences=True, dropout=0.2, recurrent_dropout=0.1, seed=4, activation="linear")(x)
+    y, h, c = layers.LSTM(3, return_sequences=True, return_state=True, recurrent_activation="hard_sigmoid")(y)
+    z = layers.LSTM(4, go_backwards=True, unroll=True, use_bias=False, kernel_regularizer="l2")(y)
+    return keras.Model(x, layers.Dense(2)(layers.Concatenate()([h, z, c])))
+
+
 def initializers():
     kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
              keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
@@ -107,6 +115,7 @@ def cases():
                               [labels(3), np.float32(labels(2)).reshape(-1, 1)], [["accuracy"], ["binary_accuracy"]],
                               weights={"first": 1.0, "second": 0.5})
     yield "frozen", *compiled(frozen(), "adam", sparse, labels(3))
+    yield "recurrent", *compiled(recurrent(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
     yield "initializers", initializers(), None
     yield "deferred", deferred(), None
 
@@ -160,7 +169,7 @@ def check_optimizers(name, before, after):
 def check_training(name, before, after, y):
     """Dropout draws anew in each process, so the step is compared where there is none."""
     x = inputs_of(before)
-    if any(isinstance(layer, layers.Dropout) for layer in before.layers):
+    if any(getattr(layer, "dropout", 0) or isinstance(layer, layers.Dropout) for layer in before.layers):
         assert np.allclose(before.test_on_batch(x, y), after.test_on_batch(x, y), rtol=1e-6), name
         return
     for _ in range(2):

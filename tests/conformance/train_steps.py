@@ -97,6 +97,9 @@ def convolution():
         layers.Conv2D(16, 5, activation="tanh"), layers.AveragePooling2D(2), layers.Flatten(),
         layers.Dense(120, activation="tanh"), layers.Dense(84, activation="tanh"), layers.Dense(10)), classes(10), sparse(),
         keras.optimizers.Adam())
+    yield Case("winograd", sequential(
+        (13, 14, 32), layers.Conv2D(48, 3, padding="same", activation="tanh"), layers.Conv2D(32, 3, activation="tanh"),
+        layers.AveragePooling2D(3), layers.Flatten(), layers.Dense(4)), classes(4), sparse())
     yield Case("zero padding", net(layers.ZeroPadding2D(1), layers.Conv2D(5, 3, strides=2, activation="relu"),
                                    layers.ZeroPadding2D(((0, 2), (1, 0))), layers.Conv2D(4, 2), layers.ReLU()), classes(4),
                sparse())
@@ -160,6 +163,33 @@ def normalization():
     yield Case("neither center nor scale", net(layers.Dense(8), layers.BatchNormalization(center=False, scale=False)),
                classes(3), sparse(), devices=one)
     yield Case("frozen", net(layers.Dense(8), layers.BatchNormalization(trainable=False)), classes(3), sparse())
+
+
+def recurrent():
+    def net(*stack, shape=(6, 5)):
+        return sequential(shape, *stack)
+
+    lstm, mse, adam = layers.LSTM, "mean_squared_error", keras.optimizers.Adam
+    yield Case("last", net(lstm(7), layers.Dense(1)), numbers(1), mse)
+    yield Case("wide", net(lstm(128), layers.Dense(1), shape=(20, 8)), numbers(1), mse, adam())
+    yield Case("sequences", net(lstm(9, return_sequences=True), layers.Dense(3)), numbers(6, 3), mse)
+    yield Case("two", net(lstm(9, return_sequences=True), lstm(8), layers.Dense(4)), classes(4), sparse(), adam())
+    yield Case("backwards", net(lstm(9, go_backwards=True, return_sequences=True), layers.Flatten(), layers.Dense(4)),
+               classes(4), sparse())
+    yield Case("one step", net(lstm(20), layers.Dense(4), shape=(1, 3)), classes(4), sparse())
+    yield Case("no bias, unrolled", net(lstm(9, use_bias=False, unroll=True), layers.Dense(4)), classes(4), sparse())
+    yield Case("no forget bias", net(lstm(9, unit_forget_bias=False), layers.Dense(4)), classes(4), sparse())
+    yield Case("activations", net(lstm(9, activation="relu", recurrent_activation="hard_sigmoid"), layers.Dense(4)),
+               classes(4), sparse())
+    yield Case("linear", net(lstm(9, activation="linear", recurrent_activation=None), layers.Dense(4)), classes(4), sparse())
+    yield Case("regularizers", net(lstm(9, kernel_regularizer="l2", recurrent_regularizer="l1", bias_regularizer="l2"),
+                                   layers.Dense(4)), classes(4), sparse())
+    x = layers.Input((6, 5))
+    y, h, c = lstm(7, return_sequences=True, return_state=True)(x)
+    joined = layers.Concatenate()([layers.Flatten()(y), h, c])
+    yield Case("state", keras.Model(x, layers.Dense(4)(joined)), classes(4), sparse(), adam())
+    y, h, c = lstm(7, return_state=True)(x)
+    yield Case("last and state", keras.Model(x, layers.Dense(4)(layers.Concatenate()([c, y]))), classes(4), sparse())
 
 
 def losses():
@@ -254,7 +284,7 @@ def run_case(case, folder):
 
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
-                                                       losses, optimizers, regularizers)}
+                                                       recurrent, losses, optimizers, regularizers)}
 
 
 def main(group):

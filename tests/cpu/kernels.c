@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
+#include "base/thread.h"
 #include "cpu/cpu.h"
 #include "cpu/large.h"
+#include "ops/lstm.h"
 #include "passes/passes.h"
 #include "support/op_case.h"
 
@@ -115,13 +117,28 @@ static double largest(const tdi_value *value)
     return most;
 }
 
+/* The sums inside an LSTM's steps; h is below 1. */
+static double summed_steps(const tdi_op *op, const tdi_call *call)
+{
+    const td_shape *first = &call->in[0].shape;
+    double units = (double)tdi_last_extent(first);
+    if (op == &tdi_op_lstm)
+        return sqrt(units) * largest(&call->in[TDI_LSTM_R]);
+    if (op == &tdi_op_lstm_grad)
+        return sqrt(TDI_LSTM_GATES * units) * largest(&call->in[TDI_LSTM_GRAD_DY]) *
+               largest(&call->in[TDI_LSTM_GRAD_R]);
+    if (op == &tdi_op_lstm_grad_recurrent)
+        return sqrt((double)(first->dim[0] * first->dim[1])) * largest(&call->in[TDI_LSTM_RECURRENT_DZ]);
+    return 0;
+}
+
 /* What a long sum's terms come to when they do not cancel: its rounding errors grow with that, whatever the result. */
 static double summed(const tdi_op *op, const tdi_call *call)
 {
     bool product = op == &tdi_op_matmul || op == &tdi_op_conv2d || op == &tdi_op_conv2d_grad_input ||
                    op == &tdi_op_conv2d_grad_filter;
     if (op != &tdi_op_reduce && !product)
-        return 0;
+        return summed_steps(op, call);
     double terms = op->flops(call) / (product ? 2 : 1) / (double)tdi_shape_elements(&call->out.shape);
     return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
 }
@@ -214,13 +231,61 @@ static bool can_share(const context *at, const tdi_call *call)
     return can;
 }
 
+/* Lanes that wait for each other: each on a thread. */
+typedef struct together {
+    const context *at;
+    tdi_call calls[MAX_LANES];
+} together;
+
+static void run_lane_of(void *argument, int lane)
+{
+    const together *all = argument;
+    all->calls[lane].run(&all->calls[lane]);
+}
+
+/* Shares are not held apart then, but what is made is compared all the same. False: a lane has nothing to do, which the
+ * plan does not let happen. */
+static bool run_together(const context *at, const tdi_call *call)
+{
+    together all = {.at = at};
+    tdi_lockstep lockstep;
+    tdi_team *team;
+    for (int lane = 0; lane < at->lanes; lane++) {
+        tdi_call *share = &all.calls[lane];
+        size_t scratch = 0;
+        *share = *call;
+        set_share(at, lane, share);
+        if (share->begin >= share->end)
+            return false;
+        assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
+        share->run = at->kernel->run;
+        share->lockstep = &lockstep;
+        share->scratch = tdi_buffer_create(scratch + 1);
+        assert_non_null(share->scratch);
+        memset(share->scratch, 0x7f, scratch);
+    }
+    assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
+    assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
+    tdi_team_run(team, run_lane_of, &all);
+    tdi_team_free(team);
+    tdi_lockstep_release(&lockstep);
+    for (int lane = 0; lane < at->lanes; lane++)
+        tdi_buffer_free(all.calls[lane].scratch);
+    return true;
+}
+
 static void check(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if (!can_share(at, call))
         return;
     trial_init(&t, call);
-    for (int lane = 0; lane < at->lanes; lane++) {
+    bool meets = at->kernel->together && at->split == TDI_COLUMNS;
+    if (meets && !run_together(at, &t.call)) {
+        trial_release(&t);
+        return;
+    }
+    for (int lane = 0; lane < at->lanes && !meets; lane++) {
         set_share(at, lane, &t.call);
         if (t.call.begin < t.call.end)
             run_lane(at, &t.call);

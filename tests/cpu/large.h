@@ -33,6 +33,26 @@ static tdi_node *large_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_batch_norm(graph, leaf[0], tdi_batch_norm_stats(graph, leaf[0]), leaf[1], leaf[2], 1e-3f);
 }
 
+/* Leaves x, dy, gamma, beta. */
+static tdi_node *large_rectified_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *stats = tdi_batch_norm_stats(graph, leaf[0]);
+    tdi_node *sums = tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, leaf[2], leaf[3], 1e-3f, true);
+    if (c->op == &tdi_op_batch_norm_grad_stats)
+        return sums;
+    return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, leaf[2], leaf[3], 1e-3f, true);
+}
+
+#define RECTIFIED_GRAD(stem_)                                                                                          \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem_, .name = "many, rectified", .build = large_rectified_grad, .n_leaves = 4, .leaf = {      \
+            {.shape = OP_DIMS(BATCH, 21, 3, 300)},                                                                     \
+            {.shape = OP_DIMS(BATCH, 21, 3, 300)},                                                                     \
+            {.shape = OP_DIMS(300)},                                                                                   \
+            {.shape = OP_DIMS(300)}                                                                                    \
+        }                                                                                                              \
+    }
+
 static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     return tdi_adam(graph, leaf[0], leaf[1], c->n_leaves - 2, leaf + 2, c->attrs);
@@ -48,17 +68,19 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_reduce, .name = name_, .attrs = ATTRS(tdi_reduce_attrs, kind_, axes_, false), .n_leaves = 1,     \
         .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
     }
+#define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
+    .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
 #define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_)                                                         \
     {                                                                                                                  \
-        .op = &tdi_op_##stem_, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, {0}),       \
-        .n_leaves = 1, .leaf = {                                                                                       \
+        .op = &tdi_op_##stem_, .name = name_,                                                                          \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_)), .n_leaves = 1, .leaf = {             \
             {.shape = shape_}                                                                                          \
         }                                                                                                              \
     }
 #define POOL_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                           \
     {                                                                                                                  \
         .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
-        .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, {0}), .build = large_max_pool_grad,               \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_)), .build = large_max_pool_grad,        \
         .n_leaves = 2, .leaf = {                                                                                       \
             {.shape = x_},                                                                                             \
             {.shape = y_}                                                                                              \
@@ -67,8 +89,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define POOL_AVERAGE_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                   \
     {                                                                                                                  \
         .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
-        .attrs = ATTRS(tdi_pool2d_attrs, h_, w_, sh_, sw_, padding_, x_), .build = large_average_pool_grad,            \
-        .n_leaves = 1, .leaf = {                                                                                       \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_), .shape = x_),                         \
+        .build = large_average_pool_grad, .n_leaves = 1, .leaf = {                                                     \
             {.shape = y_}                                                                                              \
         }                                                                                                              \
     }
@@ -170,6 +192,8 @@ static const op_case large_cases[] = {
      .build = large_batch_norm,
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 5, 300)}, {.shape = OP_DIMS(300)}, {.shape = OP_DIMS(300)}}},
+    RECTIFIED_GRAD(batch_norm_grad_stats),
+    RECTIFIED_GRAD(batch_norm_grad_input),
     {.op = &tdi_op_reduce_scatter,
      .name = "several blocks",
      .build = large_reduce_scatter,
@@ -240,6 +264,21 @@ static const op_case large_cases[] = {
          OP_DIMS(3, 4, 1, 16), 2, TD_VALID),
     CONV(conv2d_grad_filter, "filters in lanes, two taps", 3, OP_DIMS(BATCH, 5, 6, 1), OP_DIMS(BATCH, 3, 5, 16),
          OP_DIMS(3, 2, 1, 16), 1, TD_VALID),
+    CONV(conv2d, "1x1", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, TD_SAME),
+    CONV(conv2d, "1x1, strides", 3, OP_DIMS(BATCH, 5, 4, 17), OP_DIMS(1, 1, 17, 33), {0}, 2, TD_SAME),
+    CONV(conv2d, "few pixels, copied in parts", 6, OP_DIMS(BATCH, 8, 7, 520), OP_DIMS(3, 3, 520, 16), {0}, 1, TD_SAME),
+    CONV(conv2d_grad_input, "1x1", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 24, 40), OP_DIMS(BATCH, 5, 4, 24), 1,
+         TD_VALID),
+    CONV(conv2d_grad_input, "1x1, strides", 3, OP_DIMS(BATCH, 3, 2, 40), OP_DIMS(1, 1, 24, 40),
+         OP_DIMS(BATCH, 5, 4, 24), 2, TD_SAME),
+    CONV(conv2d_grad_input, "few pixels, copied in parts", 6, OP_DIMS(BATCH, 8, 7, 16), OP_DIMS(3, 3, 520, 16),
+         OP_DIMS(BATCH, 8, 7, 520), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "1x1", 3, OP_DIMS(BATCH, 5, 4, 24), OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 24, 40), 1,
+         TD_VALID),
+    CONV(conv2d_grad_filter, "1x1, strides", 3, OP_DIMS(BATCH, 5, 4, 24), OP_DIMS(BATCH, 3, 2, 40),
+         OP_DIMS(1, 1, 24, 40), 2, TD_SAME),
+    CONV(conv2d_grad_filter, "few pixels, copied in parts", 6, OP_DIMS(BATCH, 8, 7, 520), OP_DIMS(BATCH, 6, 5, 16),
+         OP_DIMS(3, 3, 520, 16), 1, TD_VALID),
     CONV(conv2d, "images", 4, OP_DIMS(BATCH, 16, 16, 3), OP_DIMS(3, 3, 3, 32), {0}, 1, TD_VALID),
     CONV(conv2d, "strides", 4, OP_DIMS(BATCH, 9, 9, 32), OP_DIMS(3, 3, 32, 64), {0}, 2, TD_SAME),
     CONV(conv2d_grad_input, "LeNet, second", 5, OP_DIMS(BATCH, 10, 10, 16), OP_DIMS(5, 5, 6, 16),

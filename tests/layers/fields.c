@@ -150,6 +150,7 @@ static void tables_are_keras(void **state)
     check_layer(context, td_add(TD_TENSORS(x, x)), golden_Add);
     check_layer(context, td_concatenate(TD_TENSORS(x, x)), golden_Concatenate);
     check_layer(context, td_batch_normalization(x), golden_BatchNormalization);
+    check_layer(context, td_lstm(td_input(context, TD_SHAPE(6, 5)), 7), golden_LSTM);
     check_layer(context, td_zero_padding2d(x, 0, .sides = TD_SIDES(1, 2, 3, 4)), golden_ZeroPadding2D);
     check_layer(context, td_relu(x), golden_ReLU);
     check_layer(context, td_softmax(x), golden_Softmax);

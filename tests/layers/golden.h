@@ -70,6 +70,20 @@ static const char golden_ReLU[] =
 static const char golden_Softmax[] =
     "{\"axis\": -1} ";
 
+static const char golden_LSTM[] =
+    "{\"return_sequences\": false, \"return_state\": false, \"go_backwards\": false, \"stateful\": "
+    "false, \"unroll\": false, \"zero_output_for_mask\": false, \"units\": 7, \"activation\": \"tanh\", "
+    "\"recurrent_activation\": \"sigmoid\", \"use_bias\": true, \"kernel_initializer\": {\"module\": "
+    "\"keras.initializers\", \"class_name\": \"GlorotUniform\", \"config\": {\"seed\": null, "
+    "\"input_axes\": null, \"output_axes\": null}, \"registered_name\": null}, "
+    "\"recurrent_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"Orthogonal\", "
+    "\"config\": {\"seed\": null, \"gain\": 1.0}, \"registered_name\": null}, \"bias_initializer\": "
+    "{\"module\": \"keras.initializers\", \"class_name\": \"Zeros\", \"config\": {}, \"registered_name\": "
+    "null}, \"unit_forget_bias\": true, \"kernel_regularizer\": null, \"recurrent_regularizer\": "
+    "null, \"bias_regularizer\": null, \"activity_regularizer\": null, \"kernel_constraint\": null, "
+    "\"recurrent_constraint\": null, \"bias_constraint\": null, \"dropout\": 0.0, "
+    "\"recurrent_dropout\": 0.0, \"seed\": null} ";
+
 static const char golden_SGD[] =
     "{\"learning_rate\": 0.009999999776482582, \"weight_decay\": null, \"clipnorm\": null, "
     "\"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, \"ema_momentum\": 0.99, "

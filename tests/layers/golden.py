@@ -12,6 +12,7 @@ from keras import layers, losses, metrics, optimizers
 
 image = keras.Input((8, 8, 3))
 vector = keras.Input((5,))
+sequence = keras.Input((6, 5))
 
 
 def config(obj):
@@ -43,6 +44,7 @@ DEFAULTS = {
     "ZeroPadding2D": called(layers.ZeroPadding2D(((1, 2), (3, 4))), image),
     "ReLU": called(layers.ReLU(), image),
     "Softmax": called(layers.Softmax(), image),
+    "LSTM": called(layers.LSTM(7), sequence),
     "SGD": optimizers.SGD(),
     "Adam": optimizers.Adam(),
 }

@@ -183,12 +183,14 @@ static void check_convolution(const window_golden *g, int64_t rows)
     bench_free(b);
 }
 
+#define CONV_ATTRS(sh, sw, dh, dw, groups_, padding_)                                                                  \
+    .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = padding_
 #define CONVOLUTION(name_, x_, w_, y_, ...)                                                                            \
     {                                                                                                                  \
         .name = "conv " #name_, .x = x_, .w = w_, .y = y_, .x_data = conv_##name_##_x, .w_data = conv_##name_##_w,     \
         .y_data = conv_##name_##_y, .dy_data = conv_##name_##_dy, .dx_data = conv_##name_##_dx,                        \
         .dw_data = conv_##name_##_dw, .conv = {                                                                        \
-            __VA_ARGS__                                                                                                \
+            CONV_ATTRS(__VA_ARGS__)                                                                                    \
         }                                                                                                              \
     }
 
@@ -204,19 +206,19 @@ static void convolutions(void **state)
 {
     (void)state;
     static const window_golden all[] = {
-        CONVOLUTION(valid, DIMS(-1, 4, 5, 2), DIMS(3, 2, 2, 3), DIMS(-1, 2, 4, 3), 1, 1, 1, 1, 1, TD_VALID, 0, {0}),
-        CONVOLUTION(even_same, DIMS(-1, 5, 4, 2), DIMS(2, 4, 2, 2), DIMS(-1, 5, 4, 2), 1, 1, 1, 1, 1, TD_SAME, 0, {0}),
-        CONVOLUTION(same_stride, DIMS(-1, 6, 5, 2), DIMS(3, 3, 2, 2), DIMS(-1, 3, 3, 2), 2, 2, 1, 1, 1, TD_SAME, 0,
-                    {0}),
-        CONVOLUTION(same_stride_3, DIMS(-1, 7, 5, 1), DIMS(2, 3, 1, 2), DIMS(-1, 3, 3, 2), 3, 2, 1, 1, 1, TD_SAME, 0,
-                    {0}),
-        CONVOLUTION(dilation, DIMS(-1, 6, 7, 1), DIMS(3, 2, 1, 2), DIMS(-1, 6, 7, 2), 1, 1, 2, 3, 1, TD_SAME, 0, {0}),
-        CONVOLUTION(groups, DIMS(-1, 4, 3, 4), DIMS(3, 3, 2, 4), DIMS(-1, 4, 3, 4), 1, 1, 1, 1, 2, TD_SAME, 0, {0})};
+        CONVOLUTION(valid, DIMS(-1, 4, 5, 2), DIMS(3, 2, 2, 3), DIMS(-1, 2, 4, 3), 1, 1, 1, 1, 1, TD_VALID),
+        CONVOLUTION(even_same, DIMS(-1, 5, 4, 2), DIMS(2, 4, 2, 2), DIMS(-1, 5, 4, 2), 1, 1, 1, 1, 1, TD_SAME),
+        CONVOLUTION(same_stride, DIMS(-1, 6, 5, 2), DIMS(3, 3, 2, 2), DIMS(-1, 3, 3, 2), 2, 2, 1, 1, 1, TD_SAME),
+        CONVOLUTION(same_stride_3, DIMS(-1, 7, 5, 1), DIMS(2, 3, 1, 2), DIMS(-1, 3, 3, 2), 3, 2, 1, 1, 1, TD_SAME),
+        CONVOLUTION(dilation, DIMS(-1, 6, 7, 1), DIMS(3, 2, 1, 2), DIMS(-1, 6, 7, 2), 1, 1, 2, 3, 1, TD_SAME),
+        CONVOLUTION(groups, DIMS(-1, 4, 3, 4), DIMS(3, 3, 2, 4), DIMS(-1, 4, 3, 4), 1, 1, 1, 1, 2, TD_SAME)};
     check_convolution(&all[0], 2);
     for (size_t i = 1; i < sizeof all / sizeof *all; i++)
         check_convolution(&all[i], 1);
 }
 
+#define POOL_ATTRS(ph, pw, sh, sw, padding_)                                                                           \
+    .pool_h = ph, .pool_w = pw, .stride_h = sh, .stride_w = sw, .padding = padding_
 #define POOL(kind_, name_, x_, y_, ...)                                                                                \
     {                                                                                                                  \
         .name = #kind_ " pool " #name_, .x = x_, .y = y_, .x_data = pool_##kind_##_##name_##_x,                        \
@@ -243,12 +245,12 @@ static void pools(void **state)
 {
     (void)state;
     static const window_golden all[] = {
-        POOL(max, valid, DIMS(-1, 5, 6, 2), DIMS(-1, 2, 2, 2), 2, 3, 2, 2, TD_VALID, {0}),
-        POOL(max, same, DIMS(-1, 5, 4, 2), DIMS(-1, 3, 2, 2), 2, 2, 2, 2, TD_SAME, {0}),
-        POOL(max, same_overlap, DIMS(-1, 4, 5, 1), DIMS(-1, 2, 5, 1), 3, 3, 2, 1, TD_SAME, {0}),
-        POOL(average, valid, DIMS(-1, 5, 6, 2), DIMS(-1, 2, 2, 2), 2, 3, 2, 2, TD_VALID, {0}),
-        POOL(average, same, DIMS(-1, 5, 4, 2), DIMS(-1, 3, 2, 2), 2, 2, 2, 2, TD_SAME, {0}),
-        POOL(average, same_overlap, DIMS(-1, 4, 5, 1), DIMS(-1, 2, 5, 1), 3, 3, 2, 1, TD_SAME, {0})};
+        POOL(max, valid, DIMS(-1, 5, 6, 2), DIMS(-1, 2, 2, 2), 2, 3, 2, 2, TD_VALID),
+        POOL(max, same, DIMS(-1, 5, 4, 2), DIMS(-1, 3, 2, 2), 2, 2, 2, 2, TD_SAME),
+        POOL(max, same_overlap, DIMS(-1, 4, 5, 1), DIMS(-1, 2, 5, 1), 3, 3, 2, 1, TD_SAME),
+        POOL(average, valid, DIMS(-1, 5, 6, 2), DIMS(-1, 2, 2, 2), 2, 3, 2, 2, TD_VALID),
+        POOL(average, same, DIMS(-1, 5, 4, 2), DIMS(-1, 3, 2, 2), 2, 2, 2, 2, TD_SAME),
+        POOL(average, same_overlap, DIMS(-1, 4, 5, 1), DIMS(-1, 2, 5, 1), 3, 3, 2, 1, TD_SAME)};
     for (int i = 0; i < 6; i++)
         check_pool(&all[i], i < 3);
 }

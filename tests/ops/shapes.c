@@ -102,7 +102,7 @@ static void convolution(void **state)
     refused(tdi_conv2d_grad_input(graph, value(DIMS(TDI_BATCH, 3, 3, 8)), value(DIMS(3, 3, 3, 8)), &plain),
             "[batch, 3, 3, 8]", "[batch, 2, 2, 8]");
     shape_is(tdi_conv2d(graph, x, value(DIMS(3, 2, 3, 8)), &plain), DIMS(TDI_BATCH, 2, 3, 8));
-    tdi_pool2d_attrs pool = {5, 2, 2, 2, TD_VALID, {0}};
+    tdi_pool2d_attrs pool = {.pool_h = 5, .pool_w = 2, .stride_h = 2, .stride_w = 2};
     refused(tdi_max_pool2d(graph, x, &pool), "5x2", "[batch, 4, 4, 3]");
 }
 
@@ -146,7 +146,7 @@ static void poison_passes_through(void **state)
 {
     (void)state;
     tdi_node *x = value(DIMS(TDI_BATCH, 3)), *none = NULL;
-    tdi_pool2d_attrs pool = {2, 2, 2, 2, TD_VALID, {0}};
+    tdi_pool2d_attrs pool = {.pool_h = 2, .pool_w = 2, .stride_h = 2, .stride_w = 2};
     assert_null(tdi_matmul(graph, none, x, false, false));
     assert_null(tdi_binary(graph, TDI_ADD, x, none));
     assert_null(tdi_concat(graph, 2, (tdi_node *[]){x, none}, 1));

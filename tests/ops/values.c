@@ -163,7 +163,8 @@ static void pooling_of_negatives_and_ties(void **state)
 {
     (void)state;
     static const float cells[] = {-1, -2, -3, -4, -5, -6, -7, -8, -9}, ties[] = {2, 2, 2, 2}, one[] = {5};
-    tdi_pool2d_attrs same = {2, 2, 2, 2, TD_SAME, {0}}, valid = {2, 2, 2, 2, TD_VALID, {0}};
+    tdi_pool2d_attrs valid = {.pool_h = 2, .pool_w = 2, .stride_h = 2, .stride_w = 2}, same = valid;
+    same.padding = TD_SAME;
     tdi_graph *g = tdi_graph_create();
     CHECK(g, 1, tdi_max_pool2d(g, input(g, 0, DIMS(TDI_BATCH, 3, 3, 1)), &same), INPUTS(cells), -1, -3, -7, -9);
     g = tdi_graph_create();

@@ -29,10 +29,29 @@ static tdi_node *build_batch_norm_without_gamma(tdi_graph *graph, tdi_node *cons
     return tdi_batch_norm(graph, leaf[0], statistics(graph, leaf[0], c), NULL, leaf[1], EPSILON);
 }
 
-/* Leaves x, dy, gamma. */
+/* Leaves x, gamma, beta, and what is added: as the fold pass makes it. */
+static tdi_node *build_batch_norm_relu(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *in[] = {leaf[0], statistics(graph, leaf[0], c), leaf[1], leaf[2], c->n_leaves > 3 ? leaf[3] : NULL};
+    return tdi_node_create(graph, &tdi_op_batch_norm, &(tdi_batch_norm_attrs){.epsilon = EPSILON, .relu = true},
+                           c->n_leaves > 3 ? 5 : 4, in);
+}
+
+static bool rectified(const op_case *c)
+{
+    return c->attrs && ((const tdi_batch_norm_attrs *)c->attrs)->relu;
+}
+
+/* Leaves x, dy, gamma, beta; without statistics of its own. */
+static tdi_node *grad_stats(tdi_graph *graph, tdi_node *const *leaf, tdi_node *stats, const op_case *c)
+{
+    return tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, c->n_leaves > 2 ? leaf[2] : NULL,
+                                     c->n_leaves > 3 ? leaf[3] : NULL, EPSILON, rectified(c));
+}
+
 static tdi_node *build_grad_stats(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    return tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], statistics(graph, leaf[0], c), EPSILON);
+    return grad_stats(graph, leaf, statistics(graph, leaf[0], c), c);
 }
 
 static tdi_node *build_grad_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
@@ -43,10 +62,11 @@ static tdi_node *build_grad_merge(tdi_graph *graph, tdi_node *const *leaf, const
 static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_node *stats = statistics(graph, leaf[0], c);
-    tdi_node *sums = tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, EPSILON);
+    tdi_node *sums = grad_stats(graph, leaf, stats, c);
     if (c->parts)
         sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, sums), false);
-    return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, c->n_leaves > 2 ? leaf[2] : NULL, EPSILON);
+    return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, c->n_leaves > 2 ? leaf[2] : NULL,
+                                     c->n_leaves > 3 ? leaf[3] : NULL, EPSILON, rectified(c));
 }
 
 /* Leaves x, mean, variance, gamma, beta. */
@@ -175,6 +195,40 @@ const op_case op_cases_training[] = {
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4), .fill = OP_POSITIVE}, {.shape = OP_DIMS(4)}},
      SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm,
+     .name = "relu",
+     .build = build_batch_norm_relu,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 2), .fill = OP_SPREAD},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(2), .fill = OP_UNIT}}},
+    {.op = &tdi_op_batch_norm,
+     .name = "add and relu, merged over uneven parts",
+     .build = build_batch_norm_relu,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(2)},
+              {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}},
+     SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm_grad_stats,
+     .name = "relu",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
+     .build = build_grad_stats,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(19)}}},
+    {.op = &tdi_op_batch_norm_grad_input,
+     .name = "relu",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
+     .build = build_grad_input,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(19)}}},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "feature map",
      .build = build_grad_stats,

@@ -39,8 +39,11 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
     return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
 }
 
-#define CONV_ATTRS(sh, sw, dh, dw, groups_, padding_)                                                                  \
-    .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = padding_
+/* The padding last: it may bring `.sides` along. */
+#define AROUND TD_VALID, .sides = {2, 1, 0, 1}
+
+#define CONV_ATTRS(sh, sw, dh, dw, groups_, ...)                                                                       \
+    .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = __VA_ARGS__
 
 #define CONV(name_, x_, filter_, sh, sw, dh, dw, groups_, padding_)                                                    \
     {                                                                                                                  \
@@ -83,9 +86,12 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
+#define POOL_ATTRS(ph, pw, sh, sw, ...)                                                                                \
+    .pool_h = ph, .pool_w = pw, .stride_h = sh, .stride_w = sw, .padding = __VA_ARGS__
+
 #define POOL(stem, name_, x_, ph, pw, sh, sw, padding_)                                                                \
     {                                                                                                                  \
-        .op = &tdi_op_##stem, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, {0}),          \
+        .op = &tdi_op_##stem, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(ph, pw, sh, sw, padding_)),   \
         .build = build_##stem, .n_leaves = 1, .leaf = {                                                                \
             {.shape = x_, .fill = OP_SPREAD}                                                                           \
         }                                                                                                              \
@@ -93,8 +99,9 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
 
 #define MAX_GRAD(name_, x_, y_, ph, pw, sh, sw, padding_)                                                              \
     {                                                                                                                  \
-        .op = &tdi_op_max_pool2d_grad, .name = name_, .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, {0}), \
-        .build = build_max_pool2d_grad, .n_leaves = 2, .leaf = {                                                       \
+        .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(ph, pw, sh, sw, padding_)), .build = build_max_pool2d_grad,        \
+        .n_leaves = 2, .leaf = {                                                                                       \
             {.shape = x_, .fill = OP_SPREAD},                                                                          \
             {.shape = y_}                                                                                              \
         }                                                                                                              \
@@ -103,8 +110,8 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
 #define AVERAGE_GRAD(name_, x_, y_, ph, pw, sh, sw, padding_)                                                          \
     {                                                                                                                  \
         .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
-        .attrs = ATTRS(tdi_pool2d_attrs, ph, pw, sh, sw, padding_, x_), .build = build_average_pool2d_grad,            \
-        .n_leaves = 1, .leaf = {                                                                                       \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(ph, pw, sh, sw, padding_), .shape = x_),                           \
+        .build = build_average_pool2d_grad, .n_leaves = 1, .leaf = {                                                   \
             {.shape = y_}                                                                                              \
         }                                                                                                              \
     }
@@ -124,6 +131,8 @@ const op_case op_cases_windows[] = {
     CONV("1x1, stride 2, same", OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(1, 1, 2, 3), 2, 2, 1, 1, 1, TD_SAME),
     CONV("filter as large as the image", OP_DIMS(BATCH, 4, 3, 2), OP_DIMS(4, 3, 2, 5), 1, 1, 1, 1, 1, TD_VALID),
     CONV("sixteen filters", OP_DIMS(BATCH, 6, 6, 6), OP_DIMS(5, 5, 6, 16), 1, 1, 1, 1, 1, TD_VALID),
+    CONV("zeros around", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), 1, 1, 1, 1, 1, AROUND),
+    CONV("zeros around, stride 2", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(4, 3, 3, 4), 2, 2, 1, 1, 1, AROUND),
     CONV_FUSED("bias", OP_DIMS(BATCH, 5, 5, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(4), 1, TD_VALID, TD_LINEAR),
     CONV_FUSED("relu", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(3, 3, 3, 8), OP_DIMS(8), 1, TD_SAME, TD_RELU),
     CONV_FUSED("tanh", OP_DIMS(BATCH, 6, 6, 1), OP_DIMS(5, 5, 1, 6), OP_DIMS(6), 1, TD_SAME, TD_TANH),
@@ -137,6 +146,14 @@ const op_case op_cases_windows[] = {
                     2, 1, 1, 2, TD_SAME),
     CONV_GRAD_INPUT("dilation", OP_DIMS(BATCH, 7, 8, 2), OP_DIMS(3, 2, 2, 3), OP_DIMS(BATCH, 3, 5, 3), 1, 1, 2, 3, 1,
                     TD_VALID),
+    CONV_GRAD_INPUT("zeros around", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 6, 5, 4), 1, 1, 1, 1,
+                    1, AROUND),
+    CONV_GRAD_INPUT("zeros around, stride 2", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(4, 3, 3, 4), OP_DIMS(BATCH, 3, 2, 4), 2,
+                    2, 1, 1, 1, AROUND),
+    CONV_GRAD_FILTER("zeros around", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 6, 5, 4), 1, 1, 1, 1,
+                     1, AROUND),
+    CONV_GRAD_FILTER("zeros around, stride 2", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(4, 3, 3, 4), OP_DIMS(BATCH, 3, 2, 4), 2,
+                     2, 1, 1, 1, AROUND),
     CONV_GRAD_FILTER("valid", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 3, 4, 4), 1, 1, 1, 1, 1,
                      TD_VALID),
     CONV_GRAD_FILTER("even kernel, same", OP_DIMS(BATCH, 5, 4, 2), OP_DIMS(2, 4, 2, 3), OP_DIMS(BATCH, 5, 4, 3), 1, 1,
@@ -153,6 +170,9 @@ const op_case op_cases_windows[] = {
     POOL(max_pool2d, "same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), 3, 3, 2, 2, TD_SAME),
     POOL(max_pool2d, "stride larger than the pool", OP_DIMS(BATCH, 7, 5, 2), 1, 2, 3, 3, TD_SAME),
     POOL(max_pool2d, "sixteen channels", OP_DIMS(BATCH, 4, 4, 16), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "cells around", OP_DIMS(BATCH, 5, 5, 2), 3, 3, 2, 2, AROUND),
+    POOL(max_pool2d, "cells around, side by side", OP_DIMS(BATCH, 6, 6, 2), 3, 3, 3, 3, AROUND),
+    MAX_GRAD("cells around", OP_DIMS(BATCH, 5, 5, 2), OP_DIMS(BATCH, 3, 2, 2), 3, 3, 2, 2, AROUND),
     MAX_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
     MAX_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
     MAX_GRAD("same, odd extents", OP_DIMS(BATCH, 5, 3, 2), OP_DIMS(BATCH, 3, 2, 2), 2, 2, 2, 2, TD_SAME),

@@ -7,8 +7,8 @@
 
 #include "passes/passes.h"
 
-static const op_case *const tables[] = {op_cases_elementwise, op_cases_shape,  op_cases_linear,
-                                        op_cases_windows,     op_cases_losses, op_cases_training};
+static const op_case *const tables[] = {op_cases_elementwise, op_cases_shape,    op_cases_linear, op_cases_windows,
+                                        op_cases_losses,      op_cases_training, op_cases_lstm};
 
 int op_case_count(void)
 {

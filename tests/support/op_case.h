@@ -86,6 +86,6 @@ const float *op_run_loss_weights(const op_run *run, int part);
 
 /* The tables, one a file of cases_*.c; each ends with an op of NULL. */
 extern const op_case op_cases_elementwise[], op_cases_shape[], op_cases_linear[], op_cases_windows[], op_cases_losses[],
-    op_cases_training[];
+    op_cases_training[], op_cases_lstm[];
 
 #endif

@@ -1,0 +1,230 @@
+/* image_files.c - JPEG and PNG files as columns. */
+#include "data/image_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- listing ---- */
+
+static bool is_image_name(const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return end && end != name && (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png"));
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static td_status add_path(tdi_paths *paths, const char *folder, const char *name, bool folders, tdi_error *error)
+{
+    size_t length = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(length);
+    if (!path)
+        return tdi_no_memory(error);
+    snprintf(path, length, "%s/%s", folder, name);
+    if (is_folder(path) != folders) {
+        free(path);
+        return TD_OK;
+    }
+    if (tdi_push(paths, path))
+        return TD_OK;
+    free(path);
+    return tdi_no_memory(error);
+}
+
+static td_status list(const char *folder, bool folders, tdi_paths *paths, tdi_error *error)
+{
+    DIR *entries = opendir(folder);
+    int first = paths->count;
+    if (!entries)
+        return tdi_fail(error, errno == ENOENT || errno == ENOTDIR ? TD_NOT_FOUND : TD_IO,
+                        "%s: the folder cannot be read: %s", folder, strerror(errno));
+    td_status status = TD_OK;
+    for (struct dirent *entry; status == TD_OK && (entry = readdir(entries));)
+        if (entry->d_name[0] != '.' && (folders || is_image_name(entry->d_name)))
+            status = add_path(paths, folder, entry->d_name, folders, error);
+    closedir(entries);
+    if (paths->count > first)
+        qsort(paths->at + first, (size_t)(paths->count - first), sizeof *paths->at, by_name);
+    return status;
+}
+
+td_status tdi_list_images(const char *folder, tdi_paths *paths, tdi_error *error)
+{
+    return list(folder, false, paths, error);
+}
+
+td_status tdi_list_folders(const char *folder, tdi_paths *paths, tdi_error *error)
+{
+    return list(folder, true, paths, error);
+}
+
+void tdi_paths_free(tdi_paths *paths)
+{
+    for (int i = 0; i < paths->count; i++)
+        free(paths->at[i]);
+    tdi_vec_free(paths);
+}
+
+/* ---- reading ---- */
+
+typedef struct file_bytes {
+    void *bytes;
+    size_t size;
+} file_bytes;
+
+static td_status read_open(int fd, const char *path, file_bytes *file, tdi_error *error)
+{
+    struct stat facts;
+    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", path);
+    file->bytes = malloc((size_t)facts.st_size + 1);
+    if (!file->bytes)
+        return tdi_no_memory(error);
+    for (ssize_t got = 1; got > 0 && file->size<(size_t)facts.st_size; file->size += got> 0 ? (size_t)got : 0) {
+        got = read(fd, (char *)file->bytes + file->size, (size_t)facts.st_size - file->size);
+        if (got < 0)
+            return tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno));
+    }
+    return TD_OK;
+}
+
+static td_status read_whole(const char *path, file_bytes *file, tdi_error *error)
+{
+    *file = (file_bytes){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    if (fd < 0)
+        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", path,
+                        strerror(errno));
+    td_status status = read_open(fd, path, file, error);
+    close(fd);
+    if (status != TD_OK)
+        free(file->bytes);
+    return status;
+}
+
+static td_status named(const char *path, td_status status, tdi_error *error)
+{
+    if (status == TD_BAD_FILE)
+        tdi_error_prefix(error, "%s", path);
+    return status;
+}
+
+td_status tdi_image_form_of(const char *path, tdi_image_kind kind, const td_image_size *size, tdi_image_form *form,
+                            tdi_error *error)
+{
+    file_bytes file;
+    TDI_TRY(read_whole(path, &file, error));
+    *form = (tdi_image_form){.kind = kind, .resize = size->height > 0};
+    td_status status = named(path, tdi_image_look(file.bytes, file.size, kind, &form->image, error), error);
+    free(file.bytes);
+    if (form->resize) {
+        form->image.height = size->height;
+        form->image.width = size->width;
+    }
+    return status;
+}
+
+/* ---- one size ---- */
+
+/* Where output pixel i looks in the input, by pixel centres. */
+static double source_position(int64_t i, int64_t from, int64_t to)
+{
+    return ((double)i + 0.5) * (double)from / (double)to - 0.5;
+}
+
+static void resize_nearest(const uint8_t *from, const tdi_image *seen, uint8_t *to, const tdi_image *wanted)
+{
+    for (int64_t y = 0; y < wanted->height; y++)
+        for (int64_t x = 0; x < wanted->width; x++) {
+            int64_t row = (2 * y + 1) * seen->height / (2 * wanted->height);
+            int64_t column = (2 * x + 1) * seen->width / (2 * wanted->width);
+            memcpy(to + (y * wanted->width + x) * wanted->channels,
+                   from + (row * seen->width + column) * seen->channels, (size_t)wanted->channels);
+        }
+}
+
+typedef struct tap {
+    int64_t low, high;
+    float weight; /* of high */
+} tap;
+
+static tap tap_of(int64_t i, int64_t from, int64_t to)
+{
+    double position = source_position(i, from, to), floor_of = floor(position);
+    int64_t low = (int64_t)floor_of;
+    return (tap){low < 0 ? 0 : low, low + 1 < from ? low + 1 : from - 1, (float)(position - floor_of)};
+}
+
+static void resize_bilinear(const uint8_t *from, const tdi_image *seen, uint8_t *to, const tdi_image *wanted)
+{
+    int64_t channels = wanted->channels, stride = seen->width * channels;
+    for (int64_t y = 0; y < wanted->height; y++) {
+        tap row = tap_of(y, seen->height, wanted->height);
+        for (int64_t x = 0; x < wanted->width; x++) {
+            tap column = tap_of(x, seen->width, wanted->width);
+            for (int64_t c = 0; c < channels; c++) {
+                const uint8_t *above = from + row.low * stride + c, *below = from + row.high * stride + c;
+                float left = (float)above[column.low * channels], right = (float)above[column.high * channels];
+                float over = left + (right - left) * column.weight;
+                left = (float)below[column.low * channels], right = (float)below[column.high * channels];
+                float under = left + (right - left) * column.weight;
+                to[(y * wanted->width + x) * channels + c] = (uint8_t)(over + (under - over) * row.weight + 0.5f);
+            }
+        }
+    }
+}
+
+static td_status decode_resized(const file_bytes *file, const tdi_image_form *form, const tdi_image *seen, uint8_t *to,
+                                tdi_error *error)
+{
+    uint8_t *pixels = malloc((size_t)(seen->height * seen->width * seen->channels) + 1);
+    if (!pixels)
+        return tdi_no_memory(error);
+    td_status status = tdi_image_decode(file->bytes, file->size, form->kind, seen, pixels, error);
+    if (status == TD_OK)
+        (form->kind == TDI_IMAGE_LABELS ? resize_nearest : resize_bilinear)(pixels, seen, to, &form->image);
+    free(pixels);
+    return status;
+}
+
+static td_status decode(const file_bytes *file, const tdi_image_form *form, uint8_t *to, tdi_error *error)
+{
+    tdi_image seen;
+    TDI_TRY(tdi_image_look(file->bytes, file->size, form->kind, &seen, error));
+    seen.channels = form->image.channels;
+    if (seen.height == form->image.height && seen.width == form->image.width)
+        return tdi_image_decode(file->bytes, file->size, form->kind, &seen, to, error);
+    if (form->resize)
+        return decode_resized(file, form, &seen, to, error);
+    return tdi_fail(error, TD_BAD_FILE,
+                    "it is %" PRId64 " x %" PRId64 " pixels (height x width), but the first image %" PRId64
+                    " x %" PRId64 ": bring all to one size by image_size (--image-size)",
+                    seen.height, seen.width, form->image.height, form->image.width);
+}
+
+td_status tdi_image_read(const char *path, const tdi_image_form *form, uint8_t *to, tdi_error *error)
+{
+    file_bytes file;
+    TDI_TRY(read_whole(path, &file, error));
+    td_status status = named(path, decode(&file, form, to, error), error);
+    free(file.bytes);
+    return status;
+}

@@ -1,0 +1,396 @@
+/* source_tfrecord.c - TFRecord files of tf.train.Examples, gzipped or not; several by commas or a quoted pattern.
+ *
+ * `features` says which feature is what: "x=image/encoded,y=image/class/label"; several as x0=...,x1=...,y0=.... The
+ * first record shows what a feature holds: an image (JPEG, PNG: bytes [height, width, channels]), integers, floats, or
+ * bytes. Every other record must hold the same. */
+#include <files/example.pb-c.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "data/formats.h"
+#include "data/items.h"
+
+#include "files/image.h"
+#include "files/records.h"
+
+#define DEFAULT_FEATURES "x=image/encoded,y=image/class/label"
+#define MAX_KEY          128
+
+typedef enum feature_kind { FEATURE_IMAGE, FEATURE_BYTES, FEATURE_FLOATS, FEATURE_INTEGERS } feature_kind;
+
+static const char *const kind_names[] = {"an image", "bytes", "floats", "integers"};
+
+typedef struct feature {
+    char key[MAX_KEY];
+    feature_kind kind;
+    int64_t count;   /* of numbers or bytes; an image has a size instead */
+    tdi_image image; /* as decoded */
+} feature;
+
+typedef struct tfrecord_file {
+    char *path;
+    tdi_records *records;
+    int64_t first; /* its first record's number among all files' */
+} tfrecord_file;
+
+typedef struct tfrecord_source {
+    tdi_items items;
+    tdi_vec(tfrecord_file) files;
+    feature features[TDI_MAX_COLUMNS]; /* one a column */
+} tfrecord_source;
+
+/* ---- which files ---- */
+
+/* By the name of the first file that the path leads to: "a.tfrecord", "a.tfrecord-00000-of-00005", with or without
+ * ".gz". */
+static bool tfrecord_claims(const char *path)
+{
+    glob_t found;
+    char *first = strndup(path, strcspn(path, ","));
+    if (!first)
+        return false;
+    bool claimed = strstr(first, ".tfrecord") != NULL;
+    if (!claimed && glob(first, 0, NULL, &found) == 0) {
+        claimed = strstr(found.gl_pathv[0], ".tfrecord") != NULL;
+        globfree(&found);
+    }
+    free(first);
+    return claimed;
+}
+
+static td_status add_file(tfrecord_source *source, const char *path, bool skip, tdi_error *error)
+{
+    tfrecord_file file = {strdup(path), NULL, source->items.source.samples};
+    if (!file.path || !tdi_push(&source->files, file)) {
+        free(file.path);
+        return tdi_no_memory(error);
+    }
+    tfrecord_file *added = &source->files.at[source->files.count - 1];
+    TDI_TRY(tdi_records_open(path, skip, &added->records, error));
+    source->items.source.samples += tdi_records_count(added->records);
+    const char *broken = tdi_records_break(added->records);
+    if (broken && source->items.source.skipped++ == 0)
+        snprintf(source->items.source.skip_reason, sizeof source->items.source.skip_reason,
+                 "%s; the rest of the file is lost", broken);
+    return TD_OK;
+}
+
+static td_status add_pattern(tfrecord_source *source, const char *pattern, bool skip, tdi_error *error)
+{
+    glob_t found;
+    int code = glob(pattern, 0, NULL, &found);
+    if (code == GLOB_NOMATCH)
+        return tdi_fail(error, TD_NOT_FOUND, "%s: no such file", pattern);
+    if (code != 0)
+        return code == GLOB_NOSPACE ? tdi_no_memory(error)
+                                    : tdi_fail(error, TD_IO, "%s: the folder cannot be read", pattern);
+    td_status status = TD_OK;
+    for (size_t i = 0; i < found.gl_pathc && status == TD_OK; i++)
+        status = add_file(source, found.gl_pathv[i], skip, error);
+    globfree(&found);
+    return status;
+}
+
+static td_status add_files(tfrecord_source *source, const char *path, bool skip, tdi_error *error)
+{
+    char *list = strdup(path), *rest = list;
+    if (!list)
+        return tdi_no_memory(error);
+    td_status status = TD_OK;
+    for (char *pattern; status == TD_OK && (pattern = strsep(&rest, ","));)
+        status = add_pattern(source, pattern, skip, error);
+    free(list);
+    return status;
+}
+
+/* ---- records ---- */
+
+/* A record taken apart; `bytes` is what `example` was unpacked from. */
+typedef struct taken {
+    void *bytes;
+    Tandem__Example *example;
+    char where[512]; /* "file: record 17 at offset 4711", for messages */
+} taken;
+
+static const tfrecord_file *file_of(const tfrecord_source *source, int64_t row)
+{
+    int low = 0, high = source->files.count - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (source->files.at[middle].first <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return &source->files.at[low];
+}
+
+static void let_go(taken *record)
+{
+    if (record->example)
+        tandem__example__free_unpacked(record->example, NULL);
+    free(record->bytes);
+}
+
+static td_status take(const tfrecord_source *source, int64_t row, taken *record, tdi_error *error)
+{
+    const tfrecord_file *file = file_of(source, row);
+    int64_t index = row - file->first, size = tdi_records_size(file->records, index);
+    snprintf(record->where, sizeof record->where, "%s: record %" PRId64 " at offset %" PRId64, file->path, index,
+             tdi_records_offset(file->records, index));
+    record->example = NULL;
+    record->bytes = malloc((size_t)size + 1);
+    if (!record->bytes)
+        return tdi_no_memory(error);
+    td_status status = tdi_records_read(file->records, index, record->bytes, error);
+    if (status == TD_OK) {
+        record->example = tandem__example__unpack(NULL, (size_t)size, record->bytes);
+        if (!record->example)
+            status = tdi_fail(error, TD_BAD_FILE, "%s: it is no tf.train.Example", record->where);
+    }
+    if (status != TD_OK)
+        let_go(record);
+    return status;
+}
+
+static const Tandem__Feature *find_feature(const taken *record, const char *key)
+{
+    const Tandem__Features *features = record->example->features;
+    for (size_t i = 0; features && i < features->n_feature; i++)
+        if (strcmp(features->feature[i]->key, key) == 0)
+            return features->feature[i]->value;
+    return NULL;
+}
+
+static td_status no_feature(const taken *record, const char *key, tdi_error *error)
+{
+    char names[512] = "";
+    size_t used = 0;
+    const Tandem__Features *features = record->example->features;
+    for (size_t i = 0; features && i < features->n_feature && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", features->feature[i]->key);
+    return tdi_fail(error, TD_BAD_FILE,
+                    "%s: there is no feature \"%s\" but: %s; say which is what by features (--features)", record->where,
+                    key, used ? names : "nothing");
+}
+
+/* ---- what a feature holds ---- */
+
+static td_status look_at_image(const taken *record, const ProtobufCBinaryData *bytes, feature *facts, tdi_error *error)
+{
+    if (tdi_image_look(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->image, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
+    return error->status;
+}
+
+static bool looks_like_image(const ProtobufCBinaryData *bytes)
+{
+    const uint8_t *at = bytes->data;
+    return bytes->len > 8 && ((at[0] == 0xFF && at[1] == 0xD8) || memcmp(at, "\x89PNG", 4) == 0);
+}
+
+/* Fills kind, and count or image. */
+static td_status look(const taken *record, feature *facts, tdi_error *error)
+{
+    const Tandem__Feature *found = find_feature(record, facts->key);
+    if (!found)
+        return no_feature(record, facts->key, error);
+    switch (found->kind_case) {
+    case TANDEM__FEATURE__KIND_INT64_LIST:
+        facts->kind = FEATURE_INTEGERS;
+        facts->count = (int64_t)found->int64_list->n_value;
+        return TD_OK;
+    case TANDEM__FEATURE__KIND_FLOAT_LIST:
+        facts->kind = FEATURE_FLOATS;
+        facts->count = (int64_t)found->float_list->n_value;
+        return TD_OK;
+    case TANDEM__FEATURE__KIND_BYTES_LIST:
+        if (found->bytes_list->n_value != 1)
+            return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %zu texts where one was expected", record->where,
+                            facts->key, found->bytes_list->n_value);
+        facts->kind = looks_like_image(found->bytes_list->value) ? FEATURE_IMAGE : FEATURE_BYTES;
+        facts->count = (int64_t)found->bytes_list->value->len;
+        return facts->kind == FEATURE_IMAGE ? look_at_image(record, found->bytes_list->value, facts, error) : TD_OK;
+    default:
+        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", record->where, facts->key);
+    }
+}
+
+static td_status check_same(const taken *record, const feature *first, const feature *seen, tdi_error *error)
+{
+    if (seen->kind != first->kind)
+        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %s, but %s in the first record", record->where,
+                        first->key, kind_names[seen->kind], kind_names[first->kind]);
+    if (first->kind == FEATURE_IMAGE) {
+        if (seen->image.height != first->image.height || seen->image.width != first->image.width)
+            return tdi_fail(error, TD_BAD_FILE,
+                            "%s: \"%s\" is an image of %" PRId64 " x %" PRId64 " (height x width), but of %" PRId64
+                            " x %" PRId64 " in the first record: all must have one size",
+                            record->where, first->key, seen->image.height, seen->image.width, first->image.height,
+                            first->image.width);
+    } else if (seen->count != first->count) {
+        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %" PRId64 " numbers, but %" PRId64 " in the first record",
+                        record->where, first->key, seen->count, first->count);
+    }
+    return TD_OK;
+}
+
+static void copy_numbers(const Tandem__Feature *found, const feature *facts, void *to)
+{
+    if (facts->kind == FEATURE_INTEGERS)
+        memcpy(to, found->int64_list->value, (size_t)facts->count * sizeof(int64_t));
+    else if (facts->kind == FEATURE_FLOATS)
+        memcpy(to, found->float_list->value, (size_t)facts->count * sizeof(float));
+    else
+        memcpy(to, found->bytes_list->value->data, (size_t)facts->count);
+}
+
+static td_status decode(const taken *record, const feature *facts, void *to, tdi_error *error)
+{
+    feature seen = *facts;
+    TDI_TRY(look(record, &seen, error));
+    TDI_TRY(check_same(record, facts, &seen, error));
+    const Tandem__Feature *found = find_feature(record, facts->key);
+    if (facts->kind != FEATURE_IMAGE) {
+        copy_numbers(found, facts, to);
+        return TD_OK;
+    }
+    const ProtobufCBinaryData *bytes = found->bytes_list->value;
+    if (tdi_image_decode(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->image, to, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
+    return error->status;
+}
+
+static td_status tfrecord_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+{
+    const tfrecord_source *source = (const tfrecord_source *)items;
+    taken record;
+    TDI_TRY(take(source, row, &record, error));
+    td_status status = decode(&record, &source->features[column], to, error);
+    let_go(&record);
+    return status;
+}
+
+/* ---- columns ---- */
+
+static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
+
+static td_status add_column(tfrecord_source *source, const taken *first, const char *name, const char *key, float scale,
+                            tdi_error *error)
+{
+    tdi_source *whole = &source->items.source;
+    int at = whole->n_x + whole->n_y;
+    if (at == TDI_MAX_COLUMNS)
+        return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
+    feature *facts = &source->features[at];
+    tdi_column *column = &whole->columns[at];
+    snprintf(facts->key, sizeof facts->key, "%s", key);
+    TDI_TRY(look(first, facts, error));
+    snprintf(column->name, sizeof column->name, "%s", name);
+    column->dtype = kind_dtypes[facts->kind];
+    column->scale = *name == 'y' ? 1 : scale ? scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
+    if (facts->kind == FEATURE_IMAGE)
+        column->shape = TD_SHAPE(facts->image.height, facts->image.width, facts->image.channels);
+    else if (facts->count != 1)
+        column->shape = TD_SHAPE(facts->count);
+    if (facts->kind != FEATURE_IMAGE && facts->count < 1)
+        return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", first->where, key);
+    *(*name == 'y' ? &whole->n_y : &whole->n_x) += 1;
+    return TD_OK;
+}
+
+/* "x" or "x0", "x1", ...; inputs stand before targets. */
+static bool is_column_name(const char *name, const tdi_source *source)
+{
+    char numbered[16];
+    int next = *name == 'y' ? source->n_y : source->n_x;
+    snprintf(numbered, sizeof numbered, "%c%d", *name, next);
+    return (*name == 'y' || (*name == 'x' && source->n_y == 0)) &&
+           ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
+}
+
+static td_status add_columns(tfrecord_source *source, const taken *first, char *features, float scale, tdi_error *error)
+{
+    for (char *word; (word = strsep(&features, ","));) {
+        char *key = strchr(word, '=');
+        if (!key || !key[1] || strlen(key + 1) >= MAX_KEY)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "features: expected NAME=FEATURE, got \"%s\"; as in " DEFAULT_FEATURES, word);
+        *key++ = '\0';
+        if (!is_column_name(word, &source->items.source))
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", word);
+        TDI_TRY(add_column(source, first, word, key, scale, error));
+    }
+    if (!source->items.source.n_x)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in " DEFAULT_FEATURES);
+    return TD_OK;
+}
+
+/* The first record that can be taken apart shows the columns. */
+static td_status find_columns(tfrecord_source *source, const td_open_args *args, bool skip, tdi_error *error)
+{
+    taken first;
+    int64_t row = 0;
+    td_status status;
+    tdi_error seen = {0};
+    while ((status = take(source, row, &first, &seen)) == TD_BAD_FILE && skip &&
+           row + 1 < source->items.source.samples) {
+        seen = (tdi_error){0};
+        row++;
+    }
+    if (status != TD_OK)
+        return tdi_fail(error, status, "%s", seen.message);
+    char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
+    status = features ? add_columns(source, &first, features, args->scale, error) : tdi_no_memory(error);
+    free(features);
+    let_go(&first);
+    return status;
+}
+
+static void tfrecord_release(tdi_source *whole)
+{
+    tfrecord_source *source = (tfrecord_source *)whole;
+    for (int i = 0; i < source->files.count; i++) {
+        tdi_records_close(source->files.at[i].records);
+        free(source->files.at[i].path);
+    }
+    tdi_vec_free(&source->files);
+    free(source->items.kept);
+    free(source);
+}
+
+static td_status fill(tfrecord_source *source, const td_open_args *args, tdi_error *error)
+{
+    bool skip = args->skip_errors == TD_YES;
+    TDI_TRY(add_files(source, args->path, skip, error));
+    if (!source->items.source.samples)
+        return tdi_fail(error, TD_BAD_FILE, "%s holds no records", args->path);
+    TDI_TRY(find_columns(source, args, skip, error));
+    return skip ? tdi_items_sift(&source->items, error) : TD_OK;
+}
+
+static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
+{
+    tfrecord_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return tdi_no_memory(error);
+    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
+    source->items.source.gather = tdi_items_gather;
+    source->items.source.release = tfrecord_release;
+    source->items.read = tfrecord_read;
+    td_status status = fill(source, args, error);
+    if (status == TD_OK)
+        *opened = &source->items.source;
+    else
+        tfrecord_release(&source->items.source);
+    return status;
+}
+
+const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz", tfrecord_claims, tfrecord_open};

@@ -1,0 +1,254 @@
+/* records.c - TFRecord files. A record: [length 8] [masked CRC-32C of the length 4] [data] [masked CRC-32C of the data
+ * 4], little-endian; the format is described in TensorFlow's core/lib/io/record_writer.h.
+ *
+ * Only the lengths are read at first; the data's checksum is held against it when the record is. */
+#define _GNU_SOURCE
+#include "files/records.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <isa-l/crc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/vec.h"
+
+#define HEAD     12 /* bytes before the data */
+#define FOOT     4  /* and behind */
+#define MAX_DATA INT32_MAX
+
+typedef struct record {
+    int64_t offset, size; /* of the record; of its data */
+} record;
+
+struct tdi_records {
+    char *path;
+    int fd;
+    int64_t bytes;
+    tdi_vec(record) found;
+    char *broken; /* the sentence of the break; NULL: none */
+};
+
+uint32_t tdi_masked_crc(const void *bytes, size_t size)
+{
+    uint32_t crc = UINT32_MAX;
+    for (const unsigned char *at = bytes; size;) {
+        int piece = size < MAX_DATA ? (int)size : MAX_DATA;
+        crc = crc32_iscsi((unsigned char *)(uintptr_t)at, piece, crc);
+        at += piece;
+        size -= (size_t)piece;
+    }
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static uint64_t little_endian(const unsigned char *at, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = bytes - 1; i >= 0; i--)
+        value = value << 8 | at[i];
+    return value;
+}
+
+/* ---- bytes of the file ---- */
+
+/* All of [at, at + size), which the caller knows to be in the file. */
+static td_status read_at(const tdi_records *records, int64_t at, void *to, int64_t size, tdi_error *error)
+{
+    for (int64_t done = 0; done < size;) {
+        ssize_t got = pread(records->fd, (char *)to + done, (size_t)(size - done), at + done);
+        if (got == 0)
+            return tdi_fail(error, TD_BAD_FILE, "%s: it became shorter while it was read", records->path);
+        if (got < 0 && errno != EINTR)
+            return tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
+        done += got > 0 ? got : 0;
+    }
+    return TD_OK;
+}
+
+static int temporary_file(void)
+{
+    char path[4096];
+    const char *folder = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/tandem-records-XXXXXX", folder && folder[0] == '/' ? folder : "/var/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static td_status write_all(int fd, const char *bytes, int size, const char *path, tdi_error *error)
+{
+    for (int done = 0; done < size;) {
+        ssize_t put = write(fd, bytes + done, (size_t)(size - done));
+        if (put < 0 && errno != EINTR)
+            return tdi_fail(error, TD_IO,
+                            "%s: cannot be unpacked into a temporary file: %s; name a folder with room by TMPDIR", path,
+                            strerror(errno));
+        done += put > 0 ? (int)put : 0;
+    }
+    return TD_OK;
+}
+
+/* A gzipped file that ends in the middle gives what it has; the chain of records then shows the break. */
+static td_status unpack(const char *path, gzFile gz, int to, tdi_error *error)
+{
+    enum { PIECE = 1 << 17 };
+    char *piece = malloc(PIECE);
+    if (!piece)
+        return tdi_no_memory(error);
+    td_status status = TD_OK;
+    int got, code = Z_OK;
+    while (status == TD_OK && (got = gzread(gz, piece, PIECE)) > 0)
+        status = write_all(to, piece, got, path, error);
+    gzerror(gz, &code);
+    if (status == TD_OK && code == Z_ERRNO)
+        status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno));
+    free(piece);
+    return status;
+}
+
+static bool is_gzip(int fd)
+{
+    unsigned char magic[2];
+    return pread(fd, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+}
+
+/* Replaces the descriptor of a gzipped file by one of its content. */
+static td_status unpack_when_gzipped(tdi_records *records, tdi_error *error)
+{
+    if (!is_gzip(records->fd))
+        return TD_OK;
+    int plain = temporary_file();
+    if (plain < 0)
+        return tdi_fail(error, TD_IO, "%s: no temporary file to unpack it into: %s", records->path, strerror(errno));
+    gzFile gz = gzdopen(records->fd, "rb");
+    if (!gz) {
+        close(plain);
+        return tdi_no_memory(error);
+    }
+    td_status status = unpack(records->path, gz, plain, error);
+    gzclose(gz);
+    records->fd = plain;
+    return status;
+}
+
+/* ---- the chain of records ---- */
+
+static td_status broken(const tdi_records *records, int64_t offset, const char *reason, tdi_error *error)
+{
+    return tdi_fail(error, TD_BAD_FILE, "%s: record %d at offset %" PRId64 ": %s", records->path, records->found.count,
+                    offset, reason);
+}
+
+static td_status next_record(tdi_records *records, int64_t offset, tdi_error *error)
+{
+    unsigned char head[HEAD];
+    if (records->bytes - offset < HEAD)
+        return broken(records, offset, "the file is cut short within it", error);
+    TDI_TRY(read_at(records, offset, head, HEAD, error));
+    if (little_endian(head + 8, 4) != tdi_masked_crc(head, 8))
+        return broken(records, offset,
+                      "the checksum of its length does not match: the file is damaged, or no TFRecord file", error);
+    uint64_t size = little_endian(head, 8);
+    if (size > MAX_DATA || (int64_t)size > records->bytes - offset - HEAD - FOOT)
+        return broken(records, offset, "the file is cut short within it", error);
+    return tdi_push(&records->found, (record){offset, (int64_t)size}) ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status find_records(tdi_records *records, tdi_error *error)
+{
+    struct stat facts;
+    if (fstat(records->fd, &facts) != 0)
+        return tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
+    records->bytes = facts.st_size;
+    for (int64_t offset = 0; offset < records->bytes;) {
+        TDI_TRY(next_record(records, offset, error));
+        offset += HEAD + records->found.at[records->found.count - 1].size + FOOT;
+    }
+    return TD_OK;
+}
+
+static td_status open_file(tdi_records *records, tdi_error *error)
+{
+    struct stat facts;
+    records->fd = open(records->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    if (records->fd < 0)
+        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", records->path,
+                        strerror(errno));
+    if (fstat(records->fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", records->path);
+    return unpack_when_gzipped(records, error);
+}
+
+td_status tdi_records_open(const char *path, bool skip, tdi_records **records, tdi_error *error)
+{
+    tdi_error breaks = {0};
+    tdi_records *made = calloc(1, sizeof *made);
+    if (!made)
+        return tdi_no_memory(error);
+    made->fd = -1;
+    made->path = strdup(path);
+    td_status status = made->path ? open_file(made, error) : tdi_no_memory(error);
+    if (status == TD_OK && find_records(made, &breaks) != TD_OK) {
+        made->broken = strdup(breaks.message);
+        if (!skip || breaks.status != TD_BAD_FILE || !made->broken)
+            status = tdi_fail(error, breaks.status, "%s", breaks.message);
+    }
+    if (status != TD_OK)
+        tdi_records_close(made);
+    else
+        *records = made;
+    return status;
+}
+
+void tdi_records_close(tdi_records *records)
+{
+    if (!records)
+        return;
+    if (records->fd >= 0)
+        close(records->fd);
+    tdi_vec_free(&records->found);
+    free(records->path);
+    free(records->broken);
+    free(records);
+}
+
+int64_t tdi_records_count(const tdi_records *records)
+{
+    return records->found.count;
+}
+
+int64_t tdi_records_size(const tdi_records *records, int64_t index)
+{
+    return records->found.at[index].size;
+}
+
+int64_t tdi_records_offset(const tdi_records *records, int64_t index)
+{
+    return records->found.at[index].offset;
+}
+
+const char *tdi_records_break(const tdi_records *records)
+{
+    return records->broken;
+}
+
+td_status tdi_records_read(const tdi_records *records, int64_t index, void *to, tdi_error *error)
+{
+    const record *wanted = &records->found.at[index];
+    unsigned char foot[FOOT];
+    TDI_TRY(read_at(records, wanted->offset + HEAD, to, wanted->size, error));
+    TDI_TRY(read_at(records, wanted->offset + HEAD + wanted->size, foot, FOOT, error));
+    if (little_endian(foot, 4) == tdi_masked_crc(to, (size_t)wanted->size))
+        return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE,
+                    "%s: record %" PRId64 " at offset %" PRId64 ": its checksum does not match: the file is damaged",
+                    records->path, index, wanted->offset);
+}

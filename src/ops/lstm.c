@@ -1,0 +1,278 @@
+/* lstm.c - a long short-term memory over a sequence (Hochreiter & Schmidhuber 1997), as Keras has it: the steps, which
+ * leave a tape; what is taken from the tape; the state that is kept from batch to batch. */
+#include "ops/lstm.h"
+
+/* ---- checks ---- */
+
+static td_status check_activation(int activation, const char *which, tdi_error *error)
+{
+    if (activation >= 0 && activation < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(activation))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s %s: its derivative does not follow from its output", which,
+                    tdi_unary_name(activation));
+}
+
+td_status tdi_lstm_check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error)
+{
+    TDI_TRY(check_activation(attrs->activation, "activation", error));
+    return check_activation(attrs->recurrent_activation, "recurrent activation", error);
+}
+
+static bool is_there(const tdi_node *node, int i)
+{
+    return i < node->n_in && node->in[i];
+}
+
+td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, tdi_error *error)
+{
+    return tdi_want_shape(node, i, &(td_shape){2, {units, TDI_LSTM_GATES * units}}, error);
+}
+
+td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error)
+{
+    td_shape shape = {3, {node->in[0]->shape.dim[0], TDI_LSTM_GATES, units}};
+    return is_there(node, i) ? tdi_want_shape(node, i, &shape, error) : TD_OK;
+}
+
+td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, tdi_error *error)
+{
+    if (!is_there(node, i))
+        return TD_OK;
+    return tdi_want_shape(node, i, &(td_shape){2, {node->in[i]->shape.dim[0], units}}, error);
+}
+
+static int64_t sections_of(const tdi_lstm_attrs *attrs)
+{
+    return attrs->gates ? TDI_LSTM_GATES + 2 : 2;
+}
+
+td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
+{
+    const td_shape *tape = &node->in[0]->shape;
+    TDI_TRY(tdi_lstm_check_attrs(attrs, error));
+    TDI_TRY(tdi_want_floats(node, error));
+    TDI_TRY(tdi_want_rank(node, 0, 4, error));
+    if (tape->dim[2] == sections_of(attrs))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "the tape is %s: it has %lld sections, not %lld", TDI_TEXT(tape),
+                    (long long)tape->dim[2], (long long)sections_of(attrs));
+}
+
+/* ---- lstm ---- */
+
+static td_status lstm_infer(tdi_node *node, tdi_error *error)
+{
+    const tdi_lstm_attrs *attrs = node->attrs;
+    TDI_TRY(tdi_lstm_check_attrs(attrs, error));
+    TDI_TRY(tdi_want_floats(node, error));
+    TDI_TRY(tdi_want_rank(node, TDI_LSTM_Z, 4, error));
+    const td_shape *z = &node->in[TDI_LSTM_Z]->shape;
+    int64_t units = z->dim[3];
+    if (z->dim[2] != TDI_LSTM_GATES)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: [batch, time, 4, units] is needed", TDI_TEXT(z));
+    TDI_TRY(tdi_lstm_check_recurrent(node, TDI_LSTM_R, units, error));
+    TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_MASK, units, error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_H, units, error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_C, units, error));
+    node->shape = *z;
+    node->shape.dim[2] = sections_of(attrs);
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* z + (h * mask) R for one gate of one unit. */
+static float sum_of(const tdi_call *call, const float *z, const float *h, const float *mask, int64_t units, int gate,
+                    int64_t unit)
+{
+    const float *recurrent = (const float *)call->in[TDI_LSTM_R].data + gate * units + unit;
+    double sum = (double)z[gate * units + unit];
+    for (int64_t k = 0; h && k < units; k++) {
+        double factor = mask ? (double)h[k] * (double)mask[gate * units + k] : (double)h[k];
+        sum += factor * (double)recurrent[k * TDI_LSTM_GATES * units];
+    }
+    return (float)sum;
+}
+
+static void make_unit(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit)
+{
+    const tdi_lstm_attrs *attrs = call->attrs;
+    const float *z = tdi_lstm_z(&call->in[TDI_LSTM_Z], attrs, row, step);
+    const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_H, row, step);
+    const float *c = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
+    const float *mask = tdi_lstm_mask(call, TDI_LSTM_MASK, row);
+    float gate[TDI_LSTM_GATES];
+    for (int g = 0; g < TDI_LSTM_GATES; g++) {
+        int activation = g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation;
+        gate[g] = tdi_unary_value(activation, sum_of(call, z, h, mask, tape->units, g, unit));
+        if (attrs->gates)
+            tdi_lstm_at(tape, row, step, g)[unit] = gate[g];
+    }
+    float cell = gate[TDI_LSTM_F] * (c ? c[unit] : 0.0f) + gate[TDI_LSTM_I] * gate[TDI_LSTM_G];
+    tdi_lstm_c(tape, row, step)[unit] = cell;
+    tdi_lstm_h(tape, row, step)[unit] = gate[TDI_LSTM_O] * tdi_unary_value(attrs->activation, cell);
+}
+
+static void lstm_reference(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
+    for (int64_t row = 0; row < tape.rows; row++)
+        for (int64_t step = 0; step < tape.steps; step++)
+            for (int64_t unit = 0; unit < tape.units; unit++)
+                make_unit(call, &tape, row, step, unit);
+}
+
+static double lstm_flops(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
+    double units = (double)tape.units;
+    return (double)(tape.rows * tape.steps) * units * (TDI_LSTM_GATES * (2 * units + 1) + 5);
+}
+
+/* A unit needs all of h, so that only rows stand alone. */
+static tdi_split lstm_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    return split == TDI_ROWS && (i == TDI_LSTM_Z || i == TDI_LSTM_MASK) ? TDI_ROWS : TDI_WHOLE;
+}
+
+static void lstm_describe(const tdi_node *node, char *text, size_t size)
+{
+    const tdi_lstm_attrs *attrs = node->attrs;
+    snprintf(text, size, "%s, %s%s%s", tdi_unary_name(attrs->activation), tdi_unary_name(attrs->recurrent_activation),
+             attrs->backwards ? ", backwards" : "", attrs->gates ? "" : ", no gates kept");
+}
+
+const tdi_op tdi_op_lstm = {.name = "lstm",
+                            .min_in = 2,
+                            .max_in = 5,
+                            .attrs_size = sizeof(tdi_lstm_attrs),
+                            .infer = lstm_infer,
+                            .no_gradient = "lstm_output's rule is that of the whole layer",
+                            .reference = lstm_reference,
+                            .flops = lstm_flops,
+                            .reads = lstm_reads,
+                            .describe = lstm_describe};
+
+tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
+{
+    if (!in->z || !in->recurrent)
+        return NULL;
+    return tdi_node_create(graph, &tdi_op_lstm, attrs, 5, (tdi_node *[]){in->z, in->recurrent, in->mask, in->h, in->c});
+}
+
+/* ---- lstm_output ---- */
+
+td_shape tdi_lstm_output_shape(const td_shape *tape, const tdi_lstm_attrs *attrs)
+{
+    int64_t given = attrs->sequences ? tape->dim[1] : 1, units = tape->dim[3];
+    if (attrs->sequences || attrs->state)
+        return (td_shape){3, {tape->dim[0], given + attrs->state, units}};
+    return (td_shape){2, {tape->dim[0], units}};
+}
+
+static td_status lstm_output_infer(tdi_node *node, tdi_error *error)
+{
+    const tdi_lstm_attrs *attrs = node->attrs;
+    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
+    node->shape = tdi_lstm_output_shape(&node->in[0]->shape, attrs);
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* What it has besides the tape it has for this rule. */
+static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
+{
+    tdi_node **rest = node->in + TDI_LSTM_OUTPUT_REST;
+    tdi_lstm_inputs in = {rest[TDI_LSTM_Z], rest[TDI_LSTM_R], rest[TDI_LSTM_MASK], rest[TDI_LSTM_H], rest[TDI_LSTM_C]};
+    tdi_node *dz = tdi_lstm_grad(graph, node->in[0], dy, &in, node->attrs);
+    dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_Z] = dz;
+    dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_R] = tdi_lstm_grad_recurrent(graph, node->in[0], dz, &in, node->attrs);
+}
+
+static void lstm_output_reference(const tdi_call *call)
+{
+    const tdi_lstm_attrs *attrs = call->attrs;
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[0]);
+    size_t size = (size_t)tape.units * sizeof(float);
+    float *out = call->out.data;
+    for (int64_t row = 0; row < tape.rows; row++) {
+        for (int64_t step = attrs->sequences ? 0 : tape.steps - 1; step < tape.steps; step++, out += tape.units)
+            memcpy(out, tdi_lstm_h(&tape, row, step), size);
+        if (attrs->state) {
+            memcpy(out, tdi_lstm_c(&tape, row, tape.steps - 1), size);
+            out += tape.units;
+        }
+    }
+}
+
+static tdi_split lstm_output_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    bool by_row = i == TDI_LSTM_OUTPUT_TAPE || i == TDI_LSTM_OUTPUT_REST + TDI_LSTM_Z ||
+                  i == TDI_LSTM_OUTPUT_REST + TDI_LSTM_MASK;
+    if (split == TDI_COLUMNS)
+        return i == TDI_LSTM_OUTPUT_TAPE ? TDI_COLUMNS : TDI_WHOLE;
+    return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
+}
+
+const tdi_op tdi_op_lstm_output = {.name = "lstm_output",
+                                   .min_in = 3,
+                                   .max_in = 6,
+                                   .attrs_size = sizeof(tdi_lstm_attrs),
+                                   .infer = lstm_output_infer,
+                                   .gradient = lstm_output_gradient,
+                                   .reference = lstm_output_reference,
+                                   .flops = tdi_flops_none,
+                                   .reads = lstm_output_reads};
+
+tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
+{
+    if (!tape)
+        return NULL;
+    return tdi_node_create(graph, &tdi_op_lstm_output, attrs, 6,
+                           (tdi_node *[]){tape, in->z, in->recurrent, in->mask, in->h, in->c});
+}
+
+/* ---- lstm_keep ---- */
+
+static td_status lstm_keep_infer(tdi_node *node, tdi_error *error)
+{
+    TDI_TRY(tdi_want_floats(node, error));
+    TDI_TRY(tdi_want_rank(node, 0, 4, error));
+    TDI_TRY(tdi_want_rank(node, 1, 2, error));
+    TDI_TRY(tdi_lstm_check_state(node, 1, node->in[0]->shape.dim[3], error));
+    node->shape = node->in[1]->shape;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static void lstm_keep_reference(const tdi_call *call)
+{
+    const tdi_lstm_keep_attrs *attrs = call->attrs;
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[0]);
+    float *state = (float *)call->out.data + call->part->first_row * tape.units;
+    for (int64_t row = 0; row < tape.rows; row++, state += tape.units)
+        memcpy(state, attrs->c ? tdi_lstm_c(&tape, row, tape.steps - 1) : tdi_lstm_h(&tape, row, tape.steps - 1),
+               (size_t)tape.units * sizeof(float));
+}
+
+const tdi_op tdi_op_lstm_keep = {.name = "lstm_keep",
+                                 .min_in = 2,
+                                 .max_in = 2,
+                                 .attrs_size = sizeof(tdi_lstm_keep_attrs),
+                                 .infer = lstm_keep_infer,
+                                 .no_gradient = "Keras lets none go from a batch to the one before",
+                                 .reference = lstm_keep_reference,
+                                 .flops = tdi_flops_none};
+
+tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c)
+{
+    tdi_lstm_keep_attrs attrs = {c};
+    tdi_node *node = tdi_node_create(graph, &tdi_op_lstm_keep, &attrs, 2, (tdi_node *[]){tape, state});
+    if (!node)
+        return NULL;
+    node->home = TDI_HOME_VARIABLE;
+    node->variable = state->variable;
+    node->effect = true;
+    return node;
+}

@@ -1,0 +1,111 @@
+/* lstm.h - where things are in the values of the LSTM ops: for their references and kernels. */
+#ifndef TDI_OPS_LSTM_H
+#define TDI_OPS_LSTM_H
+
+#include "ops/common.h"
+
+/* Positions of an op's inputs. */
+enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C };                              /* lstm */
+enum { TDI_LSTM_OUTPUT_TAPE, TDI_LSTM_OUTPUT_REST };                                                 /* lstm_output */
+enum { TDI_LSTM_GRAD_TAPE, TDI_LSTM_GRAD_DY, TDI_LSTM_GRAD_R, TDI_LSTM_GRAD_MASK, TDI_LSTM_GRAD_C }; /* lstm_grad */
+enum { TDI_LSTM_RECURRENT_TAPE, TDI_LSTM_RECURRENT_DZ, TDI_LSTM_RECURRENT_MASK, TDI_LSTM_RECURRENT_H };
+
+enum { TDI_LSTM_GATES = 4, TDI_LSTM_I = 0, TDI_LSTM_F, TDI_LSTM_G, TDI_LSTM_O };
+
+/* A tape [rows, steps, sections, units]; the last two sections are c and h. */
+typedef struct tdi_lstm_tape {
+    float *data;
+    int64_t rows, steps, sections, units;
+} tdi_lstm_tape;
+
+static inline tdi_lstm_tape tdi_lstm_tape_of(const tdi_value *value)
+{
+    const int64_t *dim = value->shape.dim;
+    return (tdi_lstm_tape){value->data, dim[0], dim[1], dim[2], dim[3]};
+}
+
+/* [units] of one row, step and section. */
+static inline float *tdi_lstm_at(const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t section)
+{
+    return tape->data + ((row * tape->steps + step) * tape->sections + section) * tape->units;
+}
+
+static inline float *tdi_lstm_c(const tdi_lstm_tape *tape, int64_t row, int64_t step)
+{
+    return tdi_lstm_at(tape, row, step, tape->sections - 2);
+}
+
+static inline float *tdi_lstm_h(const tdi_lstm_tape *tape, int64_t row, int64_t step)
+{
+    return tdi_lstm_at(tape, row, step, tape->sections - 1);
+}
+
+/* The row's state before the first step, in a value [global batch, units]; NULL: zeros. */
+static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t row)
+{
+    const float *state = i < call->n_in ? call->in[i].data : NULL;
+    return state ? state + (call->part->first_row + row) * tdi_last_extent(&call->in[i].shape) : NULL;
+}
+
+/* c, or h, before a step; NULL: zeros. `first` is the position of the state that was passed in. */
+static inline const float *tdi_lstm_c_before(const tdi_call *call, const tdi_lstm_tape *tape, int first, int64_t row,
+                                             int64_t step)
+{
+    return step ? tdi_lstm_c(tape, row, step - 1) : tdi_lstm_state(call, first, row);
+}
+
+static inline const float *tdi_lstm_h_before(const tdi_call *call, const tdi_lstm_tape *tape, int first, int64_t row,
+                                             int64_t step)
+{
+    return step ? tdi_lstm_h(tape, row, step - 1) : tdi_lstm_state(call, first, row);
+}
+
+/* Is input i there? Its shape tells it: a query has no addresses. */
+static inline bool tdi_lstm_has(const tdi_call *call, int i)
+{
+    return i < call->n_in && call->in[i].shape.rank > 0;
+}
+
+/* The mask of a row, [4, units], or NULL. */
+static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t row)
+{
+    const float *mask = i < call->n_in ? call->in[i].data : NULL;
+    return mask ? mask + row * tdi_shape_elements(&call->in[i].shape) / call->in[i].shape.dim[0] : NULL;
+}
+
+/* [4, units] of z, or of dz, that a step takes. */
+static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, int64_t row, int64_t step)
+{
+    const int64_t *dim = z->shape.dim;
+    return (float *)z->data + (row * dim[1] + (attrs->backwards ? dim[1] - 1 - step : step)) * dim[2] * dim[3];
+}
+
+/* What arrives from outside at a step's h, or at the last c: [units] of lstm_output's gradient, or NULL. */
+static inline const float *tdi_lstm_dh(const tdi_value *dy, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape,
+                                       int64_t row, int64_t step)
+{
+    int64_t given = attrs->sequences ? tape->steps : 1, first = tape->steps - given;
+    if (step < first)
+        return NULL;
+    return (const float *)dy->data + (row * (given + attrs->state) + step - first) * tape->units;
+}
+
+static inline const float *tdi_lstm_dc(const tdi_value *dy, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape,
+                                       int64_t row)
+{
+    int64_t given = attrs->sequences ? tape->steps : 1;
+    return attrs->state ? (const float *)dy->data + (row * (given + 1) + given) * tape->units : NULL;
+}
+
+/* ---- checks and rules that the two files of ops share ---- */
+
+td_status tdi_lstm_check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error);
+/* Input i, when it is there, is the units' matrix, mask, or state. */
+td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, tdi_error *error);
+td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error);
+td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, tdi_error *error);
+td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error);
+/* lstm_output's shape for a tape's. */
+td_shape tdi_lstm_output_shape(const td_shape *tape, const tdi_lstm_attrs *attrs);
+
+#endif

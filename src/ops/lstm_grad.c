@@ -1,0 +1,188 @@
+/* lstm_grad.c - the gradient of the steps of an LSTM, from the last to the first, by what the tape has kept.
+ *
+ * With dh and dc what arrives at a step's h and c, and a the activation:
+ *     do = dh a(c)     dc += dh o a'(c)     di = dc g     dg = dc i     df = dc c_before     dc_before = dc f
+ * each of the four times its own activation's derivative is that gate's dz; then dh_before = sum dz R' . mask. */
+#include "ops/lstm.h"
+
+static td_status lstm_grad_infer(tdi_node *node, tdi_error *error)
+{
+    const tdi_lstm_attrs *attrs = node->attrs;
+    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
+    const td_shape *tape = &node->in[TDI_LSTM_GRAD_TAPE]->shape;
+    td_shape dy = tdi_lstm_output_shape(tape, attrs);
+    if (!attrs->gates)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "the tape %s has no gates", TDI_TEXT(tape));
+    TDI_TRY(tdi_want_shape(node, TDI_LSTM_GRAD_DY, &dy, error));
+    TDI_TRY(tdi_lstm_check_recurrent(node, TDI_LSTM_GRAD_R, tape->dim[3], error));
+    TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_GRAD_MASK, tape->dim[3], error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_GRAD_C, tape->dim[3], error));
+    node->shape = *tape;
+    node->shape.dim[2] = TDI_LSTM_GATES;
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+/* sum over gates and units of dz R' for one unit of h, from the step that follows. */
+static double through_recurrence(const tdi_call *call, const float *dz, const float *mask, int64_t units, int64_t unit)
+{
+    const float *recurrent = (const float *)call->in[TDI_LSTM_GRAD_R].data + unit * TDI_LSTM_GATES * units;
+    double sum = 0;
+    for (int64_t g = 0; g < TDI_LSTM_GATES; g++) {
+        double part = 0;
+        for (int64_t k = g * units; k < (g + 1) * units; k++)
+            part += (double)dz[k] * (double)recurrent[k];
+        sum += mask ? part * (double)mask[g * units + unit] : part;
+    }
+    return sum;
+}
+
+/* dz of one unit at a step; *dc is what arrives at its c, and becomes what goes to the c before. */
+static void unit_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit,
+                      float dh, float *dc)
+{
+    const tdi_lstm_attrs *attrs = call->attrs;
+    int inner = attrs->activation, outer = attrs->recurrent_activation;
+    float gate[TDI_LSTM_GATES], *dz = tdi_lstm_z(&call->out, attrs, row, step) + unit;
+    for (int g = 0; g < TDI_LSTM_GATES; g++)
+        gate[g] = tdi_lstm_at(tape, row, step, g)[unit];
+    const float *before = tdi_lstm_c_before(call, tape, TDI_LSTM_GRAD_C, row, step);
+    float squashed = tdi_unary_value(inner, tdi_lstm_c(tape, row, step)[unit]), units_dc = *dc;
+    units_dc += dh * gate[TDI_LSTM_O] * tdi_unary_derivative(inner, squashed);
+    dz[TDI_LSTM_I * tape->units] = units_dc * gate[TDI_LSTM_G] * tdi_unary_derivative(outer, gate[TDI_LSTM_I]);
+    dz[TDI_LSTM_F * tape->units] =
+        units_dc * (before ? before[unit] : 0.0f) * tdi_unary_derivative(outer, gate[TDI_LSTM_F]);
+    dz[TDI_LSTM_G * tape->units] = units_dc * gate[TDI_LSTM_I] * tdi_unary_derivative(inner, gate[TDI_LSTM_G]);
+    dz[TDI_LSTM_O * tape->units] = dh * squashed * tdi_unary_derivative(outer, gate[TDI_LSTM_O]);
+    *dc = units_dc * gate[TDI_LSTM_F];
+}
+
+/* dc runs from step to step in the first gate's place of the step before, which is made later. */
+static void row_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t unit, int64_t step)
+{
+    const tdi_lstm_attrs *attrs = call->attrs;
+    const tdi_value *dy = &call->in[TDI_LSTM_GRAD_DY];
+    bool last = step + 1 == tape->steps;
+    const float *dh_outside = tdi_lstm_dh(dy, attrs, tape, row, step), *dc_outside = tdi_lstm_dc(dy, attrs, tape, row);
+    double dh = dh_outside ? (double)dh_outside[unit] : 0;
+    float dc = last ? dc_outside ? dc_outside[unit] : 0.0f : tdi_lstm_z(&call->out, attrs, row, step)[unit];
+    if (!last)
+        dh += through_recurrence(call, tdi_lstm_z(&call->out, attrs, row, step + 1),
+                                 tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row), tape->units, unit);
+    unit_back(call, tape, row, step, unit, (float)dh, &dc);
+    if (step)
+        tdi_lstm_z(&call->out, attrs, row, step - 1)[unit] = dc;
+}
+
+static void lstm_grad_reference(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
+    for (int64_t row = 0; row < tape.rows; row++)
+        for (int64_t step = tape.steps - 1; step >= 0; step--)
+            for (int64_t unit = 0; unit < tape.units; unit++)
+                row_back(call, &tape, row, unit, step);
+}
+
+static double lstm_grad_flops(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
+    double units = (double)tape.units;
+    return (double)(tape.rows * tape.steps) * units * (2 * TDI_LSTM_GATES * units + 20);
+}
+
+static tdi_split lstm_grad_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    bool by_row = i == TDI_LSTM_GRAD_TAPE || i == TDI_LSTM_GRAD_DY || i == TDI_LSTM_GRAD_MASK;
+    return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
+}
+
+const tdi_op tdi_op_lstm_grad = {.name = "lstm_grad",
+                                 .min_in = 3,
+                                 .max_in = 5,
+                                 .attrs_size = sizeof(tdi_lstm_attrs),
+                                 .infer = lstm_grad_infer,
+                                 .no_gradient = "it is one itself",
+                                 .reference = lstm_grad_reference,
+                                 .flops = lstm_grad_flops,
+                                 .reads = lstm_grad_reads};
+
+tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
+                        const tdi_lstm_attrs *attrs)
+{
+    if (!tape || !dy || !in->recurrent)
+        return NULL;
+    return tdi_node_create(graph, &tdi_op_lstm_grad, attrs, 5,
+                           (tdi_node *[]){tape, dy, in->recurrent, in->mask, in->c});
+}
+
+/* ---- lstm_grad_recurrent ---- */
+
+static td_status lstm_grad_recurrent_infer(tdi_node *node, tdi_error *error)
+{
+    const tdi_lstm_attrs *attrs = node->attrs;
+    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
+    const td_shape *tape = &node->in[TDI_LSTM_RECURRENT_TAPE]->shape;
+    td_shape dz = *tape;
+    dz.dim[2] = TDI_LSTM_GATES;
+    TDI_TRY(tdi_want_shape(node, TDI_LSTM_RECURRENT_DZ, &dz, error));
+    TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_RECURRENT_MASK, tape->dim[3], error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_RECURRENT_H, tape->dim[3], error));
+    node->shape = (td_shape){2, {tape->dim[3], TDI_LSTM_GATES * tape->dim[3]}};
+    node->dtype = TD_FLOAT32;
+    return TD_OK;
+}
+
+static double recurrent_element(const tdi_call *call, const tdi_lstm_tape *tape, int64_t unit, int64_t column)
+{
+    double sum = 0;
+    for (int64_t row = 0; row < tape->rows; row++) {
+        const float *mask = tdi_lstm_mask(call, TDI_LSTM_RECURRENT_MASK, row);
+        double kept = mask ? (double)mask[column / tape->units * tape->units + unit] : 1;
+        for (int64_t step = 0; step < tape->steps; step++) {
+            const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_RECURRENT_H, row, step);
+            const float *dz = tdi_lstm_z(&call->in[TDI_LSTM_RECURRENT_DZ], call->attrs, row, step);
+            sum += h ? kept * (double)h[unit] * (double)dz[column] : 0;
+        }
+    }
+    return sum;
+}
+
+static void lstm_grad_recurrent_reference(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_RECURRENT_TAPE]);
+    float *out = call->out.data;
+    for (int64_t unit = 0; unit < tape.units; unit++)
+        for (int64_t column = 0; column < TDI_LSTM_GATES * tape.units; column++)
+            *out++ = (float)recurrent_element(call, &tape, unit, column);
+}
+
+static double lstm_grad_recurrent_flops(const tdi_call *call)
+{
+    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_RECURRENT_TAPE]);
+    return 2.0 * (double)(tape.rows * tape.steps) * (double)tdi_shape_elements(&call->out.shape);
+}
+
+static tdi_split lstm_grad_recurrent_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    return split == TDI_ROWS && i != TDI_LSTM_RECURRENT_DZ ? TDI_COLUMNS : TDI_WHOLE;
+}
+
+const tdi_op tdi_op_lstm_grad_recurrent = {.name = "lstm_grad_recurrent",
+                                           .min_in = 2,
+                                           .max_in = 4,
+                                           .attrs_size = sizeof(tdi_lstm_attrs),
+                                           .infer = lstm_grad_recurrent_infer,
+                                           .no_gradient = "it is one itself",
+                                           .reference = lstm_grad_recurrent_reference,
+                                           .flops = lstm_grad_recurrent_flops,
+                                           .reads = lstm_grad_recurrent_reads};
+
+tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *tape, tdi_node *dz, const tdi_lstm_inputs *in,
+                                  const tdi_lstm_attrs *attrs)
+{
+    if (!tape || !dz)
+        return NULL;
+    return tdi_node_create(graph, &tdi_op_lstm_grad_recurrent, attrs, 4, (tdi_node *[]){tape, dz, in->mask, in->h});
+}

@@ -1,0 +1,204 @@
+/* Folders of images: classes, label maps, sizes, and what is damaged. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <png.h>
+#include <sys/stat.h>
+#include <tandem/tandem.h>
+
+#include "data/folder.h"
+
+#define HEIGHT 4
+#define WIDTH  6
+
+/* Every folder and file of the tests, so that all can be removed. */
+static const char *const names[] = {"cats",
+                                    "dogs",
+                                    "train",
+                                    "trainannot",
+                                    "val",
+                                    "valannot",
+                                    "a.png",
+                                    "cats/b.png",
+                                    "cats/a.png",
+                                    "dogs/c.PNG",
+                                    "dogs/readme.txt",
+                                    "train/1.png",
+                                    "train/2.png",
+                                    "trainannot/1.png",
+                                    "trainannot/2.png",
+                                    "val/3.png",
+                                    "valannot/3.png"};
+
+static int drop_all(void **state)
+{
+    for (size_t i = sizeof names / sizeof *names; i-- > 0;)
+        remove(folder_path(*state, names[i]));
+    return folder_drop(state);
+}
+
+static void make_folder(const folder *in, const char *name)
+{
+    mkdir(folder_path(in, name), 0755);
+}
+
+/* A grey image; pixel i is first + i. */
+static void write_png(const folder *in, const char *name, int height, int width, int first)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)width,
+                       .height = (png_uint_32)height,
+                       .format = PNG_FORMAT_GRAY};
+    uint8_t pixels[64];
+    for (int i = 0; i < height * width; i++)
+        pixels[i] = (uint8_t)(first + i);
+    assert_true(png_image_write_to_file(&image, folder_path(in, name), 0, pixels, 0, NULL));
+}
+
+static void fine(const td_data *data)
+{
+    if (td_data_error(data))
+        fail_msg("%s", td_data_error(data));
+}
+
+static void expect_refusal(td_data *data, const char *word, const char *another)
+{
+    assert_non_null(td_data_error(data));
+    if (!strstr(td_data_error(data), word) || !strstr(td_data_error(data), another))
+        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", td_data_error(data), word, another);
+    td_data_release(data);
+}
+
+static void write_classes(const folder *in)
+{
+    make_folder(in, "cats");
+    make_folder(in, "dogs");
+    write_png(in, "cats/b.png", HEIGHT, WIDTH, 50);
+    write_png(in, "cats/a.png", HEIGHT, WIDTH, 0);
+    write_png(in, "dogs/c.PNG", HEIGHT, WIDTH, 100);
+    folder_write(in, "dogs/readme.txt", "no image", 8);
+}
+
+static void test_a_folder_is_a_class(void **state)
+{
+    const folder *in = *state;
+    float x[3][HEIGHT * WIDTH], y[3];
+    td_context *context = td_context_create(NULL);
+    write_classes(in);
+    td_data *data = td_open(in->path);
+    fine(data);
+    assert_int_equal(td_data_samples(data), 3);
+    assert_int_equal(td_data_read(context, data, NULL, 3, x[0], y), TD_OK);
+    assert_true(y[0] == 0 && y[1] == 0 && y[2] == 1);
+    assert_true(x[0][5] == 5.0f / 255 && x[1][0] == 50.0f / 255 && x[2][1] == 101.0f / 255);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+static void test_label_maps_are_numbers(void **state)
+{
+    const folder *in = *state;
+    float x[2][HEIGHT * WIDTH], y[2][HEIGHT * WIDTH];
+    td_context *context = td_context_create(NULL);
+    for (int i = 2; i < 6; i++)
+        make_folder(in, names[i]);
+    for (int i = 1; i <= 2; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "train/%d.png", i);
+        write_png(in, name, HEIGHT, WIDTH, 10 * i);
+        snprintf(name, sizeof name, "trainannot/%d.png", i);
+        write_png(in, name, HEIGHT, WIDTH, i);
+    }
+    write_png(in, "val/3.png", HEIGHT, WIDTH, 30);
+    write_png(in, "valannot/3.png", HEIGHT, WIDTH, 3);
+    td_data *train = td_open(in->path), *test = td_open(in->path, .role = TD_TEST);
+    fine(train);
+    fine(test);
+    assert_int_equal(td_data_samples(train), 2);
+    assert_int_equal(td_data_samples(test), 1);
+    assert_int_equal(td_data_read(context, train, NULL, 2, x[0], y[0]), TD_OK);
+    assert_true(x[1][0] == 20.0f / 255 && y[0][3] == 4 && y[1][23] == 25);
+    td_data_release(train);
+    td_data_release(test);
+    remove(folder_path(in, "trainannot/2.png"));
+    expect_refusal(td_open(in->path), "train/2.png", "no labels");
+    td_context_free(context);
+}
+
+static void test_images_are_brought_to_one_size(void **state)
+{
+    const folder *in = *state;
+    float x[2 * 3 * 2];
+    td_context *context = td_context_create(NULL);
+    make_folder(in, "cats");
+    write_png(in, "cats/a.png", 4, 6, 0);
+    write_png(in, "cats/b.png", 2, 2, 8);
+    td_data *data = td_open(in->path);
+    fine(data);
+    assert_int_equal(td_data_read(context, data, NULL, 2, (float[2 * HEIGHT * WIDTH]){0}, NULL), TD_BAD_FILE);
+    assert_non_null(strstr(td_error(context), "cats/b.png"));
+    assert_non_null(strstr(td_error(context), "2 x 2"));
+    td_data_release(data);
+    td_clear_error(context);
+    data = td_open(in->path, .image_size = {2, 3});
+    fine(data);
+    assert_int_equal(td_data_read(context, data, NULL, 2, x, NULL), TD_OK);
+    /* Half of 4 x 6: the means of 2 x 2 pixels, as tf.image.resize gives, rounded to bytes. */
+    const float half[6] = {4, 6, 8, 16, 18, 20};
+    for (int i = 0; i < 6; i++)
+        assert_true(x[i] == half[i] / 255);
+    /* 2 x 2 to 2 x 3: the middle column lies between. */
+    const float wider[6] = {8, 9, 9, 10, 11, 11};
+    for (int i = 0; i < 6; i++)
+        assert_true(x[6 + i] == wider[i] / 255);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+static void test_damaged_files_are_named_or_left_out(void **state)
+{
+    const folder *in = *state;
+    static float x[3 * HEIGHT * WIDTH];
+    static char bytes[4096];
+    td_context *context = td_context_create(NULL);
+    write_classes(in);
+    size_t size = folder_read(in, "cats/b.png", bytes, sizeof bytes);
+    folder_write(in, "cats/b.png", bytes, size / 2);
+    td_data *data = td_open(in->path);
+    fine(data);
+    assert_int_equal(td_data_read(context, data, NULL, 3, x, NULL), TD_BAD_FILE);
+    assert_non_null(strstr(td_error(context), "cats/b.png"));
+    td_data_release(data);
+    data = td_open(in->path, .skip_errors = TD_YES);
+    fine(data);
+    assert_int_equal(td_data_samples(data), 2);
+    assert_int_equal(td_data_skipped(data, NULL), 1);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+static void test_no_images(void **state)
+{
+    const folder *in = *state;
+    char path[1024];
+    make_folder(in, "cats");
+    expect_refusal(td_open(in->path), in->path, "not data of a known format");
+    snprintf(path, sizeof path, "%s/cats,%s/nowhere", in->path, in->path);
+    expect_refusal(td_open(path), "nowhere", "cannot be read");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_folder_is_a_class, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_label_maps_are_numbers, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_images_are_brought_to_one_size, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_damaged_files_are_named_or_left_out, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_no_images, folder_make, drop_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* cases_lstm.c - the steps of an LSTM, forwards and back. Leaves: z, R; then as there are: mask [B, 4, u], h and c
+ * [global batch, u]; for the gradients, last, what arrives. */
+#include "support/op_case.h"
+
+#define BATCH TDI_BATCH
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37 };
+
+static bool is_mask(const op_leaf *leaf)
+{
+    return leaf->shape.rank == 3 && leaf->constant && leaf->shape.dim[1] == 4;
+}
+
+static bool is_state(const op_leaf *leaf)
+{
+    return leaf->shape.rank == 2 && leaf->constant && leaf->shape.dim[0] == STATES;
+}
+
+static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
+{
+    tdi_lstm_inputs in = {.z = leaf[0], .recurrent = leaf[1]};
+    for (int i = 2; i < c->n_leaves; i++) {
+        if (is_mask(&c->leaf[i]))
+            in.mask = leaf[i];
+        if (is_state(&c->leaf[i]))
+            *(in.h ? &in.c : &in.h) = leaf[i];
+    }
+    return in;
+}
+
+static tdi_node *build_tape(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_lstm_inputs in = inputs_of(leaf, c);
+    return tdi_lstm(graph, &in, c->attrs);
+}
+
+static tdi_node *build_output(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_lstm_inputs in = inputs_of(leaf, c);
+    return tdi_lstm_output(graph, build_tape(graph, leaf, c), &in, c->attrs);
+}
+
+static tdi_node *build_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_lstm_inputs in = inputs_of(leaf, c);
+    return tdi_lstm_grad(graph, build_tape(graph, leaf, c), leaf[c->n_leaves - 1], &in, c->attrs);
+}
+
+/* z itself stands for what the steps' gradient would be. */
+static tdi_node *build_recurrent(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_lstm_inputs in = inputs_of(leaf, c);
+    return tdi_lstm_grad_recurrent(graph, build_tape(graph, leaf, c), leaf[0], &in, c->attrs);
+}
+
+static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_lstm_attrs *attrs = c->attrs;
+    return tdi_lstm_keep(graph, build_tape(graph, leaf, c), leaf[2], attrs->backwards);
+}
+
+#define ATTRS(activation_, recurrent_, ...) (&(const tdi_lstm_attrs){activation_, recurrent_, __VA_ARGS__})
+#define USUAL(...)                          ATTRS(TD_TANH, TD_SIGMOID, __VA_ARGS__)
+#define Z(t, u)                                                                                                        \
+    {                                                                                                                  \
+        .shape = OP_DIMS(BATCH, t, 4, u)                                                                               \
+    }
+#define R(u)                                                                                                           \
+    {                                                                                                                  \
+        .shape = OP_DIMS(u, 4 * (u))                                                                                   \
+    }
+#define MASK(u)                                                                                                        \
+    {                                                                                                                  \
+        .shape = OP_DIMS(BATCH, 4, u), .constant = true                                                                \
+    }
+#define STATE(u)                                                                                                       \
+    {                                                                                                                  \
+        .shape = OP_DIMS(STATES, u), .constant = true                                                                  \
+    }
+#define ARRIVING(...)                                                                                                  \
+    {                                                                                                                  \
+        .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
+    }
+
+#define CASE(op_, name_, build_, attrs_, n_, ...)                                                                      \
+    {                                                                                                                  \
+        .op = &tdi_op_##op_, .name = name_, .attrs = attrs_, .build = build_, .n_leaves = n_, .leaf = { __VA_ARGS__ }  \
+    }
+
+const op_case op_cases_lstm[] = {
+    CASE(lstm, "usual", build_tape, USUAL(.gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm, "without gates", build_tape, USUAL(.gates = false), 2, Z(T, U), R(U)),
+    CASE(lstm, "backwards, from a state", build_tape, USUAL(.gates = true, .backwards = true), 4, Z(T, U), R(U),
+         STATE(U), STATE(U)),
+    CASE(lstm, "masked", build_tape, USUAL(.gates = true), 3, Z(T, U), R(U), MASK(U)),
+    CASE(lstm, "other activations", build_tape, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm, "wide", build_tape, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm, "wide, masked, from a state", build_tape, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
+         MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
+    CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
+
+    CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm_output, "sequences", build_output, USUAL(.gates = true, .sequences = true), 2, Z(T, U), R(U)),
+    CASE(lstm_output, "sequences backwards", build_output, USUAL(.gates = true, .sequences = true, .backwards = true),
+         2, Z(T, U), R(U)),
+    CASE(lstm_output, "last and state", build_output, USUAL(.gates = true, .state = true), 2, Z(T, U), R(U)),
+    CASE(lstm_output, "sequences and state, masked, from a state", build_output,
+         USUAL(.gates = true, .state = true, .sequences = true), 5, Z(T, U), R(U), MASK(U), STATE(U), STATE(U)),
+    CASE(lstm_output, "linear", build_output, ATTRS(TD_LINEAR, TD_SIGMOID, .gates = true, .sequences = true), 2,
+         Z(T, U), R(U)),
+    CASE(lstm_output, "one step", build_output, USUAL(.gates = true, .sequences = true), 2, Z(1, 2), R(2)),
+
+    CASE(lstm_grad, "last", build_grad, USUAL(.gates = true), 3, Z(T, U), R(U), ARRIVING(BATCH, U)),
+    CASE(lstm_grad, "sequences and state, masked, from a state", build_grad,
+         USUAL(.gates = true, .sequences = true, .state = true, .backwards = true), 6, Z(T, U), R(U), MASK(U), STATE(U),
+         STATE(U), ARRIVING(BATCH, T + 1, U)),
+    CASE(lstm_grad, "last and state", build_grad, USUAL(.gates = true, .state = true), 3, Z(T, U), R(U),
+         ARRIVING(BATCH, 2, U)),
+    CASE(lstm_grad, "other activations", build_grad, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 3, Z(T, U), R(U),
+         ARRIVING(BATCH, U)),
+    CASE(lstm_grad, "wide", build_grad, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U), ARRIVING(BATCH, WIDE_U)),
+    CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
+         R(WIDE_U), MASK(WIDE_U), ARRIVING(BATCH, WIDE_T, WIDE_U)),
+
+    CASE(lstm_grad_recurrent, "usual", build_recurrent, USUAL(.gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm_grad_recurrent, "backwards, masked, from a state", build_recurrent,
+         USUAL(.gates = true, .backwards = true), 5, Z(T, U), R(U), MASK(U), STATE(U), STATE(U)),
+    CASE(lstm_grad_recurrent, "wide", build_recurrent, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm_grad_recurrent, "wide, masked", build_recurrent, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U),
+         MASK(WIDE_U)),
+
+    CASE(lstm_keep, "h", build_keep, USUAL(.gates = true), 3, Z(T, U), R(U), STATE(U)),
+    CASE(lstm_keep, "c", build_keep, USUAL(.gates = true, .backwards = true), 3, Z(T, U), R(U), STATE(U)),
+    {0}};
