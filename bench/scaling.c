@@ -31,8 +31,8 @@ static void keep_to(const cpu_set_t *allowed, int cores)
     cpu_set_t few;
     CPU_ZERO(&few);
     for (int i = 0; i < CPU_SETSIZE && cores; i++)
-        if (CPU_ISSET(i, allowed)) {
-            CPU_SET(i, &few);
+        if (CPU_ISSET((size_t)i, allowed)) {
+            CPU_SET((size_t)i, &few);
             cores--;
         }
     sched_setaffinity(0, sizeof few, &few);

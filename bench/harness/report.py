@@ -109,7 +109,8 @@ def whole(results, cases):
     if not cases:
         return lines
     scaled = scaling(cases)
-    return (lines + machine.roofs_table(results["machine"], list(cases.values())[-1]["roofs"]) + [""] + summary(cases) +
+    roofs = machine.best_of([case["roofs"] for case in cases.values()])
+    return (lines + machine.roofs_table(results["machine"], roofs) + [""] + summary(cases) +
             ([""] + scaled if scaled else []))
 
 
