@@ -415,6 +415,39 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast 
     return status == TD_OK;
 }
 
+/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+static void run_by_depth(const context *at, tdi_call *call)
+{
+    int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
+    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    assert_non_null(call->sums);
+    call->lanes = at->lanes;
+    call->split = TDI_DEPTH;
+    for (call->lane = 0; call->lane < at->lanes; call->lane++) {
+        tdi_range(TDI_DEPTH, depth, call->lane, at->lanes, &call->begin, &call->end);
+        at->kernel->run(call);
+    }
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            at->kernel->finish(call);
+    }
+    tdi_buffer_free(call->sums);
+}
+
+static void check_by_depth(const context *at, const tdi_call *call, const trial *expected)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
+    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+        return;
+    trial t;
+    trial_init(&t, call);
+    run_by_depth(at, &t.call);
+    compare_values(at, "the result by depth", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
 static void run_reference(const tdi_op *op, tdi_call *call)
 {
     call->split = TDI_WHOLE;
@@ -443,6 +476,9 @@ static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
             check(&(context){run, kernel, split, lanes, terms}, call, &expected);
     if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
         check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected, width);
+    for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
+        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
+            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, &expected);
     trial_release(&expected);
     return true;
 }
