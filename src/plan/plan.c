@@ -60,6 +60,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
 {
     TDI_TRY(resolve_shapes(plan, error));
     tdi_lay_out_exchange(plan);
+    TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
     TDI_TRY(make_lockstep(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
