@@ -140,7 +140,7 @@ class Measurement:
         handover = machine.handover(self.cores)
         for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
             self.run_group(ways)
-        roofs = self.roofs.best if self.plan.quick else self.roofs.again()
+        roofs = self.roofs.again()
         plan = floor.plan(case, self.path)
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
                 "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),
