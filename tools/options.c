@@ -127,6 +127,8 @@ struct choice {
 #define MAX_CHOICES 8
 
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
+static const struct choice precisions[] = {
+    {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
 static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
                                        {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
                                        {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
@@ -245,6 +247,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_OPTIMIZER:
         status = set_choice("optimizer", text, optimizers, &value);
         options->optimizer = (td_optimizer_kind)value;
+        return status;
+    case KEY_PRECISION:
+        status = set_choice("precision", text, precisions, &value);
+        options->precision = (td_precision)value;
         return status;
     case KEY_LOSS:
         status = set_choice("loss", text, losses, &value);

@@ -20,6 +20,7 @@ struct options {
     td_image_size image_size;
     bool no_shuffle, skip_errors, quiet, json;
 
+    td_precision precision;
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -44,6 +45,7 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
     KEY_LEARNING_RATE,
@@ -101,6 +103,11 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_PRECISION                                                                                               \
+    {                                                                                                                  \
+        "precision", KEY_PRECISION, "NAME", 0,                                                                         \
+            "file (by each layer's policy; the default), float32, or bfloat16 where the CPU is faster in it", 0        \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \

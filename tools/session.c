@@ -155,8 +155,8 @@ int session_compile(const struct options *options, struct session *session, enum
                                        .optimizer = optimizer,
                                        .loss = loss,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
-                                       .strategy = {.devices = options->devices, .shards = (int)options->shards}}) !=
-        TD_OK)
+                                       .strategy = {.devices = options->devices, .shards = (int)options->shards},
+                                       .precision = options->precision}) != TD_OK)
         return compile_failed(session);
     if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
         td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)

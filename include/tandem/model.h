@@ -95,6 +95,15 @@ typedef struct td_strategy {
 
 #define td_mirrored(...) (TD_STRUCT_(td_strategy){.devices = __VA_ARGS__})
 
+/* What layers compute in. Weights, the optimizer's state, sums of gradients, batch statistics and losses are float32
+ * whatever it is, and files keep their layers' own policies. A processor that is not faster in bfloat16 computes in
+ * float32 and says so in the log and in td_explain. */
+typedef enum td_precision {
+    TD_PRECISION_FILE = 0, /* by each layer's own Keras dtype policy, float32 or mixed_bfloat16 */
+    TD_PRECISION_FLOAT32,
+    TD_PRECISION_BFLOAT16 /* mixed_bfloat16, the layers that make the model's outputs by their own policy */
+} td_precision;
+
 typedef struct td_compile_args {
     td_location at;
     td_model *model;
@@ -103,6 +112,9 @@ typedef struct td_compile_args {
     td_loss loss;             /* NONE: keep the model's */
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
+    td_precision precision;
+    int64_t steps_per_execution; /* steps between two looks at the progress line; 0: a whole epoch, or where the line is
+                                  * drawn on a terminal as many as take a twentieth of a second */
 } td_compile_args;
 
 /* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. */

@@ -1,6 +1,17 @@
 /* explain.c - how a compiled model runs, in words. */
 #include "dist/inside.h"
 
+static void explain_precision(const tdi_runtime *runtime, FILE *out)
+{
+    const char *why_not = runtime->devices[0]->no_bfloat16;
+    if (!tdi_model_wishes_bfloat16(runtime->model))
+        fprintf(out, "precision: float32\n");
+    else if (why_not)
+        fprintf(out, "precision: float32 instead of bfloat16, since %s\n", why_not);
+    else
+        fprintf(out, "precision: bfloat16 where it is faster; weights, sums and losses float32\n");
+}
+
 static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
     const tdi_part_state *part = &runtime->parts[0];
@@ -24,6 +35,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     fprintf(out, "\n%d replica%s in sync, computed as %d part%s of the batch by %d worker%s of %d lane%s: %s\n",
             d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
+    explain_precision(runtime, out);
     explain_sharing(runtime, mode, batch, out);
     const tdi_program *program = &runtime->modes[mode].program;
     fprintf(out, "collectives: %d\n", program->collectives);

@@ -15,14 +15,19 @@ typedef struct tdi_kept_plan {
     const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
+/* Rows of one input of a step, where they have to be brought together. */
+typedef struct tdi_batch_buffer {
+    void *data;
+    int64_t rows;
+} tdi_batch_buffer;
+
 /* A slice of the global batch, its memory and its plans. */
 typedef struct tdi_part_state {
-    tdi_part part;
+    tdi_part *part;    /* [lanes]: each lane's own copy */
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
-    void **inputs; /* by slot */
-    int64_t input_rows;
+    tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* by slot; steps take turns with two sets */
     double *metrics[TDI_MODES];
     tdi_vec(tdi_kept_plan) plans[TDI_MODES];
 } tdi_part_state;
@@ -39,10 +44,9 @@ typedef struct tdi_mode_state {
 typedef struct tdi_worker {
     tdi_barrier lanes;
     tdi_lockstep lockstep; /* the lanes again */
-    tdi_control control;
-    char **scratch; /* [lanes] */
+    tdi_control *control;  /* [lanes] */
+    char **scratch;        /* [lanes] */
     size_t scratch_bytes;
-    tdi_error error; /* of its feed */
 } tdi_worker;
 
 struct tdi_runtime {
@@ -59,9 +63,27 @@ struct tdi_runtime {
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
 };
 
+tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
+/* NULL with a sentence when the device has no room. */
+void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
+
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
+/* A job's step: number `index` of the job, of `rows` rows over all parts. */
+typedef struct tdi_job_step {
+    int64_t index, rows;
+} tdi_job_step;
+
+/* Room for the batches of a job whose first step is the largest. */
+td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error);
+/* Brings the share of one of `lanes` lanes of its worker's rows together, but for what can be read where it lies. Until
+ * the step has run the step after it may be fed, and no other. */
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
+                          tdi_error *error);
+/* Points one lane's kernels at the step's rows. */
+void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+                    tdi_plan *const *plans);
 int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 
 /* May fewer lanes than all be faster at this plan's steps? */

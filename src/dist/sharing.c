@@ -18,8 +18,8 @@ typedef struct rehearsal {
     tdi_plan *plans[TDI_MAX_CANDIDATES];
     tdi_vec(void *) buffers;
     tdi_bindings bindings;
-    tdi_control control;
-    tdi_part part;
+    tdi_control *control; /* [lanes] */
+    tdi_part *part;       /* [lanes] */
     float *gradients[1], *slots[TDI_MAX_SLOTS];
     void *inputs[2 * TDI_MAX_IO];
     char **scratch;
@@ -87,16 +87,28 @@ static bool make_memory(rehearsal *r, int count)
         if (!(r->scratch[lane] = buffer(r, most(r, count, tdi_plan_scratch_bytes))))
             return false;
     r->bindings.scratch = r->scratch;
-    r->bindings.inputs = r->inputs;
     r->bindings.activations = buffer(r, most(r, count, tdi_plan_activation_bytes));
     r->bindings.exchange = buffer(r, most(r, count, tdi_plan_exchange_bytes));
     r->bindings.metrics = buffer(r, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double));
-    r->control = (tdi_control){.inverse_count = 1.0f / (float)r->spec->rows};
-    r->part = (tdi_part){.parts = 1, .group_count = 1, .gradients = r->gradients};
-    r->bindings.control = &r->control;
-    r->bindings.part = &r->part;
-    return r->scratch && r->bindings.activations && r->bindings.exchange && r->bindings.metrics && make_inputs(r) &&
-           make_state(r);
+    r->control = buffer(r, (size_t)r->spec->lanes * sizeof *r->control);
+    r->part = buffer(r, (size_t)r->spec->lanes * sizeof *r->part);
+    for (int lane = 0; r->control && r->part && lane < r->spec->lanes; lane++) {
+        r->control[lane] = (tdi_control){.inverse_count = 1.0f / (float)r->spec->rows};
+        r->part[lane] = (tdi_part){.parts = 1, .group_count = 1, .gradients = r->gradients};
+    }
+    r->bindings.control = r->control;
+    r->bindings.part = r->part;
+    return r->control && r->part && r->scratch && r->bindings.activations && r->bindings.exchange &&
+           r->bindings.metrics && make_inputs(r) && make_state(r);
+}
+
+static void bind(const rehearsal *r, tdi_plan *plan)
+{
+    const td_model *model = r->runtime->model;
+    tdi_plan_bind(plan, &r->bindings);
+    for (int lane = 0; lane < r->spec->lanes; lane++)
+        for (int slot = 0; slot < model->n_inputs + model->n_outputs; slot++)
+            tdi_plan_set_input(plan, lane, slot, r->inputs[slot]);
 }
 
 /* ---- the clock ---- */
@@ -110,8 +122,6 @@ static void run_turn(void *argument, int lane)
     bool alone = tdi_plan_sharing(plan) == 1;
     double begun = tdi_seconds();
     for (int i = 0; i < r->steps && (lane == 0 || !alone); i++) {
-        if (!alone)
-            r->communicator->end_step(r->communicator);
         tdi_plans_run(&plan, 1, lane, r->done + (uint32_t)i + 1, &r->lanes, r->communicator);
         if (!alone)
             r->communicator->end_step(r->communicator);
@@ -135,7 +145,7 @@ static void compete(rehearsal *r, int count, tdi_candidate *candidates)
 {
     int steps = 0;
     for (int i = 0; i < count; i++) {
-        tdi_plan_bind(r->plans[i], &r->bindings);
+        bind(r, r->plans[i]);
         seconds_of(r, r->plans[i], 1);
         double wanted = shortest_round / (seconds_of(r, r->plans[i], 2) + 1e-9) + 1;
         steps = wanted < MOST_STEPS ? (wanted > steps ? (int)wanted : steps) : MOST_STEPS;

@@ -8,12 +8,16 @@
  * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
 typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
 
+/* Which calls a kernel sees at all: those with a bfloat16 operand, those with none, or both. */
+typedef enum tdi_takes { TDI_TAKES_FLOAT32 = 0, TDI_TAKES_BFLOAT16, TDI_TAKES_BOTH } tdi_takes;
+
 /* A device has an ordered list of kernels; for each op the first that does not decline is taken, the op's reference
  * last; between those in doubt the clock decides. Everything a kernel needs is settled in `prepare`; `run` allocates
  * nothing and decides nothing. */
 typedef struct tdi_kernel {
     const char *name; /* "onednn conv2d", as explain shows it */
     const tdi_op *op;
+    tdi_takes takes;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
     /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. */

@@ -4,7 +4,7 @@
 static td_status average_pool2d_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(tdi_want_floats(node, error));
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return tdi_pool2d_shape(node->attrs, &node->in[0]->shape, &node->shape, error);
 }
 
@@ -16,7 +16,7 @@ static td_status average_pool2d_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_pool2d_shape(attrs, &attrs->shape, &y, error));
     TDI_TRY(tdi_want_shape(node, 0, &y, error));
     node->shape = attrs->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -70,6 +70,7 @@ const tdi_op tdi_op_average_pool2d = {.name = "average_pool2d",
                                       .min_in = 1,
                                       .max_in = 1,
                                       .attrs_size = sizeof(tdi_pool2d_attrs),
+                                      .bfloat16 = 1,
                                       .infer = average_pool2d_infer,
                                       .gradient = average_pool2d_gradient,
                                       .reference = average_pool2d_reference,
@@ -81,6 +82,7 @@ const tdi_op tdi_op_average_pool2d_grad = {.name = "average_pool2d_grad",
                                            .min_in = 1,
                                            .max_in = 1,
                                            .attrs_size = sizeof(tdi_pool2d_attrs),
+                                           .bfloat16 = 1,
                                            .infer = average_pool2d_grad_infer,
                                            .gradient = average_pool2d_grad_gradient,
                                            .reference = average_pool2d_grad_reference,

@@ -117,8 +117,8 @@ static bool is_own_gradient(const tdi_node *gradient, const int *readers)
 {
     const tdi_matmul_attrs *attrs = gradient->attrs;
     return gradient->op == &tdi_op_matmul && attrs->transpose_a && !attrs->transpose_b && !attrs->activation &&
-           gradient->n_in == 2 && gradient->home == TDI_HOME_GRADIENT && readers[gradient->id] == 1 &&
-           !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
+           gradient->n_in == 2 && gradient->in[0]->dtype == TD_FLOAT32 && gradient->home == TDI_HOME_GRADIENT &&
+           readers[gradient->id] == 1 && !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
 }
 
 static bool fuse_update(tdi_node *node, const int *readers)

@@ -3,11 +3,16 @@
 #define TDI_PASSES_PASSES_H
 
 #include "base/text.h"
+#include "graph/kernel.h"
 #include "ops/ops.h"
 
 /* Gradients of a scalar-per-part `loss` for the given nodes: emits the backward nodes; result[i] is NULL where the loss
  * does not depend on of[i]. TD_UNSUPPORTED naming the op when one on the way has no gradient. */
 td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *const *of, tdi_node **result);
+
+/* Makes values bfloat16 where their layer's policy wishes it and one of the device's `kernels` (NULL-terminated)
+ * computes so; casts stand between them and float32. Before tdi_fuse. */
+td_status tdi_precision(tdi_graph *graph, const tdi_kernel *const *kernels);
 
 /* Lets convolutions and pools do the padding before them, and batch normalizations the addition and rectifier after
  * them. Before gradients are emitted. Notes as for tdi_fuse. */

@@ -2,6 +2,7 @@
  * in doubt, the one that the clock prefers. */
 #include <string.h>
 
+#include "ops/widen.h"
 #include "plan/inside.h"
 
 static tdi_split split_of(const void *context, const tdi_node *node)
@@ -65,6 +66,20 @@ void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared)
         }
 }
 
+static void run_widened(const tdi_call *call)
+{
+    tdi_widened_run(call->state, call, call->scratch);
+}
+
+/* The reference, which is made by one lane. */
+static void prepare_reference(const tdi_op *op, tdi_call *call, size_t *scratch)
+{
+    bool widen = tdi_needs_widening(op, call);
+    call->run = widen ? run_widened : op->reference;
+    call->state = widen ? (void *)(uintptr_t)op : NULL;
+    *scratch = widen ? tdi_widened_bytes(call) : 0;
+}
+
 static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                               int lane, tdi_error *error)
 {
@@ -77,9 +92,12 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     size_t scratch = 0;
     if (kernel && kernel->prepare)
         TDI_TRY(kernel->prepare(call, &call->state, &scratch, error));
+    if (kernel)
+        call->run = kernel->run;
+    else
+        prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)
         prepared->scratch_bytes = scratch;
-    call->run = kernel ? kernel->run : node->op->reference;
     return TD_OK;
 }
 
@@ -174,6 +192,16 @@ static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt d
     all->kernels[all->count++] = kernel;
 }
 
+static const char *refuses_types(const tdi_kernel *kernel, const tdi_call *call)
+{
+    bool narrow = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        narrow = narrow || call->in[i].dtype == TD_BFLOAT16;
+    if (kernel->takes == TDI_TAKES_BOTH || narrow == (kernel->takes == TDI_TAKES_BFLOAT16))
+        return NULL;
+    return narrow ? "bfloat16" : "float32";
+}
+
 /* *sure: the first one was, and is `prepared`. */
 static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *all, tdi_prepared *prepared, bool *sure,
                                  tdi_error *error)
@@ -183,7 +211,9 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
-        const char *why = (*k)->declines ? (*k)->declines(&query) : NULL;
+        const char *why = refuses_types(*k, &query);
+        if (!why && (*k)->declines)
+            why = (*k)->declines(&query);
         if (why) {
             note(plan, step, (*k)->name, why);
             continue;

@@ -39,9 +39,16 @@ typedef struct tdi_segment {
     int collective;
 } tdi_segment;
 
+/* An operand of a lane's call that is, or shows, an input of the step. */
+typedef struct tdi_input_use {
+    tdi_value *operand;
+    int slot;
+} tdi_input_use;
+
 typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
+    tdi_vec(tdi_input_use) inputs;
 } tdi_lane_items;
 
 struct tdi_plan {

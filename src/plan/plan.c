@@ -91,6 +91,7 @@ void tdi_plan_free(tdi_plan *plan)
     for (int lane = 0; plan->lanes && lane < plan->spec.lanes; lane++) {
         tdi_vec_free(&plan->lanes[lane].items);
         tdi_vec_free(&plan->lanes[lane].segments);
+        tdi_vec_free(&plan->lanes[lane].inputs);
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
@@ -131,8 +132,6 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     if (placed->storage >= 0)
         return b->activations + plan->storages[placed->storage].offset;
     switch (node->home) {
-    case TDI_HOME_INPUT:
-        return b->inputs[node->slot];
     case TDI_HOME_VARIABLE:
         return b->values + node->variable->offset;
     case TDI_HOME_SLOT:
@@ -155,8 +154,8 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
     call->scratch = b->scratch[lane];
-    call->control = b->control;
-    call->part = b->part;
+    call->control = &b->control[lane];
+    call->part = &b->part[lane];
     call->lockstep = b->lockstep;
 }
 
@@ -181,6 +180,15 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
     }
 }
 
+void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data)
+{
+    for (int i = 0; i < plan->lanes[lane].inputs.count; i++) {
+        const tdi_input_use *use = &plan->lanes[lane].inputs.at[i];
+        if (use->slot == slot)
+            use->operand->data = (void *)(uintptr_t)data;
+    }
+}
+
 /* ---- lists ---- */
 
 /* Once work belongs to the replica's first part; what cannot be shared, to the first replica. */
@@ -191,6 +199,17 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
         return false;
     bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
+}
+
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
+        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
+            return false;
+    }
+    return true;
 }
 
 static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
@@ -204,12 +223,13 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
         return false;
     tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    if (has_work(plan, step, lane) && !tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]})))
+    if (has_work(plan, step, lane) && !(list_inputs(step->node, &step->calls[lane], list) &&
+                                        tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}))))
         return false;
     if (!step->finish)
         return true;
     const tdi_call *finish = &step->finish[lane];
-    return tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
+    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
            (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish})));
 }
 

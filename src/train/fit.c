@@ -96,6 +96,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     tdi_pass pass = {.model = f->model,
                      .source = f->train,
                      .order = f->order,
+                     .in_order = f->args->shuffle == TD_NO,
                      .samples = f->samples,
                      .batch = f->batch,
                      .steps = f->steps,

@@ -5,14 +5,15 @@
 #include "train/feed.h"
 #include "train/progress.h"
 
-/* A pass over `samples` samples in batches, in chunks short enough for the progress line and td_request_stop. */
+/* A pass over `samples` samples in batches. */
 typedef struct tdi_pass {
     td_model *model;
     tdi_source *source;
     const int64_t *order;
     int64_t samples, batch, steps;
     int64_t epoch;
-    tdi_job job; /* mode, seed, take */
+    bool in_order; /* order[i] is i */
+    tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
     double seconds; /* the result: time in steps */
     int64_t done;   /* steps */

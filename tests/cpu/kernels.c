@@ -10,10 +10,12 @@
 
 #include <cmocka.h>
 
+#include "base/bfloat16.h"
 #include "base/thread.h"
 #include "cpu/cpu.h"
 #include "cpu/large.h"
 #include "ops/lstm.h"
+#include "ops/widen.h"
 #include "passes/passes.h"
 #include "support/op_case.h"
 
@@ -108,12 +110,20 @@ static double tolerance(const tdi_op *op)
     return 1e-6;
 }
 
+/* Of floats, or of bfloat16s. */
+static double number_at(const tdi_value *value, int64_t i)
+{
+    return value->dtype == TD_BFLOAT16 ? (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i])
+                                       : (double)((const float *)value->data)[i];
+}
+
 static double largest(const tdi_value *value)
 {
     double most = 0;
-    const float *x = value->data;
-    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++)
-        most = isfinite(x[i]) && fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++) {
+        double x = number_at(value, i);
+        most = isfinite(x) && fabs(x) > most ? fabs(x) : most;
+    }
     return most;
 }
 
@@ -143,15 +153,18 @@ static double summed(const tdi_op *op, const tdi_call *call)
     return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
 }
 
+/* A bfloat16 is off by 2^-9 of its size for each rounding: the expected one was rounded once, the kernel's up to twice,
+ * before and after an activation. */
 static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
 {
-    const float *a = seen->data, *b = expected->data;
     int64_t count = tdi_shape_elements(&seen->shape);
-    double bound = tolerance(at->run->node->op) * fmax(largest(expected), at->summed);
+    double exact = tolerance(at->run->node->op), roundings = expected->dtype == TD_BFLOAT16 && exact > 0 ? 3 : 0;
+    double bound = exact * fmax(largest(expected), at->summed) + roundings * 0x1p-9 * largest(expected);
     for (int64_t i = 0; i < count; i++) {
-        bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs((double)a[i] - (double)b[i]) <= bound;
+        double a = number_at(seen, i), b = number_at(expected, i);
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
         if (!same)
-            complain(at, what, i, (double)a[i], (double)b[i]);
+            complain(at, what, i, a, b);
     }
 }
 
@@ -159,7 +172,7 @@ static void compare_values(const context *at, const char *what, const tdi_value 
 {
     if (!expected->data)
         return;
-    if (expected->dtype == TD_FLOAT32)
+    if (expected->dtype == TD_FLOAT32 || expected->dtype == TD_BFLOAT16)
         compare_floats(at, what, seen, expected);
     else if (memcmp(seen->data, expected->data, bytes_of(expected)) != 0)
         complain(at, what, 0, 0, 0);
@@ -318,14 +331,26 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
     return status == TD_OK;
 }
 
+static void run_reference(const tdi_op *op, tdi_call *call)
+{
+    call->split = TDI_WHOLE;
+    if (!tdi_needs_widening(op, call)) {
+        op->reference(call);
+        return;
+    }
+    void *room = tdi_buffer_create(tdi_widened_bytes(call));
+    assert_non_null(room);
+    tdi_widened_run(op, call, room);
+    tdi_buffer_free(room);
+}
+
 static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
 {
     if (kernel->op != run->node->op || !accepts(kernel, call))
         return false;
     trial expected;
     trial_init(&expected, call);
-    expected.call.split = TDI_WHOLE;
-    run->node->op->reference(&expected.call);
+    run_reference(run->node->op, &expected.call);
     double terms = summed(run->node->op, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
@@ -333,6 +358,95 @@ static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
             check(&(context){run, kernel, split, lanes, terms}, call, &expected);
     trial_release(&expected);
     return true;
+}
+
+/* ---- bfloat16 ---- */
+
+/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+typedef struct narrowed {
+    tdi_call call;
+    tdi_value in[MAX_IN];
+    void *rounded[MAX_IN + 1];
+} narrowed;
+
+/* A weight that kernels round: it is a bfloat16 already, in a float. */
+static void round_weight(narrowed *n, int i)
+{
+    float *rounded = copy_of(&n->in[i]);
+    for (int64_t k = 0; k < tdi_shape_elements(&n->in[i].shape); k++)
+        rounded[k] = tdi_widen(tdi_narrow(rounded[k]));
+    n->rounded[i] = n->in[i].data = rounded;
+}
+
+static void round_input(narrowed *n, int i)
+{
+    tdi_value *value = &n->in[i];
+    int64_t elements = tdi_shape_elements(&value->shape);
+    tdi_bfloat16 *rounded = tdi_buffer_create((size_t)elements * sizeof *rounded + 1);
+    assert_non_null(rounded);
+    for (int64_t k = 0; k < elements; k++)
+        rounded[k] = tdi_narrow(((const float *)value->data)[k]);
+    n->rounded[i] = value->data = rounded;
+    value->dtype = TD_BFLOAT16;
+}
+
+/* The result's type, by the op's own rule. */
+static void infer_result(const tdi_node *node, narrowed *n)
+{
+    tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
+    tdi_error error = {0};
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i]) {
+            operand[i] = *node->in[i];
+            operand[i].dtype = n->in[i].dtype;
+            in[i] = &operand[i];
+        }
+    result.in = in;
+    assert_int_equal(node->op->infer(&result, &error), TD_OK);
+    n->call.out.dtype = result.dtype;
+    n->rounded[MAX_IN] = n->call.out.data = tdi_buffer_create(bytes_of(&n->call.out) + 1);
+    assert_non_null(n->call.out.data);
+}
+
+static bool narrowed_init(narrowed *n, const tdi_node *node, const tdi_call *call, int count)
+{
+    *n = (narrowed){.call = *call};
+    n->call.in = n->in;
+    int done = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        n->in[i] = call->in[i];
+        bool may = tdi_may_be_bfloat16(node->op, i) && call->in[i].data && call->in[i].dtype == TD_FLOAT32;
+        if (may && done < count) {
+            round_input(n, i);
+            done++;
+        } else if (i == 1 && node->op->multiplies) {
+            round_weight(n, i);
+        }
+    }
+    if (done)
+        infer_result(node, n);
+    return done;
+}
+
+static void narrowed_release(narrowed *n)
+{
+    for (int i = 0; i <= MAX_IN; i++)
+        tdi_buffer_free(n->rounded[i]);
+}
+
+/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
+{
+    int taken = 0;
+    if (kernel->takes == TDI_TAKES_FLOAT32 || kernel->op != run->node->op)
+        return 0;
+    for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
+        narrowed n;
+        if (narrowed_init(&n, run->node, call, count))
+            taken += check_kernel(run, kernel, &n.call);
+        narrowed_release(&n);
+    }
+    return taken;
 }
 
 /* How many kernels of the list took the case. */
@@ -343,8 +457,11 @@ static int check_case(const op_case *c, const tdi_kernel *const *kernels, int64_
     evaluation_run_before(run->evaluation, run->node);
     for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
-        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++)
-            taken += check_kernel(run, *k, call);
+        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++) {
+            if ((*k)->takes != TDI_TAKES_BFLOAT16)
+                taken += check_kernel(run, *k, call);
+            taken += check_narrowed(run, *k, call);
+        }
     }
     op_run_free(run);
     return taken;
