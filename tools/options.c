@@ -210,8 +210,13 @@ static const struct flag_option {
     int key;
     size_t at;
 } flag_options[] = {
-    {KEY_QUIET, AT(quiet)},       {KEY_NO_SHUFFLE, AT(no_shuffle)}, {KEY_JSON, AT(json)},
-    {KEY_NESTEROV, AT(nesterov)}, {KEY_AMSGRAD, AT(amsgrad)},       {KEY_FROM_LOGITS, AT(from_logits)},
+    {KEY_QUIET, AT(quiet)},
+    {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_JSON, AT(json)},
+    {KEY_REMATERIALIZE, AT(rematerialize)},
+    {KEY_NESTEROV, AT(nesterov)},
+    {KEY_AMSGRAD, AT(amsgrad)},
+    {KEY_FROM_LOGITS, AT(from_logits)},
 };
 
 static int set_text(const struct text_option *option, const char *text, struct options *options)

@@ -18,7 +18,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    bool no_shuffle, skip_errors, quiet, json;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_precision precision;
     td_optimizer_kind optimizer;
@@ -45,6 +45,7 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_REMATERIALIZE,
     KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
@@ -103,6 +104,11 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_REMATERIALIZE                                                                                           \
+    {                                                                                                                  \
+        "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
+            "Use less memory: compute cheap values again instead of keeping them", 0                                   \
     }
 #define OPTION_PRECISION                                                                                               \
     {                                                                                                                  \

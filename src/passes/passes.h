@@ -25,6 +25,10 @@ int *tdi_count_readers(const tdi_graph *graph);
  * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
 
+/* Lets the nodes behind the first `forward_nodes` read copies of what is cheap to compute anew, made right before they
+ * are first read, so that the originals need not be kept. After the passes that change nodes. */
+td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes);
+
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
 tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);

@@ -68,6 +68,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_reduce, .name = name_, .attrs = ATTRS(tdi_reduce_attrs, kind_, axes_, false), .n_leaves = 1,     \
         .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
     }
+/* As a padding: no more than these zeros. */
+#define AROUND TD_VALID, .sides = {2, 1, 0, 1}
 #define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
     .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
 #define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_)                                                         \
@@ -234,6 +236,12 @@ static const op_case large_cases[] = {
      MANY(3)},
     CONV(conv2d, "3x3 by Winograd, several blocks", 5, OP_DIMS(BATCH, 22, 18, 64), OP_DIMS(3, 3, 64, 32), {0}, 1,
          TD_VALID),
+    CONV(conv2d, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(3, 3, 48, 32), {0}, 1, AROUND),
+    CONV(conv2d_grad_input, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 10, 5, 32), OP_DIMS(3, 3, 48, 32),
+         OP_DIMS(BATCH, 9, 6, 48), 1, AROUND),
+    CONV(conv2d_grad_filter, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(BATCH, 10, 5, 32),
+         OP_DIMS(3, 3, 48, 32), 1, AROUND),
+    CONV(conv2d, "1x1, zeros around", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, AROUND),
     CONV(conv2d_grad_input, "3x3 by Winograd", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(3, 3, 112, 48),
          OP_DIMS(BATCH, 9, 6, 112), 1, TD_SAME),
     CONV(conv2d_grad_input, "3x3 by Winograd, several blocks", 4, OP_DIMS(BATCH, 20, 16, 64), OP_DIMS(3, 3, 32, 64),
