@@ -16,7 +16,8 @@ def build():
     """The programs of bench/ and the tandem command, as a user would build them."""
     quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
-    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs", "tandem"],
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs",
+                    "bench_scaling", "tandem"],
                    check=True, **quiet)
 
 
