@@ -6,7 +6,7 @@ import sys
 from .contender import Failed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = ROOT / "build" / "bench"
+BUILD = ROOT / "build" / "bench-build"
 PEERS = ROOT / "bench" / "peers"
 # One by one, so that one that cannot be installed does not keep the others away.
 PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
