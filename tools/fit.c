@@ -186,6 +186,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Devices:", GROUP_DEVICES),
     OPTION_DEVICES,
     OPTION_SHARDS,
+    OPTION_REMATERIALIZE,
     OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTIONS_OPTIMIZER,

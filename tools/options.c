@@ -229,6 +229,7 @@ static const struct flag_option {
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_JSON, AT(json)},
+    {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
     {KEY_AMSGRAD, AT(amsgrad)},
     {KEY_FROM_LOGITS, AT(from_logits)},

@@ -20,7 +20,7 @@ struct options {
     td_image_size image_size;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
-    bool no_shuffle, skip_errors, quiet, json;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_precision precision;
     td_optimizer_kind optimizer;
@@ -47,6 +47,7 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_REMATERIALIZE,
     KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
@@ -113,6 +114,11 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_REMATERIALIZE                                                                                           \
+    {                                                                                                                  \
+        "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
+            "Use less memory: compute cheap values again instead of keeping them", 0                                   \
     }
 #define OPTION_PRECISION                                                                                               \
     {                                                                                                                  \
