@@ -82,6 +82,7 @@ static const struct argp_option options[] = {
     OPTION_BATCH_SIZE,
     OPTION_DEVICES,
     OPTION_SHARDS,
+    OPTION_PRECISION,
     OPTION_GROUP("Results:", 3),
     {"output", KEY_OUTPUT, "P.npy", 0, "Where the predictions go (default: MODEL-predictions.npy, here)", 0},
     OPTION_QUIET,

@@ -155,8 +155,9 @@ int session_compile(const struct options *options, struct session *session, enum
                                        .optimizer = optimizer,
                                        .loss = loss,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
-                                       .strategy = {.devices = options->devices, .shards = (int)options->shards}}) !=
-        TD_OK)
+                                       .strategy = {.devices = options->devices, .shards = (int)options->shards},
+                                       .rematerialize = options->rematerialize ? TD_YES : TD_NO,
+                                       .precision = options->precision}) != TD_OK)
         return compile_failed(session);
     if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
         td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)

@@ -1,5 +1,6 @@
 """The machine: what it is, and its roofs."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -28,18 +29,45 @@ def sentence(machine):
     return f"{machine['processor']}, {machine['threads']} threads, {' '.join(machine['features'])}; {caches}"
 
 
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    """Of all cores since the start, what the host took from a virtual machine included."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, _, _, interrupts, soft, stolen = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / TICK
+
+
+def process_seconds(pid):
+    """Of processor time; 0 when there is no such process any more."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
 def run_roofs(cores, *words):
     command = ["taskset", "-c", ",".join(map(str, sorted(cores))), setup.program("bench_roofs"), str(len(cores)), *words]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def higher(one, other):
-    """The better of two measurements of the roofs, number by number; a list of pairs is [size, speed]."""
+    """The better of two measurements of the roofs, number by number."""
     if isinstance(one, dict):
         return {name: higher(value, other[name]) for name, value in one.items()}
     if isinstance(one, list):
         return [higher(mine, others) for mine, others in zip(one, other)]
     return one if isinstance(one, str) else max(one, other)
+
+
+def best_of(every):
+    """Of several measurements of the roofs; the hand-over is the last one's."""
+    best = every[0]
+    for found in every[1:]:
+        best = dict(higher(best, found), handover_ns=found["handover_ns"])
+    return best
 
 
 class Roofs:
@@ -50,8 +78,7 @@ class Roofs:
         self.best = run_roofs(cores)
 
     def again(self):
-        found = run_roofs(self.cores)
-        self.best = dict(higher(self.best, found), handover_ns=found["handover_ns"])
+        self.best = best_of([self.best, run_roofs(self.cores)])
         return self.best
 
 

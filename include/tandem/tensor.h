@@ -12,7 +12,7 @@ extern "C" {
 
 #define TD_MAX_RANK 6
 
-typedef enum td_dtype { TD_FLOAT32 = 0, TD_FLOAT64, TD_INT32, TD_INT64, TD_UINT8 } td_dtype;
+typedef enum td_dtype { TD_FLOAT32 = 0, TD_FLOAT64, TD_INT32, TD_INT64, TD_UINT8, TD_BFLOAT16 } td_dtype;
 
 /* "float32", ...; never NULL. */
 TD_API const char *td_dtype_name(td_dtype dtype);

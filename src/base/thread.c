@@ -120,16 +120,43 @@ void tdi_event_wait(tdi_event *event, uint32_t target, bool spin)
     atomic_fetch_sub(&event->sleepers, 1);
 }
 
+bool tdi_barrier_spins(const tdi_barrier *barrier)
+{
+    return barrier->spin && !atomic_load_explicit(&barrier->crowded, memory_order_relaxed);
+}
+
+/* Cores beyond the 64th are not told apart, and taken to be different. */
+static void note_core(tdi_barrier *barrier)
+{
+    int core = sched_getcpu();
+    if (core >= 0 && core < 64)
+        atomic_fetch_or_explicit(&barrier->cores, 1ull << core, memory_order_relaxed);
+    else
+        atomic_store_explicit(&barrier->cores, UINT64_MAX, memory_order_relaxed);
+}
+
+static void note_crowd(tdi_barrier *barrier)
+{
+    uint64_t cores = atomic_exchange_explicit(&barrier->cores, 0, memory_order_relaxed);
+    bool crowded = __builtin_popcountll(cores) < (int)barrier->count && barrier->count <= 64 && cores != UINT64_MAX;
+    if (crowded != atomic_load_explicit(&barrier->crowded, memory_order_relaxed))
+        atomic_store_explicit(&barrier->crowded, crowded, memory_order_relaxed);
+}
+
 void tdi_barrier_wait(tdi_barrier *barrier)
 {
     if (barrier->count < 2)
         return;
     uint32_t generation = atomic_load(&barrier->released.value);
+    if (barrier->spin)
+        note_core(barrier);
     if (atomic_fetch_add(&barrier->arrived.value, 1) + 1 == barrier->count) {
+        if (barrier->spin)
+            note_crowd(barrier);
         atomic_store(&barrier->arrived.value, 0);
         tdi_event_add(&barrier->released, 1);
     } else {
-        tdi_event_wait(&barrier->released, generation + 1, barrier->spin);
+        tdi_event_wait(&barrier->released, generation + 1, tdi_barrier_spins(barrier));
     }
 }
 

@@ -1,5 +1,5 @@
 /* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, or a number per row. */
-#include "cpu/isa.h"
+#include "cpu/narrow_isa.h"
 
 /* X(kind, value) */
 #define BINARY_KINDS(X)                                                                                                \
@@ -109,15 +109,19 @@ static void piece(int kind, int64_t n, const float *left, bool left_moves, const
 /* Elements [begin, begin + n) of the output, row by row where an input needs it. */
 static void stretch(const tdi_call *call, int kind, pace a, pace b, int64_t begin, int64_t n)
 {
-    const float *left = call->in[0].data, *right = call->in[1].data;
-    float *to = call->out.data;
     int64_t last = tdi_last_extent(&call->out.shape);
+    float of_a[TDI_TILE], of_b[TDI_TILE], made[TDI_TILE];
+    bool narrow = call->out.dtype == TD_BFLOAT16;
     bool by_rows = a.row != last * a.column || b.row != last * b.column;
     while (n > 0) {
         int64_t row = by_rows ? begin / last : 0, column = begin - row * last;
         int64_t now = by_rows && last - column < n ? last - column : n;
-        piece(kind, now, left + row * a.row + column * a.column, a.column, right + row * b.row + column * b.column,
-              b.column, to + begin);
+        now = narrow && now > TDI_TILE ? TDI_TILE : now;
+        const float *left = tdi_read_tile(&call->in[0], row * a.row + column * a.column, a.column ? now : 1, of_a);
+        const float *right = tdi_read_tile(&call->in[1], row * b.row + column * b.column, b.column ? now : 1, of_b);
+        float *to = tdi_write_tile(&call->out, begin, made);
+        piece(kind, now, left, a.column, right, b.column, to);
+        tdi_keep_tile(&call->out, begin, now, to);
         begin += now;
         n -= now;
     }
@@ -143,6 +147,7 @@ static void bias_add_run(const tdi_call *call)
     run(call, TDI_ADD);
 }
 
-TDI_CPU_KERNEL(binary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
-               .run = binary_run);
-TDI_CPU_KERNEL(bias_add, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = bias_add_run);
+TDI_CPU_KERNEL(binary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .declines = declines, .run = binary_run);
+TDI_CPU_KERNEL(bias_add, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .run = bias_add_run);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
-#include "cpu/onednn_compat.h"
+#include "cpu/primitive_onednn.h"
 #include "ops/common.h"
 
 typedef enum direction { FORWARD, GRAD_INPUT, GRAD_FILTER } direction;
@@ -47,21 +47,26 @@ static conv_values values_of(const tdi_call *call, direction way)
     return (conv_values){&call->in[0], &call->out, &call->in[1], NULL};
 }
 
-/* [n, h, w, c] as oneDNN orders extents, n c h w, with the strides of channels last. */
-static dnnl_status_t describe_image(tdi_md *md, const td_shape *shape, int64_t samples)
+static dnnl_data_type_t type_of(td_dtype dtype)
 {
-    int64_t h = shape->dim[1], w = shape->dim[2], c = shape->dim[3];
-    dnnl_dims_t dims = {samples, c, h, w}, strides = {h * w * c, 1, w * c, c};
-    return tdi_md_create(md, 4, dims, strides);
+    return dtype == TD_BFLOAT16 ? dnnl_bf16 : dnnl_f32;
 }
 
-/* [kh, kw, c / groups, f] as (groups,) out, in, h, w; in the library's layout, or as it is. */
-static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int groups, bool any)
+/* [n, h, w, c] as oneDNN orders extents, n c h w, with the strides of channels last. */
+static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t samples)
+{
+    int64_t h = image->shape.dim[1], w = image->shape.dim[2], c = image->shape.dim[3];
+    dnnl_dims_t dims = {samples, c, h, w}, strides = {h * w * c, 1, w * c, c};
+    return tdi_md_create(md, 4, dims, type_of(image->dtype), strides);
+}
+
+/* [kh, kw, c / groups, f] as (groups,) out, in, h, w; in the library's layout of `type`, or as it is, float32. */
+static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int groups, bool any, dnnl_data_type_t type)
 {
     int64_t h = filter->dim[0], w = filter->dim[1], in = filter->dim[2], out = filter->dim[3];
     dnnl_dims_t dims = {groups, out / groups, in, h, w}, strides = {out / groups, 1, out, w * in * out, in * out};
     int skip = groups == 1 ? 1 : 0;
-    return tdi_md_create(md, 5 - skip, dims + skip, any ? NULL : strides + skip);
+    return tdi_md_create(md, 5 - skip, dims + skip, type, any ? NULL : strides + skip);
 }
 
 static void set_window(tdi_onednn_convolution *c, int axis, int64_t in, int64_t size, int64_t out, int64_t stride,
@@ -85,15 +90,16 @@ static dnnl_status_t describe(conv_state *state, const tdi_call *call, int64_t s
     set_window(c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding,
                attrs->sides.left, attrs->sides.right);
     c->has_bias = v.bias && v.bias->shape.rank;
-    dnnl_status_t status = describe_image(&c->src, x, samples);
+    dnnl_data_type_t weights = state->way == GRAD_FILTER ? dnnl_f32 : type_of(v.x->dtype);
+    dnnl_status_t status = describe_image(&c->src, v.x, samples);
     if (status == dnnl_success)
-        status = describe_image(&c->dst, y, samples);
+        status = describe_image(&c->dst, v.y, samples);
     if (status == dnnl_success)
-        status = describe_filter(&c->weights, filter, attrs->groups, true);
+        status = describe_filter(&c->weights, filter, attrs->groups, true, weights);
     if (status == dnnl_success)
-        status = describe_filter(&state->filter_layout, filter, attrs->groups, false);
+        status = describe_filter(&state->filter_layout, filter, attrs->groups, false, dnnl_f32);
     if (status == dnnl_success && c->has_bias)
-        status = tdi_md_create(&c->bias, 1, (dnnl_dims_t){y->dim[3]}, (dnnl_dims_t){1});
+        status = tdi_md_create(&c->bias, 1, (dnnl_dims_t){y->dim[3]}, dnnl_f32, (dnnl_dims_t){1});
     return status;
 }
 
@@ -157,18 +163,9 @@ static dnnl_status_t create_memory(const conv_state *s, tdi_md_view md, dnnl_mem
 
 static dnnl_status_t create_reorder(conv_state *s, tdi_md_view weights)
 {
-    dnnl_primitive_desc_t pd = NULL;
     tdi_md_view filter = TDI_MD_VIEW(s->filter_layout);
     bool back = s->way == GRAD_FILTER;
-    if (dnnl_memory_desc_equal(weights, filter))
-        return dnnl_success;
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, back ? weights : filter, s->engine,
-                                                              back ? filter : weights, s->engine, NULL);
-    if (status == dnnl_success)
-        status = dnnl_primitive_create(&s->reorder, pd);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return status;
+    return tdi_onednn_reorder(s->engine, back ? weights : filter, back ? filter : weights, &s->reorder);
 }
 
 static dnnl_status_t create_memories(conv_state *s, const_dnnl_primitive_desc_t pd)
@@ -193,23 +190,6 @@ static dnnl_status_t create_memories(conv_state *s, const_dnnl_primitive_desc_t 
     return status == dnnl_success ? create_memory(s, scratchpad, &s->scratchpad) : status;
 }
 
-static td_status refused(dnnl_status_t status, tdi_error *error)
-{
-    if (status == dnnl_out_of_memory)
-        return tdi_no_memory(error);
-    return tdi_fail(error, TD_UNSUPPORTED, "oneDNN refused it (status %d)", (int)status);
-}
-
-/* The library's own plain loops are slower than anything. */
-static td_status check_implementation(const_dnnl_primitive_desc_t pd, tdi_error *error)
-{
-    const char *name = NULL;
-    dnnl_status_t status = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
-    if (status == dnnl_success && name && strstr(name, "ref"))
-        return tdi_fail(error, TD_UNSUPPORTED, "oneDNN would use its slow implementation \"%s\"", name);
-    return TD_OK;
-}
-
 static td_status create(conv_state *s, const tdi_call *call, int64_t samples, tdi_error *error)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -221,8 +201,8 @@ static td_status create(conv_state *s, const tdi_call *call, int64_t samples, td
     if (status == dnnl_success)
         status = create_description(s, &pd);
     if (status != dnnl_success)
-        return refused(status, error);
-    td_status usable = check_implementation(pd, error);
+        return tdi_onednn_refused(status, error);
+    td_status usable = tdi_onednn_check(pd, error);
     if (usable == TD_OK) {
         status = dnnl_primitive_create(&s->convolution, pd);
         if (status == dnnl_success)
@@ -231,7 +211,7 @@ static td_status create(conv_state *s, const tdi_call *call, int64_t samples, td
     dnnl_primitive_desc_destroy(pd);
     if (usable != TD_OK)
         return usable;
-    return status == dnnl_success ? TD_OK : refused(status, error);
+    return status == dnnl_success ? TD_OK : tdi_onednn_refused(status, error);
 }
 
 static size_t rounded(size_t bytes)
@@ -279,31 +259,24 @@ static td_status prepare_grad_filter(const tdi_call *call, void **state, size_t 
 
 /* ---- running ---- */
 
-/* Setting an address makes the library clear padding, so it is set only when it is a new one. */
-static void bind(dnnl_memory_t memory, void *address)
-{
-    void *now = NULL;
-    if (dnnl_memory_get_data_handle(memory, &now) == dnnl_success && now != address)
-        dnnl_memory_set_data_handle(memory, address);
-}
-
-static float *sample(const tdi_value *value, int64_t n)
+static void *sample(const tdi_value *value, int64_t n)
 {
     const td_shape *shape = &value->shape;
-    return (float *)value->data + n * shape->dim[1] * shape->dim[2] * shape->dim[3];
+    return (char *)value->data +
+           n * shape->dim[1] * shape->dim[2] * shape->dim[3] * (int64_t)td_dtype_size(value->dtype);
 }
 
 static void bind_all(conv_state *s, const tdi_call *call)
 {
     conv_values v = values_of(call, s->way);
     char *scratch = call->scratch;
-    bind(s->src, sample(v.x, s->first));
-    bind(s->dst, sample(v.y, s->first));
-    bind(s->filter, v.filter->data);
-    bind(s->weights, s->reorder ? (void *)scratch : v.filter->data);
-    bind(s->scratchpad, scratch + rounded(s->weights_bytes));
+    tdi_onednn_bind(s->src, sample(v.x, s->first));
+    tdi_onednn_bind(s->dst, sample(v.y, s->first));
+    tdi_onednn_bind(s->filter, v.filter->data);
+    tdi_onednn_bind(s->weights, s->reorder ? (void *)scratch : v.filter->data);
+    tdi_onednn_bind(s->scratchpad, scratch + rounded(s->weights_bytes));
     if (s->bias)
-        bind(s->bias, v.bias->data);
+        tdi_onednn_bind(s->bias, v.bias->data);
 }
 
 static void run_reorder(const conv_state *s, dnnl_memory_t from, dnnl_memory_t to)
@@ -329,7 +302,10 @@ static void conv2d_run(const tdi_call *call)
     const td_shape *y = &call->out.shape;
     int64_t rows = (call->split == TDI_ROWS ? call->end - call->begin : y->dim[0]) * y->dim[1] * y->dim[2];
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    tdi_cpu_loops()->epilogue(1, rows * y->dim[3], 0, NULL, activation, sample(&call->out, s->first));
+    if (call->out.dtype == TD_BFLOAT16)
+        tdi_cpu_loops()->activate_bfloat16(rows * y->dim[3], activation, sample(&call->out, s->first));
+    else
+        tdi_cpu_loops()->epilogue(1, rows * y->dim[3], 0, NULL, activation, sample(&call->out, s->first));
 }
 
 static void conv2d_grad_input_run(const tdi_call *call)
@@ -362,6 +338,7 @@ static void conv2d_grad_filter_run(const tdi_call *call)
 
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
+                                          .takes = TDI_TAKES_BOTH,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
                                           .release = conv_release,
@@ -369,6 +346,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
 
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
                                                      .op = &tdi_op_conv2d_grad_input,
+                                                     .takes = TDI_TAKES_BOTH,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
                                                      .release = conv_release,
@@ -376,6 +354,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
 
 const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_grad_filter",
                                                       .op = &tdi_op_conv2d_grad_filter,
+                                                      .takes = TDI_TAKES_BOTH,
                                                       .prepare = prepare_grad_filter,
                                                       .release = conv_release,
                                                       .run = conv2d_grad_filter_run};

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "cpu/features.h"
 #include "cpu/library.h"
+#include "cpu/loops.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
@@ -53,6 +54,16 @@ static int lanes_of(int index, int siblings)
     return lanes > 1 ? lanes : 1;
 }
 
+static const char *no_bfloat16(void)
+{
+#ifdef TANDEM_ONEDNN
+    tdi_cpu_features f = tdi_cpu_detect();
+    return f.amx_bf16 || f.avx512_bf16 ? NULL : "this CPU has neither AMX nor AVX512-BF16";
+#else
+    return "this build of Tandem has no oneDNN";
+#endif
+}
+
 static td_status open_device(int index, int siblings, tdi_device **opened, tdi_error *error)
 {
     if (index < 0 || index >= siblings)
@@ -62,9 +73,12 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
                            .lanes = lanes_of(index, siblings),
+                           .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
+                           .no_bfloat16 = no_bfloat16(),
                            .allocate = allocate,
                            .release = release,
+                           .convert_bytes = tdi_cpu_loops()->convert_bytes,
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};
@@ -110,6 +124,10 @@ static void describe(FILE *out)
     char model[64];
     fprintf(out, "cpu: %s\n", tdi_cpu_model(model, sizeof model));
     describe_features(out);
+    fprintf(out, "bfloat16: %s%s\n", no_bfloat16() ? "computed in float32, since " : "yes, by ",
+            no_bfloat16()               ? no_bfloat16()
+            : tdi_cpu_detect().amx_bf16 ? "AMX"
+                                        : "AVX512-BF16");
     fprintf(out, "cores allowed: %d of %ld\n", tdi_cores_allowed(), sysconf(_SC_NPROCESSORS_ONLN));
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     describe_cache(out, "L1 data cache", _SC_LEVEL1_DCACHE_SIZE);

@@ -1,5 +1,6 @@
 /* elementwise_isa.c - what is computed element by element besides unary and binary. */
 #include "cpu/math_isa.h"
+#include "cpu/narrow_isa.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 
@@ -22,16 +23,21 @@ static float *output(const tdi_call *call, int64_t at)
     return (float *)call->out.data + at;
 }
 
-static void affine_loop(const tdi_call *call, int64_t at, int64_t n)
+static void affine_tile(const tdi_call *call, int64_t at, int64_t n)
 {
     float scale = ((const tdi_affine_attrs *)call->attrs)->scale,
           shift = ((const tdi_affine_attrs *)call->attrs)->shift;
-    const float *x = input(call, 0, at);
-    float *to = output(call, at);
+    float from[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
+    const float *x = tdi_read_tile(&call->in[0], at, n, from);
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = scale * x[i] + shift;
+    tdi_keep_tile(&call->out, at, n, to);
 }
-EACH_RUN(affine)
-TDI_CPU_KERNEL(affine, .splits = ANY_SPLIT, .run = affine_run);
+
+static void affine_run(const tdi_call *call)
+{
+    tdi_each_tile(call, affine_tile);
+}
+TDI_CPU_KERNEL(affine, .takes = TDI_TAKES_BOTH, .splits = ANY_SPLIT, .run = affine_run);
 
 static void fill_with(float value, int64_t n, float *to)
 {
@@ -64,7 +70,7 @@ static void identity_loop(const tdi_call *call, int64_t at, int64_t n)
         memcpy(to + (size_t)at * size, from + (size_t)at * size, (size_t)n * size);
 }
 EACH_RUN(identity)
-TDI_CPU_KERNEL(identity, .splits = ANY_SPLIT, .run = identity_run);
+TDI_CPU_KERNEL(identity, .takes = TDI_TAKES_BOTH, .splits = ANY_SPLIT, .run = identity_run);
 
 /* ---- cast ---- */
 
@@ -72,7 +78,7 @@ static const char *cast_declines(const tdi_call *call)
 {
     bool to_float = call->out.dtype == TD_FLOAT32, from_float = call->in[0].dtype == TD_FLOAT32;
     td_dtype other = to_float ? call->in[0].dtype : call->out.dtype;
-    bool known = other == TD_INT32 || (to_float && other == TD_UINT8) || other == TD_FLOAT32;
+    bool known = other == TD_INT32 || other == TD_BFLOAT16 || (to_float && other == TD_UINT8) || other == TD_FLOAT32;
     return known && (to_float || from_float) ? NULL : "no vector loop between these types";
 }
 
@@ -88,7 +94,11 @@ static void cast_loop(const tdi_call *call, int64_t at, int64_t n)
 {
     const void *from = call->in[0].data;
     float *to = call->out.data;
-    if (call->out.dtype == TD_INT32) {
+    if (call->out.dtype == TD_BFLOAT16) {
+        tdi_narrow_loop(n, (const float *)from + at, (tdi_bfloat16 *)call->out.data + at);
+    } else if (call->in[0].dtype == TD_BFLOAT16) {
+        tdi_widen_loop(n, (const tdi_bfloat16 *)from + at, to + at);
+    } else if (call->out.dtype == TD_INT32) {
         const float *x = (const float *)from + at;
         int32_t *whole = (int32_t *)call->out.data + at;
         TDI_LANES for (int64_t i = 0; i < n; i++) whole[i] = to_int32(x[i]);
@@ -103,7 +113,7 @@ static void cast_loop(const tdi_call *call, int64_t at, int64_t n)
     }
 }
 EACH_RUN(cast)
-TDI_CPU_KERNEL(cast, .splits = ANY_SPLIT, .declines = cast_declines, .run = cast_run);
+TDI_CPU_KERNEL(cast, .takes = TDI_TAKES_BOTH, .splits = ANY_SPLIT, .declines = cast_declines, .run = cast_run);
 
 /* ---- sigmoid cross-entropy ---- */
 

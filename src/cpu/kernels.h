@@ -71,6 +71,7 @@
 #ifdef TANDEM_ONEDNN
 #define TDI_CPU_ONEDNN_KERNELS(X)                                                                                      \
     X(matmul_onednn)                                                                                                   \
+    X(matmul_bfloat16_onednn)                                                                                          \
     X(matmul_update_onednn)                                                                                            \
     X(conv2d_matmul_onednn)                                                                                            \
     X(conv2d_grad_input_matmul_onednn)                                                                                 \

@@ -2,19 +2,27 @@
 #ifndef TDI_CPU_LOOPS_H
 #define TDI_CPU_LOOPS_H
 
+#include "base/bfloat16.h"
 #include "cpu/update.h"
 
 typedef struct tdi_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation
      * that can be fused has its loop. */
     void (*epilogue)(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to);
+    /* to = dy * f'(value), as tdi_unary_grad; for the activations that can be fused. */
+    void (*slope)(int activation, int64_t n, const float *value, const float *dy, float *to);
+    /* to = activation(to) for n elements, computed in float32. */
+    void (*activate_bfloat16)(int64_t n, int activation, tdi_bfloat16 *to);
+    /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */
+    void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */
     void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch);
 } tdi_loops;
 
 #define TDI_DECLARE_LOOPS_(isa)                                                                                        \
     extern const tdi_loops tdi_loops_##isa;                                                                            \
-    void tdi_update_stretch_##isa(const tdi_update *update, int64_t n, tdi_stretch stretch);
+    void tdi_update_stretch_##isa(const tdi_update *update, int64_t n, tdi_stretch stretch);                           \
+    void tdi_convert_bytes_##isa(const uint8_t *from, float *to, int64_t count, double scale);
 TDI_DECLARE_LOOPS_(baseline)
 #ifdef TANDEM_X86
 TDI_DECLARE_LOOPS_(avx2)

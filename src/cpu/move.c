@@ -160,8 +160,11 @@ static void pad_run(const tdi_call *call)
 }
 
 #define MOVES(stem)                                                                                                    \
-    const tdi_kernel tdi_cpu_##stem = {                                                                                \
-        .name = "cpu " #stem, .op = &tdi_op_##stem, .splits = TDI_CAN_ROWS, .run = stem##_run};
+    const tdi_kernel tdi_cpu_##stem = {.name = "cpu " #stem,                                                           \
+                                       .op = &tdi_op_##stem,                                                           \
+                                       .takes = TDI_TAKES_BOTH,                                                        \
+                                       .splits = TDI_CAN_ROWS,                                                         \
+                                       .run = stem##_run};
 MOVES(slice)
 MOVES(transpose)
 MOVES(broadcast)

@@ -17,14 +17,15 @@ typedef const dnnl_memory_desc_t *tdi_md_view;
 #endif
 
 /* `strides` NULL: the library chooses the layout ("any"). */
-static inline dnnl_status_t tdi_md_create(tdi_md *md, int rank, const dnnl_dim_t *dims, const dnnl_dim_t *strides)
+static inline dnnl_status_t tdi_md_create(tdi_md *md, int rank, const dnnl_dim_t *dims, dnnl_data_type_t type,
+                                          const dnnl_dim_t *strides)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return strides ? dnnl_memory_desc_create_with_strides(md, rank, dims, dnnl_f32, strides)
-                   : dnnl_memory_desc_create_with_tag(md, rank, dims, dnnl_f32, dnnl_format_tag_any);
+    return strides ? dnnl_memory_desc_create_with_strides(md, rank, dims, type, strides)
+                   : dnnl_memory_desc_create_with_tag(md, rank, dims, type, dnnl_format_tag_any);
 #else
-    return strides ? dnnl_memory_desc_init_by_strides(md, rank, dims, dnnl_f32, strides)
-                   : dnnl_memory_desc_init_by_tag(md, rank, dims, dnnl_f32, dnnl_format_tag_any);
+    return strides ? dnnl_memory_desc_init_by_strides(md, rank, dims, type, strides)
+                   : dnnl_memory_desc_init_by_tag(md, rank, dims, type, dnnl_format_tag_any);
 #endif
 }
 
@@ -95,6 +96,20 @@ static inline dnnl_status_t tdi_onednn_backward_weights(dnnl_primitive_desc_t *p
         dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &c->src, &c->weights, NULL,
                                                             &c->dst, c->strides, c->dilations, c->before, c->after);
     return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
+#endif
+}
+
+/* dst = src . weights + bias; `bias` NULL: none. */
+static inline dnnl_status_t tdi_onednn_matmul(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, tdi_md_view src,
+                                              tdi_md_view weights, tdi_md_view bias, tdi_md_view dst,
+                                              const_dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_matmul_primitive_desc_create(pd, engine, src, weights, bias, dst, attr);
+#else
+    dnnl_matmul_desc_t d;
+    dnnl_status_t status = dnnl_matmul_desc_init(&d, src, weights, bias, dst);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : status;
 #endif
 }
 

@@ -1,6 +1,8 @@
 /* unary_isa.c - functions of one element and their derivatives; the rarer ones are left to the reference. */
+#include "cpu/abreast_isa.h"
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
+#include "cpu/narrow_isa.h"
 
 /* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
 #define UNARY_KINDS(X)                                                                                                 \
@@ -93,17 +95,32 @@ static void slope_loop(int function, int64_t n, const float *at, const float *wi
     }
 }
 
-static void unary_run(const tdi_call *call)
+static void unary_tile(const tdi_call *call, int64_t at, int64_t n)
 {
-    int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
-    tdi_runs runs = tdi_call_runs(call);
-    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
-        unary_loop(kind, runs.length, (const float *)call->in[0].data + at, (float *)call->out.data + at);
+    float from[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
+    unary_loop(((const tdi_unary_attrs *)call->attrs)->kind, n, tdi_read_tile(&call->in[0], at, n, from), to);
+    tdi_keep_tile(&call->out, at, n, to);
+}
+
+static void unary_plain(const tdi_call *call)
+{
+    tdi_each_tile(call, unary_tile);
 }
 
 static void relu_slope_of_sum(int64_t n, const float *y, const float *a, const float *b, float *to)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = y[i] > 0.0f ? a[i] + b[i] : 0.0f;
+}
+
+static void unary_grad_tile(const tdi_call *call, int64_t at, int64_t n)
+{
+    float value[TDI_TILE], dy[TDI_TILE], more[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
+    const float *v = tdi_read_tile(&call->in[0], at, n, value), *d = tdi_read_tile(&call->in[1], at, n, dy);
+    if (call->n_in > 2)
+        relu_slope_of_sum(n, v, d, tdi_read_tile(&call->in[2], at, n, more), to);
+    else
+        slope_loop(((const tdi_unary_attrs *)call->attrs)->kind, n, v, d, to);
+    tdi_keep_tile(&call->out, at, n, to);
 }
 
 static const char *grad_declines(const tdi_call *call)
@@ -113,23 +130,44 @@ static const char *grad_declines(const tdi_call *call)
     return declines(call);
 }
 
-static void unary_grad_run(const tdi_call *call)
+static void unary_grad_plain(const tdi_call *call)
 {
-    int kind = ((const tdi_unary_attrs *)call->attrs)->kind;
-    tdi_runs runs = tdi_call_runs(call);
-    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
-        const float *value = (const float *)call->in[0].data + at, *dy = (const float *)call->in[1].data + at;
-        float *to = (float *)call->out.data + at;
-        if (call->n_in > 2)
-            relu_slope_of_sum(runs.length, value, dy, (const float *)call->in[2].data + at, to);
-        else
-            slope_loop(kind, runs.length, value, dy, to);
-    }
+    tdi_each_tile(call, unary_grad_tile);
 }
 
-TDI_CPU_KERNEL(unary, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines, .run = unary_run);
-TDI_CPU_KERNEL(unary_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = grad_declines,
-               .run = unary_grad_run);
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    return call->out.shape.rank > 1 ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+}
+
+static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    (void)error;
+    *scratch = tdi_is_abreast(call) ? tdi_abreast_room(call) : 0;
+    return TD_OK;
+}
+
+static void unary_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_plain);
+    else
+        unary_plain(call);
+}
+
+static void unary_grad_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_grad_plain);
+    else
+        unary_grad_plain(call);
+}
+
+TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .declines = declines, .abreast = follows_abreast, .prepare = prepare, .run = unary_run);
+TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .declines = grad_declines, .abreast = follows_abreast, .prepare = prepare, .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */
 
@@ -148,4 +186,19 @@ static void epilogue(int64_t rows, int64_t columns, int64_t stride, const float 
     }
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue, .update = TDI_ISA_NAME(tdi_update_stretch)};
+static void activate_bfloat16(int64_t n, int activation, tdi_bfloat16 *to)
+{
+    float tile[TDI_TILE];
+    for (int64_t i = 0; activation != TD_LINEAR && i < n; i += TDI_TILE) {
+        int64_t now = n - i < TDI_TILE ? n - i : TDI_TILE;
+        tdi_widen_loop(now, to + i, tile);
+        unary_loop(activation, now, tile, tile);
+        tdi_narrow_loop(now, tile, to + i);
+    }
+}
+
+const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
+                                           .slope = slope_loop,
+                                           .activate_bfloat16 = activate_bfloat16,
+                                           .update = TDI_ISA_NAME(tdi_update_stretch),
+                                           .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bfloat16.h"
+
 double tdi_exact_scale(float scale)
 {
     double whole = round(1.0 / (double)scale);
@@ -20,7 +22,7 @@ static float high_16_bits(double value)
     return (float)ldexp(trunc(ldexp(mantissa, 16)), exponent - 16);
 }
 
-static void floats_from_uint8(const uint8_t *from, float *restrict to, int64_t count, double scale)
+void tdi_convert_bytes(const uint8_t *from, float *restrict to, int64_t count, double scale)
 {
     float high = high_16_bits(scale), low = (float)(scale - (double)high);
     for (int64_t i = 0; i < count; i++) {
@@ -40,11 +42,17 @@ FLOATS_FROM(float64, double)
 FLOATS_FROM(int32, int32_t)
 FLOATS_FROM(int64, int64_t)
 
+static void floats_from_bfloat16(const tdi_bfloat16 *from, float *restrict to, int64_t count, double scale)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = (float)((double)tdi_widen(from[i]) * scale);
+}
+
 void tdi_convert_floats(td_dtype dtype, const void *from, float *to, int64_t count, double scale)
 {
     switch (dtype) {
     case TD_UINT8:
-        floats_from_uint8(from, to, count, scale);
+        tdi_convert_bytes(from, to, count, scale);
         break;
     case TD_FLOAT32:
         if (scale == 1)
@@ -60,6 +68,9 @@ void tdi_convert_floats(td_dtype dtype, const void *from, float *to, int64_t cou
         break;
     case TD_INT64:
         floats_from_int64(from, to, count, scale);
+        break;
+    case TD_BFLOAT16:
+        floats_from_bfloat16(from, to, count, scale);
         break;
     }
 }
@@ -86,6 +97,16 @@ static int64_t classes_from_uint8(const uint8_t *from, int32_t *restrict to, int
     return -1;
 }
 
+static int64_t classes_from_bfloat16(const tdi_bfloat16 *from, int32_t *restrict to, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float wide = tdi_widen(from[i]);
+        if (classes_from_float32(&wide, to + i, 1) >= 0)
+            return i;
+    }
+    return -1;
+}
+
 int64_t tdi_convert_classes(td_dtype dtype, const void *from, int32_t *to, int64_t count)
 {
     switch (dtype) {
@@ -97,6 +118,8 @@ int64_t tdi_convert_classes(td_dtype dtype, const void *from, int32_t *to, int64
         return classes_from_float64(from, to, count);
     case TD_INT64:
         return classes_from_int64(from, to, count);
+    case TD_BFLOAT16:
+        return classes_from_bfloat16(from, to, count);
     case TD_INT32:
         break;
     }

@@ -17,8 +17,18 @@ typedef struct tdi_column {
     char name[64];  /* "x", "y", or the array's name in the file */
     td_shape shape; /* per sample; rank 0: a number */
     td_dtype dtype;
+    const void *values; /* [samples, shape...] in `dtype` where all of them lie in memory as they are, else NULL; a
+                         * source made of another one's columns clears or moves it */
     float scale; /* values are multiplied by this when read as floats; the float nearest to 1/n divides by n exactly */
 } tdi_column;
+
+/* Elements of one sample. */
+int64_t tdi_sample_elements(const td_shape *shape);
+
+/* Rows of a column whose `values` are in memory, packed, as scaled floats; `convert_bytes` is tdi_convert_bytes or does
+ * the same faster. */
+void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t count, float *to,
+                       void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale));
 
 /* A pass over a source's samples: an epoch, an evaluation, a prediction. */
 typedef struct tdi_source_pass {

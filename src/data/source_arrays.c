@@ -15,7 +15,7 @@ static td_status check_array(const char *name, const td_shape *shape, td_dtype d
         if (shape->dim[i] < 1)
             return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: extent %d of %s_shape is %" PRId64 ", not positive",
                             i, name, shape->dim[i]);
-    if ((unsigned)dtype > TD_UINT8)
+    if ((unsigned)dtype > TD_BFLOAT16)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: %s_dtype is %d, which is no td_dtype", name,
                         (int)dtype);
     return TD_OK;

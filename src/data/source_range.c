@@ -13,19 +13,11 @@ typedef struct range_source {
     int64_t *order; /* the pass's, in the whole's rows */
 } range_source;
 
-static int64_t range_elements(const td_shape *shape)
-{
-    int64_t elements = 1;
-    for (int i = 0; i < shape->rank; i++)
-        elements *= shape->dim[i];
-    return elements;
-}
-
 static td_status range_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                               tdi_error *error)
 {
     const range_source *range = (const range_source *)source;
-    size_t stride = (size_t)range_elements(&source->columns[column].shape) * td_dtype_size(as);
+    size_t stride = (size_t)tdi_sample_elements(&source->columns[column].shape) * td_dtype_size(as);
     int64_t translated[RANGE_ROWS];
     for (int64_t done = 0; done < count; done += RANGE_ROWS) {
         int64_t piece = count - done < RANGE_ROWS ? count - done : RANGE_ROWS;
@@ -85,6 +77,11 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.release = range_release;
     made->whole = whole;
     made->first = first;
+    for (int i = 0; i < whole->n_x + whole->n_y; i++) {
+        tdi_column *column = &made->source.columns[i];
+        size_t bytes = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        column->values = column->values ? (const char *)column->values + (size_t)first * bytes : NULL;
+    }
     made->order = NULL;
     *range = &made->source;
     return TD_OK;

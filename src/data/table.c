@@ -46,44 +46,22 @@ static td_status not_a_class(const tdi_source *source, int column, int64_t row, 
 static td_status gather_classes(tdi_table *table, int column, const int64_t *rows, int64_t count, int32_t *to,
                                 tdi_error *error)
 {
-    const tdi_table_column *stored = &table->columns[column];
-    td_dtype dtype = table->source.columns[column].dtype;
-    int64_t size = (int64_t)td_dtype_size(dtype), elements = stored->elements;
+    const tdi_column *stored = &table->source.columns[column];
+    int64_t size = (int64_t)td_dtype_size(stored->dtype), elements = tdi_sample_elements(&stored->shape);
     for (int64_t i = 0; i < count; i++) {
-        const char *from = stored->values + rows[i] * elements * size;
-        int64_t bad = tdi_convert_classes(dtype, from, to + i * elements, elements);
+        const char *from = (const char *)stored->values + rows[i] * elements * size;
+        int64_t bad = tdi_convert_classes(stored->dtype, from, to + i * elements, elements);
         if (bad >= 0)
             return not_a_class(&table->source, column, rows[i], from + bad * size, error);
     }
     return TD_OK;
 }
 
-#define AHEAD 8 /* rows: shuffled ones come from all over memory, which no hardware foresees */
-
-static void prefetch_row(const char *row, int64_t size)
+static void gather_stored(const tdi_column *stored, const int64_t *rows, int64_t count, char *to)
 {
-    for (int64_t at = 0; at < size && at < 4096; at += 64)
-        __builtin_prefetch(row + at);
-}
-
-static void gather_floats(tdi_table *table, int column, const int64_t *rows, int64_t count, float *to)
-{
-    const tdi_table_column *stored = &table->columns[column];
-    td_dtype dtype = table->source.columns[column].dtype;
-    int64_t elements = stored->elements, stride = elements * (int64_t)td_dtype_size(dtype);
-    for (int64_t i = 0; i < count; i++) {
-        if (i + AHEAD < count)
-            prefetch_row(stored->values + rows[i + AHEAD] * stride, stride);
-        tdi_convert_floats(dtype, stored->values + rows[i] * stride, to + i * elements, elements, stored->scale);
-    }
-}
-
-static void gather_stored(const tdi_table *table, int column, const int64_t *rows, int64_t count, char *to)
-{
-    const tdi_table_column *stored = &table->columns[column];
-    size_t size = (size_t)stored->elements * td_dtype_size(table->source.columns[column].dtype);
+    size_t size = (size_t)tdi_sample_elements(&stored->shape) * td_dtype_size(stored->dtype);
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + (size_t)i * size, stored->values + (size_t)rows[i] * size, size);
+        memcpy(to + (size_t)i * size, (const char *)stored->values + (size_t)rows[i] * size, size);
 }
 
 static td_status table_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
@@ -93,9 +71,9 @@ static td_status table_gather(tdi_source *source, int column, const int64_t *row
     if (as == TD_INT32)
         return gather_classes(table, column, rows, count, to, error);
     if (as == TD_FLOAT32)
-        gather_floats(table, column, rows, count, to);
+        tdi_gather_floats(&source->columns[column], rows, count, to, tdi_convert_bytes);
     else if (as == source->columns[column].dtype)
-        gather_stored(table, column, rows, count, to);
+        gather_stored(&source->columns[column], rows, count, to);
     else
         return tdi_fail(error, TD_INTERNAL, "%s: %s cannot be read as %s", source->name, source->columns[column].name,
                         td_dtype_name(as));
@@ -106,7 +84,7 @@ static void table_release(tdi_source *source)
 {
     tdi_table *table = (tdi_table *)source;
     for (int i = 0; i < TDI_MAX_COLUMNS; i++)
-        free(table->columns[i].owned);
+        free(table->owned[i]);
     free(table);
 }
 
@@ -151,19 +129,14 @@ td_status tdi_table_add(tdi_table *table, bool target, const char *name, float s
         free(array->owned);
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", source->name, TDI_MAX_COLUMNS);
     }
-    tdi_table_column *stored = &table->columns[at];
-    stored->owned = array->owned;
+    table->owned[at] = array->owned;
     TDI_TRY(check_column(table, at, name, array, error));
     tdi_column *facts = &source->columns[at];
     snprintf(facts->name, sizeof facts->name, "%s", name);
     facts->shape = array->shape;
     facts->dtype = array->dtype;
     facts->scale = scale;
-    stored->values = array->values;
-    stored->scale = tdi_exact_scale(scale);
-    stored->elements = 1;
-    for (int i = 0; i < array->shape.rank; i++)
-        stored->elements *= array->shape.dim[i];
+    facts->values = array->values;
     source->samples = array->samples;
     source->n_x += !target;
     source->n_y += target;

@@ -4,16 +4,9 @@
 
 #include "data/source.h"
 
-typedef struct tdi_table_column {
-    const char *values;
-    void *owned;      /* freed with the table; NULL: borrowed */
-    int64_t elements; /* per sample */
-    double scale;
-} tdi_table_column;
-
 typedef struct tdi_table {
     tdi_source source;
-    tdi_table_column columns[TDI_MAX_COLUMNS];
+    void *owned[TDI_MAX_COLUMNS]; /* freed with the table; NULL: borrowed */
 } tdi_table;
 
 /* An array [samples, shape...] to become a column. */

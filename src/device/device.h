@@ -28,11 +28,17 @@ struct tdi_device {
     char name[16];                    /* "cpu:0" */
     char identity[192];               /* processor, instruction set, libraries: what a timing was taken with */
     int lanes;                        /* host threads that its kernels may share work among, >= 1 */
+    int abreast;                      /* samples that its kernels take side by side; 0: they do not */
     const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
+    const char *no_bfloat16;          /* NULL: it computes faster in bfloat16; else why it does not, as in "this CPU has
+                                         neither AMX nor AVX512-BF16": it is asked for float32 throughout */
     /* Zeroed, 64-byte aligned; NULL when memory is out. The host and the devices used beside this one read and write it
      * in place. */
     void *(*allocate)(tdi_device *device, size_t size);
     void (*release)(tdi_device *device, void *buffer);
+    /* `count` bytes as floats, each value * scale rounded once: how images become inputs. NULL: a plain loop does it.
+     */
+    void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
     int (*enter_thread)(tdi_device *device);

@@ -12,16 +12,22 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
+    const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
+
+/* Rows of one input of a step, where they have to be brought together. */
+typedef struct tdi_batch_buffer {
+    void *data;
+    int64_t rows;
+} tdi_batch_buffer;
 
 /* A slice of the global batch, its memory and its plans. */
 typedef struct tdi_part_state {
-    tdi_part part;
+    tdi_part *part;    /* [lanes]: each lane's own copy */
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
-    void **inputs; /* by slot */
-    int64_t input_rows;
+    tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* by slot; steps take turns with two sets */
     double *metrics[TDI_MODES];
     tdi_vec(tdi_kept_plan) plans[TDI_MODES];
 } tdi_part_state;
@@ -37,11 +43,9 @@ typedef struct tdi_mode_state {
 
 typedef struct tdi_worker {
     tdi_barrier lanes;
-    tdi_lockstep lockstep; /* the lanes again */
-    tdi_control control;
-    char **scratch; /* [lanes] */
+    tdi_control *control; /* [lanes] */
+    char **scratch;       /* [lanes] */
     size_t scratch_bytes;
-    tdi_error error; /* of its feed */
 } tdi_worker;
 
 struct tdi_runtime {
@@ -58,8 +62,35 @@ struct tdi_runtime {
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
 };
 
+tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
+/* NULL with a sentence when the device has no room. */
+void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
+
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+
+/* A job's step: number `index` of the job, of `rows` rows over all parts. */
+typedef struct tdi_job_step {
+    int64_t index, rows;
+} tdi_job_step;
+
+/* Room for the batches of a job whose first step is the largest. */
+td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error);
+/* Brings the share of one of `lanes` lanes of its worker's rows together, but for what can be read where it lies. Until
+ * the step has run the step after it may be fed, and no other. */
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
+                          tdi_error *error);
+/* Points one lane's kernels at the step's rows. */
+void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+                    tdi_plan *const *plans);
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+
+/* May fewer lanes than all be faster at this plan's steps? */
+bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan);
+/* Asks the clock, or what it said before, how many lanes are best to share the ops of a plan like this; `spec` is what
+ * it was made of. TD_NO_MEMORY: nothing was chosen. */
+td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **chosen, tdi_error *error);
 
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)

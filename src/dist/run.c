@@ -1,149 +1,111 @@
-/* run.c - a job on all threads: feed, step, meet, again. */
+/* run.c - a job on all threads: step, feed the next, meet, again. */
 #include <math.h>
 #include <string.h>
 
 #include "dist/inside.h"
-#include "layers/training.h"
 
 typedef struct run {
     tdi_runtime *runtime;
     const tdi_job *job;
     tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
     int64_t last_rows;
-    int64_t done;      /* steps completed */
-    atomic_bool ended; /* a feed failed, or a loss is not finite */
-    bool not_finite;
+    int64_t done;        /* steps completed */
+    _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
+    atomic_bool unfed, not_finite;
+    tdi_error error; /* the feed's */
+    bool alone;      /* one lane makes all: the others need not even meet it */
 } run;
 
-static int64_t rows_of(const run *r, int64_t i)
+static tdi_job_step step_of(const run *r, int64_t i)
 {
-    return i + 1 == r->job->steps ? r->last_rows : r->job->batch;
-}
-
-/* ---- feeding ---- */
-
-static td_status check_classes(const run *r, int slot, const int32_t *labels, int64_t count, int64_t step,
-                               int64_t first, tdi_error *error)
-{
-    const td_tensor *output = r->runtime->model->outputs[slot - r->runtime->model->n_inputs];
-    int64_t classes = output->shape.dim[output->shape.rank - 1];
-    for (int64_t i = 0; i < count; i++)
-        if (labels[i] < 0 || labels[i] >= classes)
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "step %lld, row %lld: class number %d, but the model has classes 0 to %lld",
-                            (long long)step, (long long)(first + i), (int)labels[i], (long long)classes - 1);
-    return TD_OK;
-}
-
-static td_dtype fed_type(const td_model *model, int slot)
-{
-    if (slot >= model->n_inputs)
-        return tdi_loss_wants_classes(&model->training[slot - model->n_inputs].loss) ? TD_INT32 : TD_FLOAT32;
-    td_dtype dtype = model->inputs[slot]->dtype;
-    return dtype == TD_INT32 || dtype == TD_INT64 ? TD_INT32 : TD_FLOAT32;
-}
-
-static int64_t elements_per_row(const td_model *model, int slot)
-{
-    if (slot < model->n_inputs)
-        return tdi_shape_elements(&model->inputs[slot]->shape);
-    int output = slot - model->n_inputs;
-    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
-    return tdi_shape_elements(&target);
-}
-
-/* One lane's share of one part's rows of one input. */
-static td_status feed_slot(const run *r, int part, int slot, int64_t step, int64_t rows, int lane, tdi_error *error)
-{
-    const tdi_runtime *runtime = r->runtime;
-    const td_model *model = runtime->model;
-    int64_t begin, end, first = tdi_part_first_row(rows, part, runtime->division.parts);
-    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, rows), lane, runtime->division.lanes, &begin, &end);
-    if (begin >= end)
-        return TD_OK;
-    td_dtype as = fed_type(model, slot);
-    int64_t per_row = elements_per_row(model, slot);
-    char *to = (char *)runtime->parts[part].inputs[slot] + begin * per_row * 4;
-    TDI_TRY(r->job->feed.rows(r->job->feed.context, step, slot, first + begin, end - begin, to, as, error));
-    if (slot < model->n_inputs || as != TD_INT32)
-        return TD_OK;
-    return check_classes(r, slot, (const int32_t *)(const void *)to, (end - begin) * per_row, step, first + begin,
-                         error);
-}
-
-static td_status feed(run *r, int worker, int lane, int64_t step, int64_t rows, tdi_error *error)
-{
-    tdi_runtime *runtime = r->runtime;
-    bool targets = r->job->mode != TDI_PREDICT;
-    int slots = runtime->model->n_inputs + (targets ? runtime->model->n_outputs : 0);
-    for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
-        if (lane == 0)
-            runtime->parts[p].part.first_row = tdi_part_first_row(rows, p, runtime->division.parts);
-        for (int slot = 0; slot < slots; slot++)
-            TDI_TRY(feed_slot(r, p, slot, step, rows, lane, error));
-    }
-    return TD_OK;
+    return (tdi_job_step){i, i + 1 == r->job->steps ? r->last_rows : r->job->batch};
 }
 
 /* ---- one thread's run ---- */
 
-static void set_control(run *r, int worker, int64_t i, int64_t rows)
+static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
-    r->runtime->workers[worker].control = (tdi_control){.learning_rate = model->optimizer.learning_rate,
-                                                        .inverse_count = 1.0f / (float)rows,
-                                                        .iteration = model->iteration + i,
-                                                        .step = model->iteration + i,
-                                                        .seed = r->job->seed};
+    *control = (tdi_control){.learning_rate = model->optimizer.learning_rate,
+                             .inverse_count = 1.0f / (float)step.rows,
+                             .iteration = model->iteration + step.index,
+                             .step = model->iteration + step.index,
+                             .seed = r->job->seed};
 }
 
-static bool losses_finite(const run *r)
+static bool losses_finite(const run *r, int first, int count)
 {
     const tdi_metric_slots *slots = &r->runtime->modes[r->job->mode].program.slots;
-    for (int p = 0; p < r->runtime->division.parts; p++)
+    for (int p = first; p < first + count; p++)
         for (int o = 0; o < r->runtime->model->n_outputs; o++)
             if (!isfinite(r->runtime->parts[p].metrics[r->job->mode][2 * slots->loss[o]]))
                 return false;
     return true;
 }
 
-/* By thread 0, when all have finished a step and before any begins the next. */
-static void account(run *r)
-{
-    r->done++;
-    if (r->job->mode != TDI_TRAIN && r->job->mode != TDI_GRADIENTS)
-        return;
-    if (!losses_finite(r)) {
-        r->not_finite = true;
-        atomic_store(&r->ended, true);
-    }
-}
-
-static void take_outputs(run *r, int worker, int64_t step, int64_t rows, tdi_plan *const *plans)
+static void take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans)
 {
     const tdi_runtime *runtime = r->runtime;
     for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
-        int64_t first = tdi_part_first_row(rows, p, runtime->division.parts), count = tdi_part_rows(runtime, p, rows);
+        int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
+        int64_t count = tdi_part_rows(runtime, p, step.rows);
         for (int o = 0; count && o < runtime->model->n_outputs; o++)
-            r->job->take(r->job->take_context, step, first, count, o, tdi_plan_output(plans[p], o));
+            r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
+                         tdi_plan_output(plans[p], o));
     }
 }
 
-static bool begin_step(run *r, int worker, int lane, int64_t i, tdi_communicator *communicator)
+static void meet(const run *r, tdi_communicator *communicator)
 {
-    int64_t rows = rows_of(r, i);
-    tdi_worker *self = &r->runtime->workers[worker];
-    tdi_error error = {0};
-    if (r->job->mode != TDI_APPLY && feed(r, worker, lane, r->job->first_step + i, rows, &error) != TD_OK) {
-        if (!atomic_exchange(&r->ended, true))
-            self->error = error;
-    }
-    if (lane == 0)
-        set_control(r, worker, i, rows);
-    communicator->end_step(communicator);
-    return !atomic_load(&r->ended);
+    if (!r->alone)
+        communicator->end_step(communicator);
 }
 
+/* Lanes that go on would overwrite the outputs: they wait until lane 0 has taken them. */
+static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
+{
+    tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
+    if (!r->alone)
+        tdi_barrier_wait(lanes);
+    if (lane == 0)
+        take_outputs(r, worker, step, plans);
+    if (!r->alone)
+        tdi_barrier_wait(lanes);
+}
+
+static void end_before(run *r, int64_t step)
+{
+    int64_t end = atomic_load(&r->end);
+    while (step < end && !atomic_compare_exchange_weak(&r->end, &end, step))
+        ;
+}
+
+static void feed(run *r, int worker, int lane, int64_t i)
+{
+    tdi_error error = {0};
+    int lanes = r->alone ? 1 : r->runtime->division.lanes;
+    if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
+        return;
+    end_before(r, i);
+    if (!atomic_exchange(&r->unfed, true))
+        r->error = error;
+}
+
+/* Accumulators are lane 0's own. */
+static void account(run *r, int first, int count, int64_t i)
+{
+    bool trains = r->job->mode == TDI_TRAIN || r->job->mode == TDI_GRADIENTS;
+    if (first == 0)
+        r->done++;
+    if (trains && !losses_finite(r, first, count)) {
+        atomic_store(&r->not_finite, true);
+        end_before(r, i + 1);
+    }
+    if (r->job->stop && atomic_load(r->job->stop))
+        end_before(r, i + 1);
+}
+
+/* A step is fed while the one before it ends; then all meet, and see alike whether it is to begin. */
 static void run_steps(run *r, int index)
 {
     tdi_runtime *runtime = r->runtime;
@@ -151,15 +113,22 @@ static void run_steps(run *r, int index)
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
     tdi_communicator *communicator = mode->communicators[worker];
-    for (int64_t i = 0; i < r->job->steps && begin_step(r, worker, lane, i, communicator); i++) {
+    if (r->alone && index > 0)
+        return;
+    feed(r, worker, lane, 0);
+    meet(r, communicator);
+    for (int64_t i = 0; i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
+        set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
+        tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
         tdi_plans_run(plans + first, count, lane, mode->steps + (uint32_t)i + 1, &runtime->workers[worker].lanes,
                       communicator);
-        communicator->end_step(communicator);
-        if (index == 0)
-            account(r);
-        if (r->job->take && lane == 0)
-            take_outputs(r, worker, r->job->first_step + i, rows_of(r, i), plans);
+        if (r->job->take)
+            take(r, worker, lane, step_of(r, i), plans);
+        if (lane == 0)
+            account(r, first, count, i);
+        feed(r, worker, lane, i + 1);
+        meet(r, communicator);
     }
 }
 
@@ -181,31 +150,33 @@ static td_status prepare(run *r, tdi_error *error)
     r->last_rows = job->samples - (job->steps - 1) * job->batch;
     if (job->steps > 1)
         TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, job->batch, r->full, error));
-    return tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error);
+    TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error));
+    return tdi_inputs_prepare(r->runtime, job, step_of(r, 0), error);
+}
+
+static bool runs_alone(const run *r)
+{
+    bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
+    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives == 0 && one;
 }
 
 static td_status outcome(const run *r, tdi_error *error)
 {
-    for (int w = 0; w < r->runtime->division.workers; w++) {
-        tdi_error *own = &r->runtime->workers[w].error;
-        if (own->status != TD_OK) {
-            td_status status = tdi_fail(error, own->status, "%s", own->message);
-            *own = (tdi_error){0};
-            return status;
-        }
-    }
-    if (r->not_finite)
+    if (atomic_load(&r->not_finite))
         return tdi_fail(
             error, TD_NOT_FINITE,
             "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
             (long long)(r->job->first_step + r->done - 1));
-    return TD_OK;
+    if (atomic_load(&r->unfed))
+        return tdi_fail(error, r->error.status, "%s", r->error.message);
+    return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
 td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error)
 {
-    run r = {.runtime = runtime, .job = job};
+    run r = {.runtime = runtime, .job = job, .end = job->steps};
     TDI_TRY(prepare(&r, error));
+    r.alone = runs_alone(&r);
     tdi_team_run(runtime->team, run_thread, &r);
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)

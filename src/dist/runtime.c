@@ -6,12 +6,17 @@
 
 /* ---- life ---- */
 
-static tdi_device *device_of(const tdi_runtime *runtime, int part)
+tdi_device *tdi_part_device(const tdi_runtime *runtime, int part)
 {
     return runtime->devices[part * runtime->n_devices / runtime->division.parts];
 }
 
-static void *device_memory(tdi_device *device, size_t size, tdi_error *error)
+tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
+{
+    return runtime->devices[0];
+}
+
+void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error)
 {
     void *memory = device->allocate(device, size);
     if (!memory)
@@ -25,13 +30,14 @@ static td_status make_part(tdi_runtime *runtime, int index, tdi_error *error)
     const tdi_division *d = &runtime->division;
     tdi_part_state *state = &runtime->parts[index];
     int group = index * d->groups / d->parts, per_group = d->parts / d->groups;
-    state->part = (tdi_part){.index = index,
-                             .parts = d->parts,
-                             .group_first = group * per_group,
-                             .group_count = per_group,
-                             .gradients = runtime->gradients};
-    state->inputs = calloc(2 * TDI_MAX_IO, sizeof *state->inputs);
-    return state->inputs ? TD_OK : tdi_no_memory(error);
+    state->part = calloc((size_t)d->lanes, sizeof *state->part);
+    for (int lane = 0; state->part && lane < d->lanes; lane++)
+        state->part[lane] = (tdi_part){.index = index,
+                                       .parts = d->parts,
+                                       .group_first = group * per_group,
+                                       .group_count = per_group,
+                                       .gradients = runtime->gradients};
+    return state->part ? TD_OK : tdi_no_memory(error);
 }
 
 static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
@@ -39,9 +45,9 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
     tdi_worker *worker = &runtime->workers[index];
     worker->lanes.count = (uint32_t)runtime->division.lanes;
     worker->lanes.spin = tdi_team_spins(runtime->team);
-    TDI_TRY(tdi_lockstep_create(&worker->lockstep, runtime->division.lanes, worker->lanes.spin, error));
     worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
-    return worker->scratch ? TD_OK : tdi_no_memory(error);
+    worker->control = calloc((size_t)runtime->division.lanes, sizeof *worker->control);
+    return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
 }
 
 static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
@@ -50,6 +56,9 @@ static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
     const char *devices = model->devices ? model->devices : "cpu";
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
+        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s",
+                runtime->devices[0]->no_bfloat16);
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
@@ -89,16 +98,18 @@ td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *erro
 static void free_part(tdi_runtime *runtime, int index)
 {
     tdi_part_state *state = &runtime->parts[index];
-    tdi_device *device = device_of(runtime, index);
+    tdi_device *device = tdi_part_device(runtime, index);
     for (int mode = 0; mode < TDI_MODES; mode++) {
         for (int i = 0; i < state->plans[mode].count; i++)
             tdi_plan_free(state->plans[mode].at[i].plan);
         tdi_vec_free(&state->plans[mode]);
         device->release(device, state->metrics[mode]);
     }
-    for (int slot = 0; state->inputs && slot < 2 * TDI_MAX_IO; slot++)
-        device->release(device, state->inputs[slot]);
-    free(state->inputs);
+    for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++) {
+        device->release(device, state->inputs[0][slot].data);
+        device->release(device, state->inputs[1][slot].data);
+    }
+    free(state->part);
     device->release(device, state->activations);
     device->release(device, state->gradients);
 }
@@ -119,8 +130,8 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
 {
     for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
         runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
-    tdi_lockstep_release(&worker->lockstep);
     free(worker->scratch);
+    free(worker->control);
 }
 
 void tdi_runtime_free(tdi_runtime *runtime)
@@ -149,8 +160,8 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     const tdi_division *d = &runtime->division;
     if (state->made)
         return TD_OK;
-    bool merge = d->parts > d->groups;
-    TDI_TRY(tdi_program_create(runtime->model, mode, d->parts, merge, &state->program, error));
+    tdi_target target = {.parts = d->parts, .merge_statistics = d->parts > d->groups, .device = runtime->devices[0]};
+    TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
     if (!state->communicators)
@@ -167,38 +178,10 @@ static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t ne
     if (*buffer && *size >= need)
         return TD_OK;
     device->release(device, *buffer);
-    *buffer = device_memory(device, need, error);
+    *buffer = tdi_device_memory(device, need, error);
     *size = *buffer ? need : 0;
     *grown = true;
     return *buffer ? TD_OK : TD_NO_MEMORY;
-}
-
-static int64_t input_bytes_per_row(const tdi_runtime *runtime, int slot)
-{
-    const td_model *model = runtime->model;
-    if (slot < model->n_inputs)
-        return tdi_shape_elements(&model->inputs[slot]->shape) * 4;
-    int output = slot - model->n_inputs;
-    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
-    return tdi_shape_elements(&target) * 4;
-}
-
-static td_status grow_inputs(tdi_runtime *runtime, int index, int64_t rows, bool *grown, tdi_error *error)
-{
-    tdi_part_state *state = &runtime->parts[index];
-    tdi_device *device = device_of(runtime, index);
-    if (state->input_rows >= rows && state->inputs[0])
-        return TD_OK;
-    int slots = runtime->model->n_inputs + runtime->model->n_outputs;
-    for (int slot = 0; slot < slots; slot++) {
-        device->release(device, state->inputs[slot]);
-        state->inputs[slot] = device_memory(device, (size_t)(rows * input_bytes_per_row(runtime, slot)), error);
-        if (!state->inputs[slot])
-            return TD_NO_MEMORY;
-    }
-    state->input_rows = rows;
-    *grown = true;
-    return TD_OK;
 }
 
 static bool wants_gradients(tdi_mode mode)
@@ -206,22 +189,21 @@ static bool wants_gradients(tdi_mode mode)
     return mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY;
 }
 
-static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, int64_t rows,
-                           bool *grown, tdi_error *error)
+static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
+                           tdi_error *error)
 {
     tdi_part_state *state = &runtime->parts[index];
-    tdi_device *device = device_of(runtime, index);
+    tdi_device *device = tdi_part_device(runtime, index);
     TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
-    TDI_TRY(grow_inputs(runtime, index, rows, grown, error));
     if (wants_gradients(mode) && !state->gradients) {
-        state->gradients = device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
+        state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;
         if (!state->gradients)
             return TD_NO_MEMORY;
     }
     if (!state->metrics[mode]) {
-        state->metrics[mode] = device_memory(device, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double), error);
+        state->metrics[mode] = tdi_device_memory(device, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double), error);
         if (!state->metrics[mode])
             return TD_NO_MEMORY;
     }
@@ -245,7 +227,7 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 {
     tdi_mode_state *state = &runtime->modes[mode];
     if (!state->exchange)
-        state->exchange = device_memory(runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
+        state->exchange = tdi_device_memory(runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
     return state->exchange ? TD_OK : TD_NO_MEMORY;
 }
 
@@ -265,16 +247,14 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
     tdi_worker *worker = &runtime->workers[worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
-                                        .inputs = state->inputs,
                                         .values = runtime->model->values,
                                         .slots = runtime->model->slots,
                                         .gradients = state->gradients,
                                         .reduced = runtime->gradients[0],
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
-                                        .control = &worker->control,
-                                        .part = &state->part,
-                                        .lockstep = &worker->lockstep});
+                                        .control = worker->control,
+                                        .part = state->part});
 }
 
 static void bind_all(tdi_runtime *runtime)
@@ -295,6 +275,25 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
     state->plans[mode].at[oldest] = state->plans[mode].at[--state->plans[mode].count];
 }
 
+/* Makes the plan anew with fewer lanes where that is faster. */
+static td_status settle_sharing(tdi_runtime *runtime, tdi_plan_spec *spec, tdi_plan **plan, const tdi_choice **choice,
+                                tdi_error *error)
+{
+    tdi_error unseen = {0};
+    *choice = NULL;
+    if (!tdi_sharing_in_doubt(runtime, *plan))
+        return TD_OK;
+    td_status status = tdi_choose_sharing(runtime, spec, *plan, &spec->sharing, choice, &unseen);
+    if (status == TD_NO_MEMORY)
+        return TD_OK;
+    if (status != TD_OK)
+        return tdi_fail(error, status, "%s", unseen.message);
+    if (spec->sharing == spec->lanes)
+        return TD_OK;
+    tdi_plan_free(*plan);
+    return tdi_plan_create(spec, plan, error);
+}
+
 static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
                            tdi_error *error)
 {
@@ -302,18 +301,26 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
     tdi_part_state *part = &runtime->parts[index];
     tdi_plan_spec spec = {.graph = state->program.graph,
                           .schedule = &state->program.schedule,
-                          .device = device_of(runtime, index),
+                          .device = tdi_part_device(runtime, index),
                           .rows = rows,
                           .part = index,
                           .replica = worker_of(runtime, index),
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
+                          .spin = tdi_team_spins(runtime->team),
                           .explain = true};
+    const tdi_choice *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
+    td_status status =
+        mode == TDI_APPLY || state->program.collectives ? TD_OK : settle_sharing(runtime, &spec, plan, &sharing, error);
+    if (status != TD_OK) {
+        tdi_plan_free(*plan);
+        return status;
+    }
     if (part->plans[mode].count == PLANS_KEPT)
         drop_oldest(part, mode);
-    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan})))
+    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan, .sharing = sharing})))
         return TD_OK;
     tdi_plan_free(*plan);
     return tdi_no_memory(error);
@@ -337,7 +344,7 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
         kept = &part->plans[mode].at[part->plans[mode].count - 1];
         *grown = true;
         TDI_TRY(grow_exchange(runtime, mode, *plan, error));
-        TDI_TRY(grow_part(runtime, index, mode, *plan, rows, grown, error));
+        TDI_TRY(grow_part(runtime, index, mode, *plan, grown, error));
         TDI_TRY(grow_scratch(runtime, worker_of(runtime, index), tdi_plan_scratch_bytes(*plan), grown, error));
     }
     kept->used = ++runtime->clock;

@@ -2,6 +2,7 @@
 #ifndef TDI_DIST_RUNTIME_H
 #define TDI_DIST_RUNTIME_H
 
+#include "device/device.h"
 #include "model/program.h"
 
 /* Where a step's rows come from. `rows` is called by several threads at once: it writes rows [first, first + count) of
@@ -10,6 +11,9 @@ typedef struct tdi_feed {
     void *context;
     td_status (*rows)(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                       tdi_error *error);
+    /* Row `first` of step `step`'s batch where it lies in memory, packed and in dtype `as`, followed by the others;
+     * NULL where it does not, which is the same for all steps. */
+    const void *(*in_place)(void *context, int64_t step, int slot, int64_t first, td_dtype as);
 } tdi_feed;
 
 /* A run of steps without coming back to the host. */
@@ -23,14 +27,18 @@ typedef struct tdi_job {
     /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. May be NULL. */
     void (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
     void *take_context;
+    const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
 } tdi_job;
 
 /* The model's runtime, made on first use. */
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
 void tdi_runtime_free(tdi_runtime *runtime);
 
+/* The device that the first part runs on. */
+tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
+
 /* Runs a job. Training advances model->iteration by the steps done. TD_NOT_FINITE naming the step when a loss is not a
- * number; the feed's failure when it fails: that step has then not begun. */
+ * number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it early. */
 td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error);
 
 /* Sums of the mode's accumulators over the parts, in the order of parts, since the last reset. */

@@ -74,22 +74,42 @@ json_t *tdi_keras_float(float value)
     return json_real(exact);
 }
 
+/* The name of a DTypePolicy, or of a type; NULL: neither. */
+static const char *policy_name(const json_t *dtype)
+{
+    const char *class_name = tdi_keras_text(dtype, "class_name");
+    if (!json_is_object(dtype))
+        return json_string_value(dtype);
+    return class_name && strcmp(class_name, "DTypePolicy") == 0
+               ? tdi_keras_text(json_object_get(dtype, "config"), "name")
+               : NULL;
+}
+
 td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error)
 {
     char text[TDI_KERAS_TEXT];
-    const char *name =
-        json_is_object(dtype) ? tdi_keras_text(json_object_get(dtype, "config"), "name") : json_string_value(dtype);
-    const char *class_name = tdi_keras_text(dtype, "class_name");
-    bool policy = !class_name || strcmp(class_name, "DTypePolicy") == 0;
-    if (!dtype || json_is_null(dtype) || (policy && name && strcmp(name, "float32") == 0))
+    const char *name = policy_name(dtype);
+    if (!dtype || json_is_null(dtype) || (name && strcmp(name, "float32") == 0))
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED, "property \"dtype\" is %s; Tandem knows float32 only",
                     name ? name : tdi_keras_show(dtype, text));
 }
 
-json_t *tdi_keras_dtype(void)
+td_status tdi_keras_read_policy(const json_t *dtype, bool *bfloat16, tdi_error *error)
 {
-    return tdi_keras_object("keras", "DTypePolicy", json_pack("{s:s}", "name", "float32"));
+    char text[TDI_KERAS_TEXT];
+    const char *name = policy_name(dtype);
+    *bfloat16 = name && strcmp(name, "mixed_bfloat16") == 0;
+    if (*bfloat16 || !dtype || json_is_null(dtype) || (name && strcmp(name, "float32") == 0))
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "property \"dtype\" is %s; Tandem knows float32 and mixed_bfloat16",
+                    name ? name : tdi_keras_show(dtype, text));
+}
+
+json_t *tdi_keras_policy(bool bfloat16)
+{
+    return tdi_keras_object("keras", "DTypePolicy",
+                            json_pack("{s:s}", "name", bfloat16 ? "mixed_bfloat16" : "float32"));
 }
 
 static td_status read_extents(const json_t *json, size_t first, td_shape *shape, tdi_error *error)

@@ -32,7 +32,9 @@ void tdi_keras_append(json_t **array, json_t *value);
 json_t *tdi_keras_object(const char *module, const char *class_name, json_t *config);
 /* A DTypePolicy or its name: TD_UNSUPPORTED unless it is float32. NULL stands for float32. */
 td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error);
-json_t *tdi_keras_dtype(void);
+/* The same for a layer, which may compute in bfloat16: mixed_bfloat16. */
+td_status tdi_keras_read_policy(const json_t *dtype, bool *bfloat16, tdi_error *error);
+json_t *tdi_keras_policy(bool bfloat16);
 /* The shortest decimal number that is this float. */
 json_t *tdi_keras_float(float value);
 /* [null, 28, 28] -> [28, 28]; every extent but the batch must be known. */

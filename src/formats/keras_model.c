@@ -60,9 +60,10 @@ static td_status read_input_shape(reader *r, const json_t *config, td_input_args
 
 static td_status read_layer_args(reader *r, const tdi_layer_type *type, const json_t *config, void *args)
 {
-    TDI_TRY(tdi_keras_check_dtype(json_object_get(config, "dtype"), r->error));
-    if (strcmp(type->class_name, "InputLayer") == 0)
+    if (strcmp(type->class_name, "InputLayer") == 0) {
+        TDI_TRY(tdi_keras_check_dtype(json_object_get(config, "dtype"), r->error));
         TDI_TRY(read_input_shape(r, config, args));
+    }
     return tdi_keras_read_fields(type->fields, config, layer_keys, args, r->error);
 }
 
@@ -70,12 +71,16 @@ static td_status make_layer(reader *r, const tdi_layer_type *type, const json_t 
                             tdi_layer **layer)
 {
     bool frozen = r->frozen || json_is_false(json_object_get(config, "trainable"));
+    bool bfloat16 = false;
+    TDI_TRY(tdi_keras_read_policy(json_object_get(config, "dtype"), &bfloat16, r->error));
     void *args = calloc(1, type->args_size);
     if (!args)
         return tdi_no_memory(r->error);
     td_status status = read_layer_args(r, type, config, args);
     *layer = status == TD_OK ? tdi_layer_create(r->context, type, args, name, frozen ? TD_NO : TD_YES) : NULL;
     free(args);
+    if (*layer)
+        (*layer)->bfloat16 = bfloat16;
     return status == TD_OK && !*layer ? tdi_no_memory(r->error) : status;
 }
 
@@ -394,8 +399,12 @@ td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t r
     if (r.elements > (int64_t)(room / sizeof(float)))
         return tdi_fail(error, TD_BAD_FILE, "the layers have %lld weights; \"%s\" of %zu bytes cannot hold them",
                         (long long)r.elements, TDI_KERAS_WEIGHTS, room);
-    return tdi_model_create(context, tdi_keras_text(config, "name"), sequential, found.n_inputs, found.inputs,
-                            found.n_outputs, found.outputs, 0, model, error);
+    bool bfloat16 = false; /* what it says of itself only its layers' policies give effect */
+    tdi_keras_read_policy(json_object_get(config, "dtype"), &bfloat16, NULL);
+    TDI_TRY(tdi_model_create(context, tdi_keras_text(config, "name"), sequential, found.n_inputs, found.inputs,
+                             found.n_outputs, found.outputs, 0, model, error));
+    (*model)->bfloat16 = bfloat16;
+    return TD_OK;
 }
 
 /* ---- writing ---- */
@@ -412,7 +421,7 @@ static json_t *write_config(const tdi_layer *layer)
         tdi_keras_put(&config, "dtype", json_string("float32"));
     } else {
         tdi_keras_put(&config, "trainable", json_boolean(layer->trainable));
-        tdi_keras_put(&config, "dtype", tdi_keras_dtype());
+        tdi_keras_put(&config, "dtype", tdi_keras_policy(layer->bfloat16));
     }
     tdi_keras_write_fields(layer->type->fields, layer->args, &config);
     return config;
@@ -444,7 +453,8 @@ static json_t *write_history(const td_model *model, const td_tensor *tensor)
 static json_t *write_tensor(const td_model *model, const td_tensor *tensor)
 {
     return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape",
-                     tdi_keras_batch_shape(&tensor->shape), "dtype", "float32", "keras_history",
+                     tdi_keras_batch_shape(&tensor->shape), "dtype",
+                     tensor->site->layer->bfloat16 ? "bfloat16" : "float32", "keras_history",
                      write_history(model, tensor));
 }
 
@@ -508,7 +518,8 @@ static json_t *write_sequential(const td_model *model)
         tdi_keras_append(&layers, write_layer(model->layers.at[i]));
     const td_shape *input = &model->inputs[0]->shape;
     json_t *config = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->name, "trainable", 1, "dtype",
-                               tdi_keras_dtype(), "layers", layers, "build_input_shape", tdi_keras_batch_shape(input));
+                               tdi_keras_policy(model->bfloat16), "layers", layers, "build_input_shape",
+                               tdi_keras_batch_shape(input));
     json_t *root = tdi_keras_object("keras", "Sequential", config);
     tdi_keras_put(&root, "build_config", json_pack("{s:o}", "input_shape", tdi_keras_batch_shape(input)));
     return root;

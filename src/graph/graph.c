@@ -60,7 +60,8 @@ static tdi_node *node_allocate(tdi_graph *graph, const tdi_op *op, const void *a
                        .in = inputs,
                        .n_in = n_in,
                        .attrs = copy,
-                       .scope = graph->scope};
+                       .scope = graph->scope,
+                       .bfloat16 = graph->bfloat16};
     return node;
 }
 

@@ -41,6 +41,7 @@ struct tdi_node {
     int slot;
     tdi_variable *variable;
     const char *scope; /* the layer's name, or "loss", "adam", ...: for messages and explain */
+    bool bfloat16;     /* wished for: the layer's policy is mixed_bfloat16; see the precision pass */
     bool once;         /* runs once per replica (reduction, update), not once per part */
     bool effect;       /* kept although nothing reads it: an update, a metric */
 };
@@ -50,8 +51,9 @@ struct tdi_graph {
     tdi_vec(tdi_node *) nodes;      /* in an order that respects edges */
     tdi_vec(tdi_node *) parameters; /* one node per variable */
     tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
-    const char *scope;              /* given to new nodes; set by whoever emits */
-    int parts;                      /* how many parts the global batch is cut into: the first extent of an all_gather */
+    const char *scope;              /* given to new nodes, as is `bfloat16`; set by whoever emits */
+    bool bfloat16;
+    int parts; /* how many parts the global batch is cut into: the first extent of an all_gather */
     tdi_error error;
 };
 

@@ -32,7 +32,8 @@ struct tdi_op {
     const char *no_gradient;
 
     /* The meaning in plain C: correct for every shape, dtype and attribute the shape rule admits. Makes all of
-     * call->out, whatever call->split says (the place pass never splits it). */
+     * call->out, whatever call->split says (the place pass never splits it). Only cast's knows bfloat16: others
+     * are called on widened operands (widen.h). */
     void (*reference)(const tdi_call *call);
 
     /* Floating-point operations (a multiply-add is 2) of one call; NULL: one per output element. */
@@ -42,11 +43,21 @@ struct tdi_op {
      * own axes, or TDI_WHOLE. NULL: the op cannot be split. */
     tdi_split (*reads)(const tdi_node *node, int i, tdi_split split);
 
+    /* Bit i (all bits: every input): input i may be bfloat16 instead of float32. The result is bfloat16 then too, but
+     * for sums (weight gradients, statistics): `infer` says. */
+    unsigned bfloat16;
+    bool multiplies; /* a convolution or a matrix product: worth rounding float32 inputs for */
+
     bool in_place; /* the output may take input 0's storage when their sizes agree and nothing reads input 0 later */
     bool view;     /* the value is input 0's bytes under another shape (reshape): never computed */
     /* A few words of attributes for explain ("3x3 same, stride 2"); NULL: none. */
     void (*describe)(const tdi_node *node, char *text, size_t size);
 };
+
+static inline bool tdi_may_be_bfloat16(const tdi_op *op, int i)
+{
+    return i < 32 ? op->bfloat16 >> i & 1u : op->bfloat16 == ~0u;
+}
 
 /* The ops without inputs: their values are there before a step begins. */
 extern const tdi_op tdi_op_input, tdi_op_parameter, tdi_op_slot;

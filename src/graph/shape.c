@@ -5,13 +5,13 @@
 
 const char *td_dtype_name(td_dtype dtype)
 {
-    static const char *const names[] = {"float32", "float64", "int32", "int64", "uint8"};
+    static const char *const names[] = {"float32", "float64", "int32", "int64", "uint8", "bfloat16"};
     return (unsigned)dtype < sizeof names / sizeof *names ? names[dtype] : "unknown";
 }
 
 size_t td_dtype_size(td_dtype dtype)
 {
-    static const size_t sizes[] = {4, 8, 4, 8, 1};
+    static const size_t sizes[] = {4, 8, 4, 8, 1, 2};
     return (unsigned)dtype < sizeof sizes / sizeof *sizes ? sizes[dtype] : 0;
 }
 

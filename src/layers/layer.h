@@ -68,6 +68,7 @@ struct tdi_layer {
     const char *name;
     void *args; /* of type->args_size, resolved */
     bool trainable;
+    bool bfloat16; /* Keras's policy: mixed_bfloat16 rather than float32 */
     bool built;
     td_shape build_shape; /* of the first input, per sample: Keras's build_config */
     int n_calls;

@@ -24,6 +24,7 @@ struct td_model {
     td_context *context;
     const char *name;
     bool sequential; /* made as, and written back as, Keras's Sequential */
+    bool bfloat16;   /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     uint64_t seed;
     int n_inputs, n_outputs;
     td_tensor *inputs[TDI_MAX_IO], *outputs[TDI_MAX_IO];
@@ -43,6 +44,9 @@ struct td_model {
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
+    bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
+    int64_t steps_per_execution; /* 0: as many as the progress line allows */
+    td_precision precision;
     bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     void (*free_runtime)(tdi_runtime *runtime);

@@ -10,8 +10,10 @@ typedef struct builder {
     tdi_program *program;
     tdi_graph *graph;
     tdi_mode mode;
+    bool bfloat16; /* where a layer wishes it */
     tdi_emit emit;
     tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
+    const tdi_node *backward;                   /* the first node of backpropagation; NULL: there is none */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -21,6 +23,30 @@ static td_shape with_batch(const td_shape *sample)
     td_shape shape = {.rank = sample->rank + 1, .dim = {TDI_BATCH}};
     memcpy(shape.dim + 1, sample->dim, (size_t)sample->rank * sizeof *sample->dim);
     return shape;
+}
+
+static bool makes_output(const td_model *model, const tdi_call_site *site)
+{
+    for (int o = 0; o < model->n_outputs; o++)
+        if (model->outputs[o]->site == site)
+            return true;
+    return false;
+}
+
+/* A model asked for bfloat16 as a whole keeps its last layers as they are, as Keras advises: what they make is what the
+ * loss is computed of. */
+static bool wishes_bfloat16(const td_model *model, const tdi_call_site *site)
+{
+    bool all = model->precision == TD_PRECISION_BFLOAT16 && !makes_output(model, site);
+    return site->n_in && model->precision != TD_PRECISION_FLOAT32 && (all || site->layer->bfloat16);
+}
+
+bool tdi_model_wishes_bfloat16(const td_model *model)
+{
+    bool any = false;
+    for (int i = 0; i < model->sites.count; i++)
+        any = any || wishes_bfloat16(model, model->sites.at[i]);
+    return any;
 }
 
 static tdi_node *value_of(const builder *b, const td_tensor *tensor)
@@ -68,6 +94,7 @@ static td_status emit_layers(builder *b)
     for (int i = 0; i < b->model->sites.count; i++) {
         const tdi_call_site *site = b->model->sites.at[i];
         b->graph->scope = site->layer->name;
+        b->graph->bfloat16 = b->bfloat16 && wishes_bfloat16(b->model, site);
         if (site->n_in)
             emit_call(b, site, b->values[i]);
         else
@@ -77,6 +104,7 @@ static td_status emit_layers(builder *b)
                        ? b->graph->error.status
                        : tdi_fail(&b->graph->error, TD_INTERNAL, "layer \"%s\" emitted nothing", site->layer->name);
     }
+    b->graph->bfloat16 = false;
     for (int o = 0; o < b->model->n_outputs; o++)
         b->predictions[o] = value_of(b, b->model->outputs[o]);
     return TD_OK;
@@ -235,33 +263,44 @@ static td_status build(builder *b)
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);
-    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
+    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS) {
+        int forward = b->graph->nodes.count;
         TDI_TRY(emit_backward(b, loss));
+        b->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
+    }
     accumulate_metrics(b);
     return b->graph->error.status;
 }
 
-static td_status run_passes(tdi_program *program, tdi_error *error)
+static td_status run_passes(const builder *b, const tdi_device *device, tdi_error *error)
 {
+    tdi_program *program = b->program;
+    TDI_TRY(tdi_graph_verify(program->graph, error));
+    if (device)
+        TDI_TRY(tdi_precision(program->graph, device->kernels));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     TDI_TRY(tdi_fuse(program->graph, &program->notes));
+    if (b->model->rematerialize && b->backward)
+        TDI_TRY(tdi_rematerialize(program->graph, b->backward->id, &program->notes));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
 
-td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
-                             tdi_program *program, tdi_error *error)
+td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_target *target, tdi_program *program,
+                             tdi_error *error)
 {
     *program = (tdi_program){.graph = tdi_graph_create(), .slots = {.regularization = -1}};
     if (!program->graph)
         return tdi_no_memory(error);
-    program->graph->parts = parts;
+    program->graph->parts = target->parts;
     builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
-    b.emit = (tdi_emit){
-        .graph = b.graph, .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS, .merge_statistics = merge_statistics};
+    b.bfloat16 = target->device && !target->device->no_bfloat16;
+    b.emit = (tdi_emit){.graph = b.graph,
+                        .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
+                        .merge_statistics = target->merge_statistics};
     td_status status = build(&b);
     if (status == TD_OK)
-        status = run_passes(program, &b.graph->error);
+        status = run_passes(&b, target->device, &b.graph->error);
     if (status != TD_OK) {
         tdi_fail(error, status, "%s", b.graph->error.message);
         tdi_program_release(program);

@@ -2,6 +2,7 @@
 #ifndef TDI_MODEL_PROGRAM_H
 #define TDI_MODEL_PROGRAM_H
 
+#include "device/device.h"
 #include "model/model.h"
 #include "passes/passes.h"
 
@@ -32,10 +33,18 @@ typedef struct tdi_program {
     tdi_text notes; /* what was fused */
 } tdi_program;
 
-/* `parts` of the global batch; `merge_statistics`: batch statistics are merged over a group of several parts. Targets
- * are inputs number n_inputs .. of the graph. */
-td_status tdi_program_create(const td_model *model, tdi_mode mode, int parts, bool merge_statistics,
-                             tdi_program *program, tdi_error *error);
+/* How a model is divided, and what runs it. */
+typedef struct tdi_target {
+    int parts;                /* of the global batch */
+    bool merge_statistics;    /* batch statistics are merged over a group of several parts */
+    const tdi_device *device; /* NULL: float32 throughout */
+} tdi_target;
+
+/* Targets are inputs number n_inputs .. of the graph. */
+td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_target *target, tdi_program *program,
+                             tdi_error *error);
+/* Does any layer wish to compute in bfloat16? */
+bool tdi_model_wishes_bfloat16(const td_model *model);
 void tdi_program_release(tdi_program *program);
 
 /* The loss and the metrics from summed accumulators [slots][2], named as Keras names them, each with `prefix`. */

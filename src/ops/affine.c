@@ -4,7 +4,7 @@
 static td_status affine_infer(tdi_node *node, tdi_error *error)
 {
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return tdi_want_floats(node, error);
 }
 
@@ -39,6 +39,7 @@ const tdi_op tdi_op_affine = {.name = "affine",
                               .min_in = 1,
                               .max_in = 1,
                               .attrs_size = sizeof(tdi_affine_attrs),
+                              .bfloat16 = 1,
                               .infer = affine_infer,
                               .gradient = affine_gradient,
                               .reference = affine_reference,

@@ -54,7 +54,7 @@ static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
     if (node->n_in > 4 && node->in[4])
         TDI_TRY(tdi_want_shape(node, 4, &node->in[0]->shape, error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -179,7 +179,7 @@ static td_status grad_input_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(check_table(node, 3, 2, error));
     TDI_TRY(check_vectors(node, 4, 6, error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -210,7 +210,7 @@ static td_status inference_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_vectors(node, 1, 5, error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -250,6 +250,7 @@ const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
                                   .min_in = 2,
                                   .max_in = 5,
                                   .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                  .bfloat16 = 1u | 1u << 4,
                                   .infer = batch_norm_infer,
                                   .gradient = batch_norm_gradient,
                                   .reference = batch_norm_reference,
@@ -262,6 +263,7 @@ const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
                                              .min_in = 3,
                                              .max_in = 5,
                                              .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                             .bfloat16 = 3,
                                              .infer = grad_stats_infer,
                                              .no_gradient = "second derivatives are not built",
                                              .reference = grad_stats_reference,
@@ -272,6 +274,7 @@ const tdi_op tdi_op_batch_norm_grad_input = {.name = "batch_norm_grad_input",
                                              .min_in = 4,
                                              .max_in = 6,
                                              .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                             .bfloat16 = 3,
                                              .infer = grad_input_infer,
                                              .no_gradient = "second derivatives are not built",
                                              .reference = grad_input_reference,
@@ -283,6 +286,7 @@ const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .min_in = 3,
                                             .max_in = 5,
                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
+                                            .bfloat16 = 1,
                                             .infer = inference_infer,
                                             .gradient = inference_gradient,
                                             .reference = inference_reference,

@@ -215,6 +215,7 @@ static void moving_describe(const tdi_node *node, char *text, size_t size)
 const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .min_in = 1,
                                         .max_in = 1,
+                                        .bfloat16 = 1,
                                         .infer = stats_infer,
                                         .no_gradient = "batch_norm's gradient goes through the statistics itself",
                                         .reference = stats_reference,

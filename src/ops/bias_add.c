@@ -7,7 +7,7 @@ static td_status bias_add_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_last_axis(node, 0, error));
     TDI_TRY(tdi_want_vector(node, 1, tdi_last_extent(&node->in[0]->shape), error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -29,6 +29,7 @@ static void bias_add_reference(const tdi_call *call)
 const tdi_op tdi_op_bias_add = {.name = "bias_add",
                                 .min_in = 2,
                                 .max_in = 2,
+                                .bfloat16 = 1,
                                 .infer = bias_add_infer,
                                 .gradient = bias_add_gradient,
                                 .reference = bias_add_reference,

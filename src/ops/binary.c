@@ -18,7 +18,7 @@ static td_status binary_infer(tdi_node *node, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s of %s and %s: aligned at the last axis, extents must be equal or 1",
                         binary_names[kind_of(node->attrs)], TDI_TEXT(a), TDI_TEXT(b));
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -104,6 +104,7 @@ const tdi_op tdi_op_binary = {.name = "binary",
                               .min_in = 2,
                               .max_in = 2,
                               .attrs_size = sizeof(tdi_binary_attrs),
+                              .bfloat16 = 3,
                               .infer = binary_infer,
                               .gradient = binary_gradient,
                               .reference = binary_reference,

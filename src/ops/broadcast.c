@@ -10,7 +10,7 @@ static td_status broadcast_infer(tdi_node *node, tdi_error *error)
                         "%s to %s: aligned at the last axis, extents must be equal, or 1 in the first", TDI_TEXT(x),
                         TDI_TEXT(shape));
     node->shape = *shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return tdi_want_floats(node, error);
 }
 
@@ -25,13 +25,14 @@ static void broadcast_reference(const tdi_call *call)
     int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
     tdi_broadcast_strides(&call->in[0].shape, shape, from);
     tdi_strides(shape, to);
-    tdi_copy_box(shape, sizeof(float), call->out.data, to, call->in[0].data, from);
+    tdi_copy_box(shape, td_dtype_size(call->out.dtype), call->out.data, to, call->in[0].data, from);
 }
 
 const tdi_op tdi_op_broadcast = {.name = "broadcast",
                                  .min_in = 1,
                                  .max_in = 1,
                                  .attrs_size = sizeof(tdi_shape_attrs),
+                                 .bfloat16 = 1,
                                  .infer = broadcast_infer,
                                  .gradient = broadcast_gradient,
                                  .reference = broadcast_reference,

@@ -1,5 +1,6 @@
 /* cast.c - from one element type to another. Floats become integers by truncation towards zero; what does not fit,
  * and NaN, becomes the nearest end of the type's range, NaN zero. */
+#include "base/bfloat16.h"
 #include "ops/common.h"
 
 static td_status cast_infer(tdi_node *node, tdi_error *error)
@@ -14,7 +15,7 @@ static td_status cast_infer(tdi_node *node, tdi_error *error)
 
 static bool is_float(td_dtype dtype)
 {
-    return dtype == TD_FLOAT32 || dtype == TD_FLOAT64;
+    return dtype == TD_FLOAT32 || dtype == TD_FLOAT64 || dtype == TD_BFLOAT16;
 }
 
 static void cast_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
@@ -43,12 +44,16 @@ static bool load_integer(const tdi_value *value, int64_t i, int64_t *number)
 
 static double load_float(const tdi_value *value, int64_t i)
 {
+    if (value->dtype == TD_BFLOAT16)
+        return (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i]);
     return value->dtype == TD_FLOAT32 ? (double)((const float *)value->data)[i] : ((const double *)value->data)[i];
 }
 
 static void store_float(const tdi_value *value, int64_t i, double number)
 {
-    if (value->dtype == TD_FLOAT32)
+    if (value->dtype == TD_BFLOAT16)
+        ((tdi_bfloat16 *)value->data)[i] = tdi_narrow((float)number);
+    else if (value->dtype == TD_FLOAT32)
         ((float *)value->data)[i] = (float)number;
     else
         ((double *)value->data)[i] = number;
@@ -100,6 +105,7 @@ const tdi_op tdi_op_cast = {.name = "cast",
                             .min_in = 1,
                             .max_in = 1,
                             .attrs_size = sizeof(tdi_cast_attrs),
+                            .bfloat16 = 1,
                             .infer = cast_infer,
                             .gradient = cast_gradient,
                             .reference = cast_reference,

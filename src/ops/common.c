@@ -14,11 +14,27 @@ td_status tdi_want_dtype(const tdi_node *node, int i, td_dtype dtype, tdi_error 
                     td_dtype_name(node->in[i]->dtype), TDI_TEXT(shape_of(node, i)), td_dtype_name(dtype));
 }
 
-td_status tdi_want_floats(const tdi_node *node, tdi_error *error)
+static bool may_be_bfloat16(const tdi_node *node, int i)
+{
+    return node->in[i] && tdi_may_be_bfloat16(node->op, i);
+}
+
+td_dtype tdi_float_dtype(const tdi_node *node)
 {
     for (int i = 0; i < node->n_in; i++)
-        if (node->in[i])
-            TDI_TRY(tdi_want_dtype(node, i, TD_FLOAT32, error));
+        if (may_be_bfloat16(node, i) && node->in[i]->dtype == TD_BFLOAT16)
+            return TD_BFLOAT16;
+    return TD_FLOAT32;
+}
+
+td_status tdi_want_floats(const tdi_node *node, tdi_error *error)
+{
+    td_dtype dtype = tdi_float_dtype(node);
+    for (int i = 0; i < node->n_in; i++) {
+        bool narrow = dtype == TD_BFLOAT16 && may_be_bfloat16(node, i);
+        if (node->in[i] && (!narrow || !node->op->multiplies || node->in[i]->dtype != TD_BFLOAT16))
+            TDI_TRY(tdi_want_dtype(node, i, narrow && !node->op->multiplies ? dtype : TD_FLOAT32, error));
+    }
     return TD_OK;
 }
 

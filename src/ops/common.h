@@ -15,7 +15,10 @@
 /* ---- checks: TD_INVALID_ARGUMENT with a sentence ---- */
 
 td_status tdi_want_dtype(const tdi_node *node, int i, td_dtype dtype, tdi_error *error);
-td_status tdi_want_floats(const tdi_node *node, tdi_error *error); /* every input that is present */
+/* Every input that is present is float32, or those that may be are bfloat16: of an op that does not multiply, all. */
+td_status tdi_want_floats(const tdi_node *node, tdi_error *error);
+/* bfloat16 when an input that may be is, else float32. */
+td_dtype tdi_float_dtype(const tdi_node *node);
 td_status tdi_want_rank(const tdi_node *node, int i, int rank, tdi_error *error);
 td_status tdi_want_shape(const tdi_node *node, int i, const td_shape *shape, tdi_error *error);
 /* Input i is [n]. */

@@ -95,7 +95,7 @@ static td_status result_shape(const tdi_conv2d_attrs *attrs, const td_shape *x, 
 static td_status conv2d_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(tdi_want_floats(node, error));
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     TDI_TRY(result_shape(node->attrs, &node->in[0]->shape, &node->in[1]->shape, &node->shape, error));
     return node->n_in > 2 && node->in[2] ? tdi_want_vector(node, 2, node->shape.dim[3], error) : TD_OK;
 }
@@ -115,7 +115,7 @@ static td_status grad_input_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_floats(node, error));
     TDI_TRY(result_shape(attrs, &attrs->shape, &node->in[1]->shape, &y, error));
     node->shape = attrs->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return check_dy(&y, &node->in[0]->shape, error);
 }
 
@@ -330,6 +330,8 @@ const tdi_op tdi_op_conv2d = {.name = "conv2d",
                               .min_in = 2,
                               .max_in = 3,
                               .attrs_size = sizeof(tdi_conv2d_attrs),
+                              .bfloat16 = 1,
+                              .multiplies = true,
                               .infer = conv2d_infer,
                               .gradient = conv2d_gradient,
                               .reference = conv2d_reference,
@@ -341,6 +343,8 @@ const tdi_op tdi_op_conv2d_grad_input = {.name = "conv2d_grad_input",
                                          .min_in = 2,
                                          .max_in = 2,
                                          .attrs_size = sizeof(tdi_conv2d_attrs),
+                                         .bfloat16 = 1,
+                                         .multiplies = true,
                                          .infer = grad_input_infer,
                                          .gradient = grad_input_gradient,
                                          .reference = grad_input_reference,
@@ -352,6 +356,8 @@ const tdi_op tdi_op_conv2d_grad_filter = {.name = "conv2d_grad_filter",
                                           .min_in = 2,
                                           .max_in = 2,
                                           .attrs_size = sizeof(tdi_conv2d_attrs),
+                                          .bfloat16 = 3,
+                                          .multiplies = true,
                                           .infer = grad_filter_infer,
                                           .gradient = grad_filter_gradient,
                                           .reference = grad_filter_reference,

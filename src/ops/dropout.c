@@ -15,7 +15,7 @@ static td_status dropout_infer(tdi_node *node, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "of %s, which has no batch: draws are keyed by row",
                         TDI_TEXT(&node->in[0]->shape));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -66,6 +66,7 @@ const tdi_op tdi_op_dropout = {.name = "dropout",
                                .min_in = 1,
                                .max_in = 1,
                                .attrs_size = sizeof(tdi_dropout_attrs),
+                               .bfloat16 = 1,
                                .infer = dropout_infer,
                                .gradient = dropout_gradient,
                                .reference = dropout_reference,

@@ -25,6 +25,7 @@ static void identity_reference(const tdi_call *call)
 const tdi_op tdi_op_identity = {.name = "identity",
                                 .min_in = 1,
                                 .max_in = 1,
+                                .bfloat16 = 1,
                                 .infer = identity_infer,
                                 .gradient = identity_gradient,
                                 .reference = identity_reference,

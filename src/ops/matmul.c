@@ -47,7 +47,7 @@ static td_status matmul_infer(tdi_node *node, tdi_error *error)
     int64_t columns = attrs->transpose_b ? b.rows : b.columns;
     node->shape = attrs->transpose_a ? (td_shape){.rank = 2, .dim = {a.columns}} : node->in[0]->shape;
     node->shape.dim[node->shape.rank - 1] = columns;
-    node->dtype = TD_FLOAT32;
+    node->dtype = attrs->transpose_a ? TD_FLOAT32 : tdi_float_dtype(node);
     return node->n_in > 2 && node->in[2] ? tdi_want_vector(node, 2, columns, error) : TD_OK;
 }
 
@@ -133,6 +133,8 @@ const tdi_op tdi_op_matmul = {.name = "matmul",
                               .min_in = 2,
                               .max_in = 3,
                               .attrs_size = sizeof(tdi_matmul_attrs),
+                              .bfloat16 = 3,
+                              .multiplies = true,
                               .infer = matmul_infer,
                               .gradient = matmul_gradient,
                               .reference = matmul_reference,

@@ -4,7 +4,7 @@
 static td_status max_pool2d_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(tdi_want_floats(node, error));
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return tdi_pool2d_shape(node->attrs, &node->in[0]->shape, &node->shape, error);
 }
 
@@ -16,7 +16,7 @@ static td_status max_pool2d_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_shape(node, 1, &y, error));
     TDI_TRY(tdi_want_shape(node, 2, &y, error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     return TD_OK;
 }
 
@@ -59,12 +59,14 @@ static void max_pool2d_grad_reference(const tdi_call *call)
 {
     memset(call->out.data, 0, (size_t)tdi_shape_elements(&call->out.shape) * sizeof(float));
     tdi_pool2d_each(call, &call->in[0].shape, &call->in[2].shape, visit_backward);
+    tdi_pool2d_slope(call, call->in[0].data);
 }
 
 const tdi_op tdi_op_max_pool2d = {.name = "max_pool2d",
                                   .min_in = 1,
                                   .max_in = 1,
                                   .attrs_size = sizeof(tdi_pool2d_attrs),
+                                  .bfloat16 = 1,
                                   .infer = max_pool2d_infer,
                                   .gradient = max_pool2d_gradient,
                                   .reference = max_pool2d_reference,
@@ -76,6 +78,7 @@ const tdi_op tdi_op_max_pool2d_grad = {.name = "max_pool2d_grad",
                                        .min_in = 3,
                                        .max_in = 3,
                                        .attrs_size = sizeof(tdi_pool2d_attrs),
+                                       .bfloat16 = 7,
                                        .infer = max_pool2d_grad_infer,
                                        .no_gradient = "second derivatives are not built",
                                        .reference = max_pool2d_grad_reference,

@@ -304,7 +304,7 @@ static td_status unary_infer(tdi_node *node, tdi_error *error)
                         tdi_unary_name(kind), kind);
     TDI_TRY(tdi_want_floats(node, error));
     node->shape = node->in[0]->shape;
-    node->dtype = TD_FLOAT32;
+    node->dtype = tdi_float_dtype(node);
     for (int i = 1; i < node->n_in; i++)
         TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
     return TD_OK;
@@ -350,6 +350,7 @@ const tdi_op tdi_op_unary = {.name = "unary",
                              .min_in = 1,
                              .max_in = 1,
                              .attrs_size = sizeof(tdi_unary_attrs),
+                             .bfloat16 = 1,
                              .infer = unary_infer,
                              .gradient = unary_gradient,
                              .reference = unary_reference,
@@ -361,6 +362,7 @@ const tdi_op tdi_op_unary_grad = {.name = "unary_grad",
                                   .min_in = 2,
                                   .max_in = 3,
                                   .attrs_size = sizeof(tdi_unary_attrs),
+                                  .bfloat16 = 7,
                                   .infer = unary_infer,
                                   .no_gradient = "second derivatives are not built",
                                   .reference = unary_grad_reference,

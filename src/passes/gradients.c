@@ -46,6 +46,7 @@ static td_status step_back(backward *b, tdi_node *node)
     if (!dx)
         return tdi_no_memory(&graph->error);
     graph->scope = node->scope;
+    graph->bfloat16 = node->bfloat16;
     node->op->gradient(graph, node, dy, dx);
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
@@ -76,6 +77,7 @@ td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *c
     for (int i = b.count - 1; i >= 0; i--)
         if (b.grad[i] && b.needed[i] && has_needed_input(&b, graph->nodes.at[i]))
             TDI_TRY(step_back(&b, graph->nodes.at[i]));
+    graph->bfloat16 = false;
     for (int i = 0; i < count; i++)
         result[i] = of[i] ? b.grad[of[i]->id] : NULL;
     return graph->error.status;

@@ -3,11 +3,16 @@
 #define TDI_PASSES_PASSES_H
 
 #include "base/text.h"
+#include "graph/kernel.h"
 #include "ops/ops.h"
 
 /* Gradients of a scalar-per-part `loss` for the given nodes: emits the backward nodes; result[i] is NULL where the loss
  * does not depend on of[i]. TD_UNSUPPORTED naming the op when one on the way has no gradient. */
 td_status tdi_gradients(tdi_graph *graph, tdi_node *loss, int count, tdi_node *const *of, tdi_node **result);
+
+/* Makes values bfloat16 where their layer's policy wishes it and one of the device's `kernels` (NULL-terminated)
+ * computes so; casts stand between them and float32. Before tdi_fuse. */
+td_status tdi_precision(tdi_graph *graph, const tdi_kernel *const *kernels);
 
 /* Lets convolutions and pools do the padding before them, and batch normalizations the addition and rectifier after
  * them. Before gradients are emitted. Notes as for tdi_fuse. */
@@ -19,6 +24,10 @@ int *tdi_count_readers(const tdi_graph *graph);
 /* Puts ops that another one can do on its way, and that nothing else reads, into that op (fuse.c says which). One line
  * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
+
+/* Lets the nodes behind the first `forward_nodes` read copies of what is cheap to compute anew, made right before they
+ * are first read, so that the originals need not be kept. After the passes that change nodes. */
+td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes);
 
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
@@ -58,6 +67,15 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
 
 /* How they share the adding up of a product's sums that TDI_DEPTH divided, and products that nothing else divides. */
 tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes);
+
+/* ---- layout ---- */
+
+/* Which values, by node id, have their samples abreast (tdi_value): those between kernels that take them so, in chains
+ * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
+ * after row. */
+td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
+                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
+                            tdi_error *error);
 
 /* ---- memory ---- */
 

@@ -2,6 +2,7 @@
  * in doubt, the one that the clock prefers. */
 #include <string.h>
 
+#include "ops/widen.h"
 #include "plan/inside.h"
 
 static tdi_split split_of(const void *context, const tdi_node *node)
@@ -17,21 +18,30 @@ static tdi_split choose_split(const tdi_plan *plan, const tdi_node *node, unsign
     const tdi_plan_spec *spec = &plan->spec;
     if (node->once && spec->graph->parts > 1)
         return node->op->reads && (splits & TDI_CAN_FLAT) ? TDI_FLAT : TDI_WHOLE;
-    return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, spec->lanes, split_of, plan);
+    return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, tdi_sharing_of(plan), split_of, plan);
 }
 
 static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lane)
 {
     const tdi_plan_spec *spec = &plan->spec;
     bool all_replicas = node->once && spec->graph->parts > 1;
-    int sharers = all_replicas ? spec->lanes * spec->replicas : spec->lanes;
+    int sharers = all_replicas ? spec->lanes * spec->replicas : tdi_sharing_of(plan);
     int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
     call->split = (int)split;
     call->lane = lane;
-    call->lanes = spec->lanes;
+    call->lanes = all_replicas ? spec->lanes : tdi_sharing_of(plan);
+    call->begin = call->end = 0;
+    if (index >= sharers)
+        return;
     int64_t extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
                                         : tdi_split_extent(split, &call->out.shape);
     tdi_range(split, extent, index, sharers, &call->begin, &call->end);
+}
+
+static tdi_value value_of(const tdi_plan *plan, const tdi_node *node)
+{
+    const tdi_placed *placed = tdi_placed_of(plan, node);
+    return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .abreast = placed->abreast};
 }
 
 static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_call *call,
@@ -42,10 +52,10 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
         return tdi_no_memory(error);
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
-            in[i] = (tdi_value){NULL, tdi_placed_of(plan, node->in[i])->shape, node->in[i]->dtype};
+            in[i] = value_of(plan, node->in[i]);
     *call = (tdi_call){.in = in,
                        .n_in = node->n_in,
-                       .out = {NULL, tdi_placed_of(plan, node)->shape, node->dtype},
+                       .out = value_of(plan, node),
                        .attrs = node->attrs,
                        .node_id = node->id,
                        .offset = node->variable ? node->variable->offset : 0};
@@ -62,6 +72,20 @@ void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared)
         }
 }
 
+static void run_widened(const tdi_call *call)
+{
+    tdi_widened_run(call->state, call, call->scratch);
+}
+
+/* The reference, which is made by one lane. */
+static void prepare_reference(const tdi_op *op, tdi_call *call, size_t *scratch)
+{
+    bool widen = tdi_needs_widening(op, call);
+    call->run = widen ? run_widened : op->reference;
+    call->state = widen ? (void *)(uintptr_t)op : NULL;
+    *scratch = widen ? tdi_widened_bytes(call) : 0;
+}
+
 static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                               int lane, tdi_error *error)
 {
@@ -74,9 +98,12 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     size_t scratch = 0;
     if (kernel && kernel->prepare)
         TDI_TRY(kernel->prepare(call, &call->state, &scratch, error));
+    if (kernel)
+        call->run = kernel->run;
+    else
+        prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)
         prepared->scratch_bytes = scratch;
-    call->run = kernel ? kernel->run : node->op->reference;
     return TD_OK;
 }
 
@@ -85,7 +112,7 @@ static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_
                                 tdi_error *error)
 {
     int lanes = plan->spec.lanes;
-    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, lanes);
+    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, tdi_sharing_of(plan));
     prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, lanes);
     if (!prepared->finish)
         return tdi_no_memory(error);
@@ -158,6 +185,14 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
 
 /* ---- candidates ---- */
 
+static bool is_abreast(const tdi_call *call)
+{
+    bool abreast = call->out.abreast;
+    for (int i = 0; i < call->n_in; i++)
+        abreast = abreast || call->in[i].abreast;
+    return abreast;
+}
+
 /* Those that take the call, in order, up to the first that is sure. */
 typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
@@ -171,16 +206,35 @@ static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt d
     all->kernels[all->count++] = kernel;
 }
 
+static bool has_bfloat16(const tdi_call *call)
+{
+    bool narrow = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        narrow = narrow || call->in[i].dtype == TD_BFLOAT16;
+    return narrow;
+}
+
+static const char *refuses_types(const tdi_kernel *kernel, const tdi_call *call)
+{
+    bool narrow = has_bfloat16(call);
+    if (kernel->takes == TDI_TAKES_BOTH || narrow == (kernel->takes == TDI_TAKES_BFLOAT16))
+        return NULL;
+    return narrow ? "bfloat16" : "float32";
+}
+
 /* *sure: the first one was, and is `prepared`. */
 static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *all, tdi_prepared *prepared, bool *sure,
                                  tdi_error *error)
 {
     tdi_call query;
     TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
+    bool abreast = is_abreast(&query);
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
-        const char *why = (*k)->declines ? (*k)->declines(&query) : NULL;
+        const char *why = abreast && !(*k)->abreast ? "samples that stand abreast" : refuses_types(*k, &query);
+        if (!why && (*k)->declines)
+            why = (*k)->declines(&query);
         if (why) {
             note(plan, step, (*k)->name, why);
             continue;
@@ -218,7 +272,7 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, tdi_te
                             td_dtype_name(node->in[i]->dtype));
     tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
                     td_dtype_name(node->dtype));
-    tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, plan->spec.lanes);
+    tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, tdi_sharing_of(plan));
     return !key->failed;
 }
 
@@ -266,6 +320,47 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
     }
     tdi_text_free(&key);
     return status;
+}
+
+/* ---- layout ---- */
+
+typedef struct layout_query {
+    const tdi_plan *plan;
+    tdi_error error;
+} layout_query;
+
+static tdi_abreast takes_abreast(void *context, const tdi_node *node)
+{
+    layout_query *q = context;
+    tdi_abreast best = TDI_NOT_ABREAST;
+    tdi_call call;
+    if (q->error.status != TD_OK || describe_call(q->plan, node, q->plan->arena, &call, &q->error) != TD_OK)
+        return best;
+    for (const tdi_kernel *const *k = q->plan->spec.device->kernels; *k; k++) {
+        if ((*k)->op != node->op || !(*k)->abreast || has_bfloat16(&call) || refuses_types(*k, &call) ||
+            ((*k)->declines && (*k)->declines(&call)))
+            continue;
+        tdi_abreast now = (*k)->abreast(&call);
+        best = now > best ? now : best;
+    }
+    return best;
+}
+
+td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
+{
+    const tdi_plan_spec *spec = &plan->spec;
+    if (!spec->device->abreast || spec->lanes > 1 || spec->rows == 0)
+        return TD_OK;
+    layout_query query = {.plan = plan};
+    bool *abreast = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);
+    if (!abreast)
+        return tdi_no_memory(error);
+    TDI_TRY(tdi_layout_choose(spec->graph, spec->schedule, takes_abreast, &query, abreast, error));
+    if (query.error.status != TD_OK)
+        return tdi_no_memory(error);
+    for (int i = 0; i < spec->graph->nodes.count; i++)
+        plan->placed[i].abreast = abreast[i] ? spec->device->abreast : 0;
+    return TD_OK;
 }
 
 td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)

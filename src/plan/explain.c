@@ -24,9 +24,9 @@ const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
     return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->split];
 }
 
-static void explain_choice(const tdi_choice *choice, FILE *out)
+void tdi_choice_explain(const tdi_choice *choice, FILE *out)
 {
-    fprintf(out, "%-22s   %s:", "", choice->measured ? "timed" : "timed before");
+    fprintf(out, "%s:", choice->measured ? "timed" : "timed before");
     for (int i = 0; i < choice->count; i++)
         fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
     fprintf(out, "\n");
@@ -45,10 +45,47 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), tdi_planned_bytes(plan, step) / 1e3, tdi_planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
-    if (step->choice)
-        explain_choice(step->choice, out);
+    if (tdi_placed_of(plan, node)->abreast)
+        fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
+    if (step->choice) {
+        fprintf(out, "%-22s   ", "");
+        tdi_choice_explain(step->choice, out);
+    }
     if (step->notes.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
+}
+
+double tdi_plan_flops(const tdi_plan *plan)
+{
+    double flops = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        flops += plan->planned[s].node ? tdi_planned_flops(&plan->planned[s]) : 0;
+    return flops;
+}
+
+/* FNV-1a */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return (hash ^ 0xff) * 1099511628211u;
+}
+
+uint64_t tdi_plan_hash(const tdi_plan *plan)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const tdi_node *node = plan->planned[s].node;
+        char shape[TDI_SHAPE_TEXT], details[96] = "";
+        if (!node)
+            continue;
+        if (node->op->describe)
+            node->op->describe(node, details, sizeof details);
+        hash = hash_text(hash, node->op->name);
+        hash = hash_text(hash, details);
+        hash = hash_text(hash, tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape));
+    }
+    return hash;
 }
 
 void tdi_plan_explain(const tdi_plan *plan, FILE *out)

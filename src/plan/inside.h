@@ -8,6 +8,7 @@
 typedef struct tdi_placed {
     td_shape shape;   /* batch resolved */
     tdi_split split;  /* of the value; never TDI_DEPTH */
+    int abreast;      /* as in tdi_value */
     int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
     int64_t constant; /* byte offset among the plan's constants; -1: not there */
@@ -39,9 +40,16 @@ typedef struct tdi_segment {
     int collective;
 } tdi_segment;
 
+/* An operand of a lane's call that is, or shows, an input of the step. */
+typedef struct tdi_input_use {
+    tdi_value *operand;
+    int slot;
+} tdi_input_use;
+
 typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
+    tdi_vec(tdi_input_use) inputs;
 } tdi_lane_items;
 
 struct tdi_plan {
@@ -55,12 +63,18 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants; /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes;
+    tdi_lockstep lockstep; /* of the lanes that share, when a kernel says `together` */
     tdi_lane_items *lanes; /* [lanes] */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
 {
     return &plan->placed[node->id];
+}
+
+static inline int tdi_sharing_of(const tdi_plan *plan)
+{
+    return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
 }
 
 /* Follows views to the node whose bytes they show. */
@@ -86,6 +100,7 @@ void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared);
 td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
                       double *us, tdi_error *error);
 
+td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: of one part, all lanes together; "rows", "columns", "flat", "depth" or "whole". */
 double tdi_planned_flops(const tdi_planned *step);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/bfloat16.h"
 #include "base/text.h"
 #include "plan/inside.h"
 
@@ -50,6 +51,9 @@ static char *operand(contest *c, const tdi_value *value)
     size_t size = (size_t)tdi_shape_elements(&value->shape) * td_dtype_size(value->dtype);
     char *memory = buffer(c, size);
     float *floats = (float *)(void *)memory;
+    tdi_bfloat16 *halves = (tdi_bfloat16 *)(void *)memory;
+    for (size_t i = 0; memory && value->dtype == TD_BFLOAT16 && i < size / sizeof *halves; i++)
+        halves[i] = tdi_narrow((float)(i % 17) * 0.125f - 1.0f);
     for (size_t i = 0; memory && value->dtype == TD_FLOAT32 && i < size / sizeof *floats; i++)
         floats[i] = (float)(i % 17) * 0.125f - 1.0f;
     return memory;

@@ -47,11 +47,22 @@ static td_status choose_kernels(tdi_plan *plan, tdi_error *error)
     return TD_OK;
 }
 
+/* The plan's own: the lanes count alike only over plans that as many of them share. */
+static td_status make_lockstep(tdi_plan *plan, tdi_error *error)
+{
+    bool together = false;
+    for (int s = 0; s < plan->n_steps; s++)
+        together = together || (plan->planned[s].kernel && plan->planned[s].kernel->together);
+    return together ? tdi_lockstep_create(&plan->lockstep, tdi_sharing_of(plan), plan->spec.spin, error) : TD_OK;
+}
+
 static td_status make(tdi_plan *plan, tdi_error *error)
 {
     TDI_TRY(resolve_shapes(plan, error));
     tdi_lay_out_exchange(plan);
+    TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
+    TDI_TRY(make_lockstep(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     return tdi_list_items(plan, error);
@@ -91,9 +102,11 @@ void tdi_plan_free(tdi_plan *plan)
     for (int lane = 0; plan->lanes && lane < plan->spec.lanes; lane++) {
         tdi_vec_free(&plan->lanes[lane].items);
         tdi_vec_free(&plan->lanes[lane].segments);
+        tdi_vec_free(&plan->lanes[lane].inputs);
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
+    tdi_lockstep_release(&plan->lockstep);
     tdi_arena_free(plan->arena);
     free(plan);
 }
@@ -101,6 +114,11 @@ void tdi_plan_free(tdi_plan *plan)
 size_t tdi_plan_activation_bytes(const tdi_plan *plan)
 {
     return (size_t)plan->activation_bytes;
+}
+
+int tdi_plan_sharing(const tdi_plan *plan)
+{
+    return tdi_sharing_of(plan);
 }
 
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan)
@@ -126,8 +144,6 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     if (placed->storage >= 0)
         return b->activations + plan->storages[placed->storage].offset;
     switch (node->home) {
-    case TDI_HOME_INPUT:
-        return b->inputs[node->slot];
     case TDI_HOME_VARIABLE:
         return b->values + node->variable->offset;
     case TDI_HOME_SLOT:
@@ -150,9 +166,9 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
     call->scratch = b->scratch[lane];
-    call->control = b->control;
-    call->part = b->part;
-    call->lockstep = b->lockstep;
+    call->control = &b->control[lane];
+    call->part = &b->part[lane];
+    call->lockstep = (tdi_lockstep *)(uintptr_t)&plan->lockstep;
 }
 
 static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)
@@ -176,6 +192,15 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
     }
 }
 
+void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data)
+{
+    for (int i = 0; i < plan->lanes[lane].inputs.count; i++) {
+        const tdi_input_use *use = &plan->lanes[lane].inputs.at[i];
+        if (use->slot == slot)
+            use->operand->data = (void *)(uintptr_t)data;
+    }
+}
+
 /* ---- lists ---- */
 
 /* Once work belongs to the replica's first part; what cannot be shared, to the first replica. */
@@ -186,6 +211,17 @@ static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
         return false;
     bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
+}
+
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
+        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
+            return false;
+    }
+    return true;
 }
 
 static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
@@ -199,12 +235,13 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
         return false;
     tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    if (has_work(plan, step, lane) && !tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]})))
+    if (has_work(plan, step, lane) && !(list_inputs(step->node, &step->calls[lane], list) &&
+                                        tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}))))
         return false;
     if (!step->finish)
         return true;
     const tdi_call *finish = &step->finish[lane];
-    return tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
+    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
            (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish})));
 }
 

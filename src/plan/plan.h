@@ -28,24 +28,24 @@ typedef struct tdi_plan_spec {
     int part;
     int replica, replicas;
     int lanes;
+    int sharing;                /* of them share ops, the others wait; 0: all */
     const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
+    bool spin;                  /* lanes that wait spin: each has a core of its own */
     bool explain;               /* keep the sentences of kernels that declined */
 } tdi_plan_spec;
 
 /* Where things are, for one part. Sizes come from the plan's accessors. */
 typedef struct tdi_bindings {
-    char *activations;    /* tdi_plan_activation_bytes */
-    char *const *scratch; /* per lane, tdi_plan_scratch_bytes each */
-    void *const *inputs;  /* batch buffers by slot */
-    float *values;        /* variables */
-    float *const *slots;  /* optimizer state */
-    float *gradients;     /* the part's own arena */
-    float *reduced;       /* part 0's: where reduced gradients go */
-    char *exchange;       /* tdi_plan_exchange_bytes, shared by all parts */
-    double *metrics;      /* [slots][2] */
-    const tdi_control *control;
-    const tdi_part *part;
-    tdi_lockstep *lockstep; /* of the replica's lanes */
+    char *activations;          /* tdi_plan_activation_bytes */
+    char *const *scratch;       /* per lane, tdi_plan_scratch_bytes each */
+    float *values;              /* variables */
+    float *const *slots;        /* optimizer state */
+    float *gradients;           /* the part's own arena */
+    float *reduced;             /* part 0's: where reduced gradients go */
+    char *exchange;             /* tdi_plan_exchange_bytes, shared by all parts */
+    double *metrics;            /* [slots][2] */
+    const tdi_control *control; /* [lanes]: each lane writes its own between steps */
+    const tdi_part *part;       /* [lanes] */
 } tdi_bindings;
 
 td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error);
@@ -55,8 +55,14 @@ size_t tdi_plan_activation_bytes(const tdi_plan *plan);
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
-/* Resolves every address. May be called again with others. */
+int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */
+double tdi_plan_flops(const tdi_plan *plan);
+uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes */
+
+/* Resolves every address but those of the inputs. May be called again with others. */
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings);
+/* Where lane `lane` finds a step's input `slot` from now on; called by that lane. */
+void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data);
 
 /* The value of an output after a step: [rows, ...]. */
 const float *tdi_plan_output(const tdi_plan *plan, int slot);

@@ -9,11 +9,18 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_compile takes one argument; give the rest by name");
+    if (args->steps_per_execution < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "steps_per_execution: %lld; at least 1, or 0 for automatic, was expected",
+                        (long long)args->steps_per_execution);
     if (args->strategy.shards < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected",
                         args->strategy.shards);
     if ((unsigned)args->loss >= TD_LOSS_COUNT)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "loss: %d is not one of the td_loss values", (int)args->loss);
+    if ((unsigned)args->precision > TD_PRECISION_BFLOAT16)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "precision: %d is not one of the td_precision values",
+                        (int)args->precision);
     return TD_OK;
 }
 
@@ -84,7 +91,7 @@ static td_status try_out(td_model *model, tdi_error *error)
         return TD_OK;
     tdi_program program;
     tdi_mode mode = model->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
-    TDI_TRY(tdi_program_create(model, mode, 1, false, &program, error));
+    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1}, &program, error));
     tdi_program_release(&program);
     return TD_OK;
 }
@@ -93,8 +100,11 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
 {
     TDI_TRY(check_guard(args, error));
     td_model *model = args->model;
+    model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
+    model->rematerialize = args->rematerialize == TD_YES;
+    model->precision = args->precision;
     take_loss(model, args->loss);
     TDI_TRY(take_metrics(model, args->metrics, error));
     TDI_TRY(take_optimizer(model, &args->optimizer, error));

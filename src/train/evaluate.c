@@ -65,6 +65,7 @@ static td_status predict_in_order(const td_predict_args *args, tdi_source *sourc
     tdi_pass pass = {.model = args->model,
                      .source = source,
                      .order = order,
+                     .in_order = true,
                      .samples = source->samples,
                      .batch = batch,
                      .steps = (source->samples + batch - 1) / batch,

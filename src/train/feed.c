@@ -5,17 +5,37 @@
 
 /* ---- sources ---- */
 
+static int column_of(const tdi_source_feed *feed, int slot)
+{
+    return slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
+}
+
 static td_status source_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                              tdi_error *error)
 {
     const tdi_source_feed *feed = context;
-    int column = slot < feed->n_inputs ? slot : feed->source->n_x + slot - feed->n_inputs;
-    return feed->source->gather(feed->source, column, feed->order + step * feed->batch + first, count, to, as, error);
+    tdi_source *source = feed->source;
+    const int64_t *rows = feed->order + step * feed->batch + first;
+    int column = column_of(feed, slot);
+    if (!source->columns[column].values || as != TD_FLOAT32 || !feed->convert_bytes)
+        return source->gather(source, column, rows, count, to, as, error);
+    tdi_gather_floats(&source->columns[column], rows, count, to, feed->convert_bytes);
+    return TD_OK;
+}
+
+static const void *source_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
+{
+    const tdi_source_feed *feed = context;
+    const tdi_column *column = &feed->source->columns[column_of(feed, slot)];
+    if (!feed->in_order || !column->values || column->dtype != as || column->scale != 1)
+        return NULL;
+    int64_t row_bytes = tdi_sample_elements(&column->shape) * (int64_t)td_dtype_size(as);
+    return (const char *)column->values + (step * feed->batch + first) * row_bytes;
 }
 
 tdi_feed tdi_feed_source(tdi_source_feed *feed)
 {
-    return (tdi_feed){feed, source_rows};
+    return (tdi_feed){feed, source_rows, source_in_place};
 }
 
 /* ---- arrays ---- */
@@ -31,23 +51,35 @@ static td_status to_classes(const float *from, int64_t count, int32_t *to, int64
     return TD_OK;
 }
 
+static const float *array_row(const tdi_array_feed *feed, int slot, int64_t row, int64_t *per_row)
+{
+    bool input = slot < feed->n_inputs;
+    *per_row = input ? feed->x_per_row : feed->y_per_row;
+    return (input ? feed->x : feed->y) + row * *per_row;
+}
+
 static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                             tdi_error *error)
 {
     (void)step;
-    const tdi_array_feed *feed = context;
-    bool input = slot < feed->n_inputs;
-    int64_t per_row = input ? feed->x_per_row : feed->y_per_row;
-    const float *from = (input ? feed->x : feed->y) + first * per_row;
+    int64_t per_row;
+    const float *from = array_row(context, slot, first, &per_row);
     if (as == TD_INT32)
         return to_classes(from, count * per_row, to, first, error);
     memcpy(to, from, (size_t)(count * per_row) * sizeof *from);
     return TD_OK;
 }
 
+static const void *array_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
+{
+    (void)step;
+    int64_t per_row;
+    return as == TD_FLOAT32 ? array_row(context, slot, first, &per_row) : NULL;
+}
+
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)
 {
-    return (tdi_feed){feed, array_rows};
+    return (tdi_feed){feed, array_rows, array_in_place};
 }
 
 /* ---- checks ---- */

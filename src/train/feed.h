@@ -9,7 +9,9 @@ typedef struct tdi_source_feed {
     tdi_source *source;
     const int64_t *order; /* [samples] */
     int64_t batch;
-    int n_inputs; /* of the model: slots behind them are targets */
+    int n_inputs;  /* of the model: slots behind them are targets */
+    bool in_order; /* order[i] is i */
+    void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale); /* the device's, or NULL */
 } tdi_source_feed;
 
 tdi_feed tdi_feed_source(tdi_source_feed *feed);

@@ -1,11 +1,11 @@
-/* loop.c - passes over a source, in chunks of steps. */
+/* loop.c - passes over a source: an epoch is one run of all its steps, but for a terminal's progress line. */
 #include "train/loop.h"
 
 #include <stdlib.h>
 
 #include "base/text.h"
 
-/* How long a chunk should take: short for the eye, long against the cost of starting one. */
+/* Between two looks at the progress line of a terminal: short for the eye, long against the cost of a run. */
 static const double CHUNK_SECONDS = 0.05;
 
 static void show(const tdi_pass *pass, tdi_runtime *runtime)
@@ -26,18 +26,42 @@ static void show(const tdi_pass *pass, tdi_runtime *runtime)
 static int64_t chunk_steps(const tdi_pass *pass)
 {
     int64_t left = pass->steps - pass->done, wanted = 1;
-    if (pass->done && pass->seconds > 0)
+    if (pass->model->steps_per_execution)
+        wanted = pass->model->steps_per_execution;
+    else if (!pass->progress || !pass->progress->terminal)
+        wanted = left;
+    else if (pass->done && pass->seconds > 0)
         wanted = (int64_t)(CHUNK_SECONDS * (double)pass->done / pass->seconds) + 1;
-    return wanted < left ? wanted : left;
+    wanted = wanted < left ? wanted : left;
+    return pass->training ? tdi_callbacks_stride(pass->training, pass->done, wanted) : wanted;
+}
+
+static td_status call_back(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+{
+    td_training *training = pass->training;
+    if (!training)
+        return TD_OK;
+    double sums[TDI_MAX_METRIC_SLOTS][2];
+    td_logs logs = {0};
+    tdi_runtime_sums(runtime, pass->job.mode, sums);
+    tdi_program_logs(pass->model, tdi_runtime_slots(runtime, pass->job.mode), sums, "", &logs);
+    training->steps = pass->done;
+    return tdi_callbacks_batch_end(training, &logs, error);
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
-    tdi_source_feed feed = {pass->source, pass->order, pass->batch, pass->model->n_inputs};
+    tdi_source_feed feed = {.source = pass->source,
+                            .order = pass->order,
+                            .batch = pass->batch,
+                            .n_inputs = pass->model->n_inputs,
+                            .in_order = pass->in_order,
+                            .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     pass->job.feed = tdi_feed_source(&feed);
     pass->job.batch = pass->batch;
-    while (pass->done < pass->steps) {
-        if (atomic_load(&pass->model->context->stop))
+    pass->job.stop = &pass->model->context->stop;
+    while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
+        if (atomic_load(pass->job.stop))
             return TD_STOPPED;
         tdi_job job = pass->job;
         int64_t done_samples = pass->done * pass->batch;
@@ -51,6 +75,7 @@ static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *err
         pass->seconds += tdi_seconds() - began;
         pass->done += job.steps;
         show(pass, runtime);
+        TDI_TRY(call_back(pass, runtime, error));
     }
     return TD_OK;
 }
@@ -101,7 +126,8 @@ static td_status evaluate_in_order(td_model *model, tdi_source *source, const in
     tdi_runtime *runtime;
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
     tdi_progress progress;
-    tdi_pass pass = {.model = model, .source = source, .order = order, .samples = source->samples, .batch = batch};
+    tdi_pass pass = {
+        .model = model, .source = source, .order = order, .in_order = true, .samples = source->samples, .batch = batch};
     pass.steps = (source->samples + batch - 1) / batch;
     pass.job.mode = TDI_EVALUATE;
     pass.progress = &progress;

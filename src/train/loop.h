@@ -2,20 +2,23 @@
 #ifndef TDI_TRAIN_LOOP_H
 #define TDI_TRAIN_LOOP_H
 
+#include "train/callbacks.h"
 #include "train/feed.h"
 #include "train/progress.h"
 
-/* A pass over `samples` samples in batches, in chunks short enough for the progress line and td_request_stop. */
+/* A pass over `samples` samples in batches. */
 typedef struct tdi_pass {
     td_model *model;
     tdi_source *source;
     const int64_t *order;
     int64_t samples, batch, steps;
     int64_t epoch;
-    tdi_job job; /* mode, seed, take */
+    bool in_order; /* order[i] is i */
+    tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
-    double seconds; /* the result: time in steps */
-    int64_t done;   /* steps */
+    td_training *training; /* whose callbacks are called between steps; NULL: none */
+    double seconds;        /* the result: time in steps */
+    int64_t done;          /* steps */
 } tdi_pass;
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */

@@ -10,14 +10,19 @@ typedef struct trial {
     double validation_split;
     int epochs, seeds;
     double least_mean, least;
+    td_precision precision;
 } trial;
 
 static const trial trials[] = {
-    {"mlp", "cpu:0", 10000, 2, 10, 0.970, 0.962},
-    {"mlp", "cpu:0,cpu:1", 10000, 2, 10, 0.970, 0.962},
-    {"mlp", "cpu:0,cpu:1,cpu:2,cpu:3", 10000, 2, 10, 0.970, 0.962},
-    {"mlp", "cpu:0,cpu:1", 0, 2, 10, 0.9735, 0.965}, /* Keras's mean less two deviations of a mean of ten */
-    {"lenet5", "cpu:0,cpu:1", 0, 5, 3, 0.980, 0.980},
+    {"mlp", "cpu:0", 10000, 2, 10, 0.970, 0.962, TD_PRECISION_FILE},
+    {"mlp", "cpu:0,cpu:1", 10000, 2, 10, 0.970, 0.962, TD_PRECISION_FILE},
+    {"mlp", "cpu:0,cpu:1,cpu:2,cpu:3", 10000, 2, 10, 0.970, 0.962, TD_PRECISION_FILE},
+    {"mlp", "cpu:0,cpu:1", 0, 2, 10, 0.9735, 0.965,
+     TD_PRECISION_FILE}, /* Keras's mean less two deviations of a mean of ten */
+    {"lenet5", "cpu:0,cpu:1", 0, 5, 3, 0.980, 0.980, TD_PRECISION_FILE},
+    /* The same is asked of bfloat16. */
+    {"mlp", "cpu:0,cpu:1", 10000, 2, 10, 0.970, 0.962, TD_PRECISION_BFLOAT16},
+    {"lenet5", "cpu:0,cpu:1", 0, 5, 3, 0.980, 0.980, TD_PRECISION_BFLOAT16},
 };
 
 /* Test accuracy after training with `seed`; below 0 on failure. */
@@ -30,7 +35,8 @@ static double accuracy(const trial *trial, uint64_t seed)
     td_status status = td_error_status(context);
     if (status == TD_OK)
         status = td_compile(model, .optimizer = adam, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
-                            .metrics = TD_METRICS(TD_ACCURACY), .strategy = td_mirrored(trial->devices));
+                            .metrics = TD_METRICS(TD_ACCURACY), .strategy = td_mirrored(trial->devices),
+                            .precision = trial->precision);
     if (status == TD_OK)
         status = td_fit(model, td_mnist("train"), .epochs = trial->epochs, .batch_size = 32,
                         .validation_split = trial->validation_split, .seed = seed);
@@ -52,10 +58,10 @@ static int passes(const trial *trial)
     }
     double mean = sum / trial->seeds;
     int good = mean >= trial->least_mean && least >= trial->least;
-    printf("%s: %s on %s, %d epochs, %s: mean %.4f (at least %.4f), least %.4f (at least %.4f) of %d seeds\n",
-           good ? "ok" : "FAILED", trial->architecture, trial->devices, trial->epochs,
-           trial->validation_split > 0 ? "50,000 samples" : "60,000 samples", mean, trial->least_mean, least,
-           trial->least, trial->seeds);
+    printf("%s: %s%s on %s, %d epochs, %s: mean %.4f (at least %.4f), least %.4f (at least %.4f) of %d seeds\n",
+           good ? "ok" : "FAILED", trial->architecture, trial->precision == TD_PRECISION_BFLOAT16 ? " in bfloat16" : "",
+           trial->devices, trial->epochs, trial->validation_split > 0 ? "50,000 samples" : "60,000 samples", mean,
+           trial->least_mean, least, trial->least, trial->seeds);
     fflush(stdout);
     return good;
 }

@@ -1,6 +1,7 @@
 /* Every kernel of the CPU device against the op's reference: whole, and shared by 2 and 3 lanes in each way it says it
  * can be; for every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop has
- * more than one way through. */
+ * more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
+ * stand row after row. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +11,12 @@
 
 #include <cmocka.h>
 
+#include "base/bfloat16.h"
 #include "base/thread.h"
 #include "cpu/cpu.h"
 #include "cpu/large.h"
 #include "ops/lstm.h"
+#include "ops/widen.h"
 #include "passes/passes.h"
 #include "support/op_case.h"
 
@@ -108,12 +111,20 @@ static double tolerance(const tdi_op *op)
     return 1e-6;
 }
 
+/* Of floats, or of bfloat16s. */
+static double number_at(const tdi_value *value, int64_t i)
+{
+    return value->dtype == TD_BFLOAT16 ? (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i])
+                                       : (double)((const float *)value->data)[i];
+}
+
 static double largest(const tdi_value *value)
 {
     double most = 0;
-    const float *x = value->data;
-    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++)
-        most = isfinite(x[i]) && fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
+    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++) {
+        double x = number_at(value, i);
+        most = isfinite(x) && fabs(x) > most ? fabs(x) : most;
+    }
     return most;
 }
 
@@ -143,15 +154,18 @@ static double summed(const tdi_op *op, const tdi_call *call)
     return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
 }
 
+/* A bfloat16 is off by 2^-9 of its size for each rounding: the expected one was rounded once, the kernel's up to twice,
+ * before and after an activation. */
 static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
 {
-    const float *a = seen->data, *b = expected->data;
     int64_t count = tdi_shape_elements(&seen->shape);
-    double bound = tolerance(at->run->node->op) * fmax(largest(expected), at->summed);
+    double exact = tolerance(at->run->node->op), roundings = expected->dtype == TD_BFLOAT16 && exact > 0 ? 3 : 0;
+    double bound = exact * fmax(largest(expected), at->summed) + roundings * 0x1p-9 * largest(expected);
     for (int64_t i = 0; i < count; i++) {
-        bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || fabs((double)a[i] - (double)b[i]) <= bound;
+        double a = number_at(seen, i), b = number_at(expected, i);
+        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
         if (!same)
-            complain(at, what, i, (double)a[i], (double)b[i]);
+            complain(at, what, i, a, b);
     }
 }
 
@@ -159,7 +173,7 @@ static void compare_values(const context *at, const char *what, const tdi_value 
 {
     if (!expected->data)
         return;
-    if (expected->dtype == TD_FLOAT32)
+    if (expected->dtype == TD_FLOAT32 || expected->dtype == TD_BFLOAT16)
         compare_floats(at, what, seen, expected);
     else if (memcmp(seen->data, expected->data, bytes_of(expected)) != 0)
         complain(at, what, 0, 0, 0);
@@ -296,8 +310,89 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     trial_release(&t);
 }
 
+/* ---- samples abreast ---- */
+
+/* The value with its samples abreast, or back; where no sample stands there is NaN. */
+static void *turned(const tdi_value *value, int abreast, bool back)
+{
+    int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
+    int64_t padded = (samples + abreast - 1) / abreast * abreast;
+    float *to = tdi_buffer_create((size_t)(padded * per_sample) * sizeof *to);
+    assert_non_null(to);
+    memset(to, 0x7f, (size_t)(padded * per_sample) * sizeof *to);
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t i = 0; i < per_sample; i++) {
+            int64_t row = n * per_sample + i;
+            int64_t side = (n / abreast * per_sample + i) * abreast + n % abreast;
+            to[back ? row : side] = ((const float *)value->data)[back ? side : row];
+        }
+    return to;
+}
+
+static bool can_stand_abreast(const tdi_node *node)
+{
+    return node && node->shape.rank > 1 && node->shape.dim[0] == TDI_BATCH && node->dtype == TD_FLOAT32;
+}
+
+static void stand_abreast(tdi_value *value, int abreast)
+{
+    void *to = turned(value, abreast, false);
+    tdi_buffer_free(value->data);
+    value->data = to;
+    value->abreast = abreast;
+}
+
+/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+{
+    trial t;
+    size_t scratch = 0;
+    trial_init(&t, call);
+    for (int i = 0; i < call->n_in; i++)
+        if (mask >> i & 1u)
+            stand_abreast(&t.in[i], abreast);
+    if (mask >> call->n_in & 1u)
+        stand_abreast(&t.call.out, abreast);
+    set_share(at, 0, &t.call);
+    if (at->kernel->prepare)
+        assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
+    t.call.scratch = tdi_buffer_create(scratch + 1);
+    assert_non_null(t.call.scratch);
+    memset(t.call.scratch, 0x7f, scratch);
+    at->kernel->run(&t.call);
+    tdi_buffer_free(t.call.scratch);
+    if (t.call.out.abreast) {
+        void *back = turned(&t.call.out, abreast, true);
+        tdi_buffer_free(t.call.out.data);
+        t.call.out.data = back;
+    }
+    compare_values(at, "the result, samples abreast", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
+static void check_abreast(const context *at, const tdi_call *call, const trial *expected, int abreast)
+{
+    const tdi_node *node = at->run->node;
+    unsigned can = can_stand_abreast(node) ? 1u << call->n_in : 0;
+    for (int i = 0; i < call->n_in; i++)
+        can |= can_stand_abreast(node->in[i]) ? 1u << i : 0;
+    for (unsigned mask = 1; mask <= can; mask++)
+        if ((mask & can) == mask)
+            check_mixture(at, call, expected, mask, abreast);
+}
+
+static bool has_bfloat16(const tdi_call *call)
+{
+    bool has = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        has = has || call->in[i].dtype == TD_BFLOAT16;
+    return has;
+}
+
+/* ---- candidates ---- */
+
 /* Asked as the plan asks: without addresses. */
-static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
 {
     tdi_call query = *call;
     tdi_value in[MAX_IN];
@@ -307,10 +402,12 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
     }
     query.in = in;
     query.out.data = NULL;
+    *abreast = TDI_NOT_ABREAST;
     if (kernel->declines && kernel->declines(&query))
         return false;
     void *state = NULL;
     size_t scratch = 0;
+    *abreast = kernel->abreast ? kernel->abreast(&query) : TDI_NOT_ABREAST;
     query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
     td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
     if (kernel->release && state)
@@ -318,33 +415,177 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
     return status == TD_OK;
 }
 
-static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
+/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+static void run_by_depth(const context *at, tdi_call *call)
 {
-    if (kernel->op != run->node->op || !accepts(kernel, call))
+    int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
+    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    assert_non_null(call->sums);
+    call->lanes = at->lanes;
+    call->split = TDI_DEPTH;
+    for (call->lane = 0; call->lane < at->lanes; call->lane++) {
+        tdi_range(TDI_DEPTH, depth, call->lane, at->lanes, &call->begin, &call->end);
+        at->kernel->run(call);
+    }
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            at->kernel->finish(call);
+    }
+    tdi_buffer_free(call->sums);
+}
+
+static void check_by_depth(const context *at, const tdi_call *call, const trial *expected)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
+    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+        return;
+    trial t;
+    trial_init(&t, call);
+    run_by_depth(at, &t.call);
+    compare_values(at, "the result by depth", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
+static void run_reference(const tdi_op *op, tdi_call *call)
+{
+    call->split = TDI_WHOLE;
+    if (!tdi_needs_widening(op, call)) {
+        op->reference(call);
+        return;
+    }
+    void *room = tdi_buffer_create(tdi_widened_bytes(call));
+    assert_non_null(room);
+    tdi_widened_run(op, call, room);
+    tdi_buffer_free(room);
+}
+
+static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
+{
+    tdi_abreast abreast;
+    if (kernel->op != run->node->op || !accepts(kernel, call, &abreast))
         return false;
     trial expected;
     trial_init(&expected, call);
-    expected.call.split = TDI_WHOLE;
-    run->node->op->reference(&expected.call);
+    run_reference(run->node->op, &expected.call);
     double terms = summed(run->node->op, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, &expected);
+    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
+        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected, width);
+    for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
+        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
+            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, &expected);
     trial_release(&expected);
     return true;
 }
 
-/* How many kernels of the list took the case. */
-static int check_case(const op_case *c, const tdi_kernel *const *kernels, int64_t rows)
+/* ---- bfloat16 ---- */
+
+/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+typedef struct narrowed {
+    tdi_call call;
+    tdi_value in[MAX_IN];
+    void *rounded[MAX_IN + 1];
+} narrowed;
+
+/* A weight that kernels round: it is a bfloat16 already, in a float. */
+static void round_weight(narrowed *n, int i)
 {
+    float *rounded = copy_of(&n->in[i]);
+    for (int64_t k = 0; k < tdi_shape_elements(&n->in[i].shape); k++)
+        rounded[k] = tdi_widen(tdi_narrow(rounded[k]));
+    n->rounded[i] = n->in[i].data = rounded;
+}
+
+static void round_input(narrowed *n, int i)
+{
+    tdi_value *value = &n->in[i];
+    int64_t elements = tdi_shape_elements(&value->shape);
+    tdi_bfloat16 *rounded = tdi_buffer_create((size_t)elements * sizeof *rounded + 1);
+    assert_non_null(rounded);
+    for (int64_t k = 0; k < elements; k++)
+        rounded[k] = tdi_narrow(((const float *)value->data)[k]);
+    n->rounded[i] = value->data = rounded;
+    value->dtype = TD_BFLOAT16;
+}
+
+/* The result's type, by the op's own rule. */
+static void infer_result(const tdi_node *node, narrowed *n)
+{
+    tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
+    tdi_error error = {0};
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i]) {
+            operand[i] = *node->in[i];
+            operand[i].dtype = n->in[i].dtype;
+            in[i] = &operand[i];
+        }
+    result.in = in;
+    assert_int_equal(node->op->infer(&result, &error), TD_OK);
+    n->call.out.dtype = result.dtype;
+    n->rounded[MAX_IN] = n->call.out.data = tdi_buffer_create(bytes_of(&n->call.out) + 1);
+    assert_non_null(n->call.out.data);
+}
+
+static bool narrowed_init(narrowed *n, const tdi_node *node, const tdi_call *call, int count)
+{
+    *n = (narrowed){.call = *call};
+    n->call.in = n->in;
+    int done = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        n->in[i] = call->in[i];
+        bool may = tdi_may_be_bfloat16(node->op, i) && call->in[i].data && call->in[i].dtype == TD_FLOAT32;
+        if (may && done < count) {
+            round_input(n, i);
+            done++;
+        } else if (i == 1 && node->op->multiplies) {
+            round_weight(n, i);
+        }
+    }
+    if (done)
+        infer_result(node, n);
+    return done;
+}
+
+static void narrowed_release(narrowed *n)
+{
+    for (int i = 0; i <= MAX_IN; i++)
+        tdi_buffer_free(n->rounded[i]);
+}
+
+/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
+{
+    int taken = 0;
+    if (kernel->takes == TDI_TAKES_FLOAT32 || kernel->op != run->node->op)
+        return 0;
+    for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
+        narrowed n;
+        if (narrowed_init(&n, run->node, call, count))
+            taken += check_kernel(run, kernel, &n.call, width);
+        narrowed_release(&n);
+    }
+    return taken;
+}
+
+/* How many kernels of the list took the case. */
+static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
+{
+    const tdi_kernel *const *kernels = tdi_cpu_kernels(isa);
     int taken = 0;
     op_run *run = op_run_create(c, (op_run_options){.rows = rows});
     evaluation_run_before(run->evaluation, run->node);
     for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
-        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++)
-            taken += check_kernel(run, *k, call);
+        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++) {
+            if ((*k)->takes != TDI_TAKES_BFLOAT16)
+                taken += check_kernel(run, *k, call, tdi_cpu_width(isa));
+            taken += check_narrowed(run, *k, call, tdi_cpu_width(isa));
+        }
     }
     op_run_free(run);
     return taken;
@@ -358,11 +599,12 @@ static void check_list(tdi_cpu_isa isa)
     }
     int threads = tdi_cpu_enter_thread();
     for (int i = 0; op_case_at(i); i++) {
-        check_case(op_case_at(i), tdi_cpu_kernels(isa), -1);
-        check_case(op_case_at(i), tdi_cpu_kernels(isa), 19);
+        check_case(op_case_at(i), isa, -1);
+        check_case(op_case_at(i), isa, 19);
+        check_case(op_case_at(i), isa, 27);
     }
     for (const op_case *c = large_cases; c->op; c++)
-        if (!check_case(c, tdi_cpu_kernels(isa), -1))
+        if (!check_case(c, isa, -1))
             fail_msg("no kernel takes case \"%s\" of %s", c->name, c->op->name);
     tdi_cpu_leave_thread(threads);
 }

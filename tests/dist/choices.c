@@ -1,5 +1,5 @@
 /* What the clock chose is taken again, by whichever run: the same bits; and what the file says is taken, whatever the
- * clock would say. Without oneDNN there is nothing to choose from. */
+ * clock would say. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <tandem/tandem.h>
 
+#include "base/thread.h"
 #include "dist/choice_file.h"
 #include "files/scratch.h"
 #include "support/small.h"
@@ -17,12 +18,28 @@ enum { SAMPLES = 8, SIDE = 8, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
 
 static float x[SAMPLES * SAMPLE], y[SAMPLES];
 
-static td_model *make_model(td_context *context, int shards)
+static td_tensor *dense(td_tensor *in)
 {
-    td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
+    return td_dense(td_dense(td_flatten(in), 40, .activation = TD_TANH), SMALL_CLASSES);
+}
+
+/* Of few samples its lanes share the units, and wait for each other at every time step. */
+static td_tensor *steps(td_tensor *in)
+{
+    return td_dense(td_lstm(td_reshape(in, TD_SHAPE(4, SAMPLE / 4)), 64), SMALL_CLASSES);
+}
+
+static td_tensor *convolutions(td_tensor *in)
+{
     td_tensor *out = td_conv2d(in, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
     out = td_conv2d(out, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
-    out = td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
+    return td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
+}
+
+static td_model *make_model(td_context *context, td_tensor *(*network)(td_tensor *in), int shards)
+{
+    td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
+    td_tensor *out = network(in);
     td_model *model = td_model_create(in, out, .seed = 3);
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.1f),
                .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
@@ -37,21 +54,26 @@ typedef struct outcome {
     char *explained;
 } outcome;
 
-static outcome train(int shards)
+static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_t batch)
 {
     outcome o;
     size_t size;
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, shards);
-    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = SAMPLES,
+    td_model *model = make_model(context, network, shards);
+    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = batch,
            .seed = 5);
     o.weights = small_weights(model, &o.count);
     FILE *out = open_memstream(&o.explained, &size);
-    td_explain(model, SAMPLES, out);
+    td_explain(model, batch, out);
     fclose(out);
     assert_string_equal(td_error(context), "");
     td_context_free(context);
     return o;
+}
+
+static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
+{
+    return train_by(network, shards, SAMPLES);
 }
 
 static void release(outcome *o)
@@ -88,14 +110,17 @@ static int occurrences(const char *text, const char *of)
 static void test_remembered(void **state)
 {
     (void)state;
-    outcome first = train(0), again = train(0);
+#ifndef TANDEM_ONEDNN
+    skip(); /* there is nothing to choose from */
+#endif
+    outcome first = train(convolutions, 0), again = train(convolutions, 0);
     assert_int_equal(occurrences(first.explained, "  timed:"), occurrences(again.explained, "  timed before:"));
     assert_true(occurrences(again.explained, "  timed before:") >= 4);
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     outcome other[2];
     for (size_t i = 0; i < 2; i++) {
         edit_file(i);
-        other[i] = train(0);
+        other[i] = train(convolutions, 0);
         assert_true(occurrences(other[i].explained, " 4321 us") >= 4);
         assert_true(relative_difference(other[i].weights, first.weights, first.count) < 1e-5);
     }
@@ -106,14 +131,40 @@ static void test_remembered(void **state)
     release(&again);
 }
 
+/* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same choice. */
+static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
+{
+    outcome first = train_by(network, 0, batch), again = train_by(network, 0, batch);
+    assert_non_null(strstr(first.explained, "so short a step is made by "));
+    assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
+    for (size_t i = 0; i < 2; i++) {
+        edit_file(i);
+        outcome other = train_by(network, 0, batch);
+        assert_non_null(strstr(other.explained, i ? " lanes: timed before" : " 1 lane: timed before"));
+        assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
+        release(&other);
+    }
+    release(&first);
+    release(&again);
+}
+
+static void test_sharing(void **state)
+{
+    (void)state;
+    if (tdi_cores_allowed() < 2)
+        skip();
+    check_sharing(dense, SAMPLES);
+    check_sharing(steps, 3); /* and a last batch of 2 */
+}
+
 /* Neither with shards nor when it is off is anything timed. */
 static void test_rules(void **state)
 {
     (void)state;
-    outcome shards = train(2);
+    outcome shards = train(convolutions, 2);
     assert_null(strstr(shards.explained, "  timed"));
     setenv("TANDEM_CACHE", "off", 1);
-    outcome off = train(0);
+    outcome off = train(convolutions, 0);
     assert_null(strstr(off.explained, "  timed"));
     release(&shards);
     release(&off);
@@ -132,9 +183,7 @@ static int begin(void **state)
 
 int main(void)
 {
-#ifndef TANDEM_ONEDNN
-    return 77;
-#endif
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_rules)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
+                                       cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }

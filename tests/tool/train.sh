@@ -8,6 +8,8 @@ expect 0 summary mlp.keras
 grep -q "269,322" out || fail "summary does not count the parameters: $(cat out)"
 expect 0 explain mlp.keras --batch-size 16 --devices cpu:0,cpu:1
 [ -s out ] || fail "explain printed nothing"
+expect 0 explain "$ROOT/tests/formats/golden/plain.keras"
+grep -q "^one prediction" out || fail "explain of a file without an optimizer printed: $(cat out)"
 expect 0 explain mlp.keras --batch-size 16 --json
 grep -q '"flops": [1-9][0-9]*, "bytes": [1-9][0-9]*, .*"op": "matmul"' out || fail "explain --json has no matmul: $(cat out)"
 if command -v python3 >/dev/null; then

@@ -1,0 +1,64 @@
+/* narrow_isa.h - bfloat16 in vector loops: widened and rounded a tile at a time, in the first-level cache. */
+#ifndef TDI_CPU_NARROW_ISA_H
+#define TDI_CPU_NARROW_ISA_H
+
+#include "base/bfloat16.h"
+#include "cpu/isa.h"
+
+enum { TDI_TILE = 512 }; /* floats: a few tiles fit in the first-level cache */
+
+static inline void tdi_widen_loop(int64_t n, const tdi_bfloat16 *from, float *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = tdi_widen(from[i]);
+}
+
+static inline void tdi_narrow_loop(int64_t n, const float *from, tdi_bfloat16 *to)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = tdi_narrow(from[i]);
+}
+
+/* Element `at` of a value of floats or bfloat16s. */
+static inline void *tdi_element(const tdi_value *value, int64_t at)
+{
+    return (char *)value->data + (size_t)at * (value->dtype == TD_BFLOAT16 ? sizeof(tdi_bfloat16) : sizeof(float));
+}
+
+/* n <= TDI_TILE elements as floats: where they are, or in `room`. Not inline: compilers then take it to fill the room.
+ */
+__attribute__((unused, noinline)) static const float *tdi_read_tile(const tdi_value *value, int64_t at, int64_t n,
+                                                                    float *room)
+{
+    if (value->dtype != TD_BFLOAT16)
+        return tdi_element(value, at);
+    tdi_widen_loop(n, tdi_element(value, at), room);
+    return room;
+}
+
+/* Calls make(call, at, n) for the elements that the call is to make, at most TDI_TILE at a time when one of its values
+ * is bfloat16. */
+static inline void tdi_each_tile(const tdi_call *call, void (*make)(const tdi_call *call, int64_t at, int64_t n))
+{
+    tdi_runs runs = tdi_call_runs(call);
+    bool tiles = call->out.dtype == TD_BFLOAT16 || call->in[0].dtype == TD_BFLOAT16;
+    for (int64_t r = 0; r < runs.count; r++) {
+        int64_t at = runs.first + r * runs.stride, end = at + runs.length;
+        for (int64_t n = runs.length; at < end; at += n) {
+            n = tiles && end - at > TDI_TILE ? TDI_TILE : end - at;
+            make(call, at, n);
+        }
+    }
+}
+
+/* Where to make them, and putting them in their place. */
+static inline float *tdi_write_tile(const tdi_value *value, int64_t at, float *room)
+{
+    return value->dtype == TD_BFLOAT16 ? room : tdi_element(value, at);
+}
+
+static inline void tdi_keep_tile(const tdi_value *value, int64_t at, int64_t n, const float *made)
+{
+    if (value->dtype == TD_BFLOAT16)
+        tdi_narrow_loop(n, made, tdi_element(value, at));
+}
+
+#endif

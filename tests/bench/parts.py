@@ -1,0 +1,133 @@
+"""The programs of the bench keep to its protocol; ratios, floors, tables and the picture are right for made-up results."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT, TANDEM, STEPS, ROOFS = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+from harness import contender, floor, machine, picture, record, report  # noqa: E402
+from harness.cases import CASES, VARIANTS, WAYS  # noqa: E402
+
+
+def found(us, **more):
+    return {"title": "someone", "us": us, "least": us, "most": us, "first": 1.0, "parameters": 7, "kilobytes": 1024, **more}
+
+
+ROOFS_MADE = {"threads": 2, "fp32_flops": {"one": 1e9, "all": 2e9}, "handover_ns": {"least": 50.0, "median": 60.0},
+              **{f"{kind}_{who}": [[1024, 4e9], [4096, 1e9]] for kind in ("read", "update") for who in ("one", "all")}}
+
+
+def case(**peers):
+    return {"title": "a case", "what": "fit", "when": "now", "reach": 2, "tandem": found(100.0), "peers": peers,
+            "left_out": {"someone else": "not installed"}, "foreign": 0.2, "handover_ns": [50, None], "roofs": ROOFS_MADE,
+            "floor": {"us": 50.0, "flops": 1e6, "bytes": 1e6, "speed": 1e9, "in_use": 1e6}}
+
+
+def speak(*words, rounds=2):
+    """The lines of JSON that a program of the bench answers."""
+    run = subprocess.run([str(word) for word in words], input="round 0.01\n" * rounds, stdout=subprocess.PIPE, text=True,
+                         check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.model = pathlib.Path(self.folder.name) / "mlp.keras"
+        subprocess.run([TANDEM, "new", "mlp", "--quiet", "--output", self.model], check=True)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_epochs(self):
+        first, *rounds, end = speak(STEPS, "fit", self.model, 8, 3, 10, "bytes", "cpu", "float32")
+        self.assertEqual(first["parameters"], 269322)
+        self.assertEqual(len(rounds), 2)
+        self.assertTrue(all(entry["us"] > 0 for entry in rounds))
+        self.assertGreater(end["kilobytes"], 0)
+
+    def test_calls(self):
+        for what in ("train", "predict"):
+            *_, end = speak(STEPS, what, self.model, 1, 1, 10, "float", "cpu", "float32")
+            values = [end["percentiles"][name] for name in ("50", "99", "99.9")]
+            self.assertEqual(values, sorted(values))
+
+    def test_handover_of_one_core(self):
+        self.assertIsNone(speak(ROOFS, 1, "meet", rounds=0)[0]["handover_ns"])
+
+    def test_plan(self):
+        plan = json.loads(subprocess.run([TANDEM, "explain", self.model, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+        total = floor.of_step(CASES["mlp"], plan, ROOFS_MADE)
+        self.assertGreater(total["flops"], 2 * 3 * 32 * 784 * 256 * 0.66)  # the first layer has no gradient of its input
+        self.assertGreater(total["us"], total["flops"] / 2e9 * 1e6 * 0.99)
+
+
+class Numbers(unittest.TestCase):
+    def test_bandwidth_between_sizes(self):
+        for size, speed in ((1, 4e9), (1024, 4e9), (2560, 2.5e9), (4096, 1e9), (1 << 30, 1e9)):
+            self.assertAlmostEqual(machine.bandwidth(ROOFS_MADE, "read", 2, size), speed)
+
+    def test_the_better_of_two_roofs(self):
+        faster = json.loads(json.dumps(ROOFS_MADE).replace("4000000000.0", "5000000000.0"))
+        best = machine.best_of([ROOFS_MADE, faster])
+        self.assertEqual(best["read_all"], [[1024, 5e9], [4096, 1e9]])
+
+    def test_spread(self):
+        self.assertAlmostEqual(contender.spread([8, 9, 10, 11, 12]), 0.1)
+
+    def test_a_ratio_falls_by_more_than_noise(self):
+        entry = {"ratios": {"mlp": {"torch": {"ratio": 3.0, "noise": 0.05}}}}
+        for ratio, count in ((3.0, 0), (2.71, 0), (2.5, 1)):
+            cases = {"mlp": case(torch=found(300.0, ratio=ratio, noise=0.05))}
+            self.assertEqual(len(record.fallen(entry, cases)), count, ratio)
+
+    def test_a_peer_not_written_down_cannot_fall(self):
+        self.assertEqual(record.fallen({"ratios": {}}, {"mlp": case(torch=found(1.0, ratio=0.01, noise=0))}), [])
+
+
+class Reports(unittest.TestCase):
+    def setUp(self):
+        scaling = case(**{way: found(80.0, ratio=0.8, noise=0.0) for way in VARIANTS})
+        slow = found(900.0, ratio=9.0, noise=0.1)
+        self.cases = {"mlp": case(torch=found(300.0, ratio=3.0, noise=0.1), **{"jax-jit": slow}), "lstm": case(),
+                      "scaling-mlp": scaling}
+
+    def test_best_peer(self):
+        self.assertEqual(report.best(self.cases["mlp"])[0], "torch")
+        self.assertEqual(report.best(self.cases["lstm"]), (None, None))
+        self.assertEqual(report.best(self.cases["scaling-mlp"]), (None, None))
+
+    def test_tables(self):
+        results = {"machine": {"processor": "P", "threads": 2, "features": []}, "versions": {"jax": "1"}}
+        text = "\n".join(report.whole(results, self.cases) + report.detail(self.cases["mlp"]) + report.short(self.cases))
+        for words in ("hand-over", "left out: someone else", "speed-up", "not installed", "other processes had 20%"):
+            self.assertIn(words, text)
+
+    def test_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text(f"above\n{report.BEGIN}\nold\n{report.END}\nbelow\n")
+            for lines in (["one"], ["two", "three"]):
+                report.insert(page, lines)
+            self.assertEqual(page.read_text(), f"above\n{report.BEGIN}\n```text\ntwo\nthree\n```\n{report.END}\nbelow\n")
+
+    def test_picture(self):
+        drawn = xml.etree.ElementTree.fromstring(picture.draw(self.cases, "a & b"))
+        self.assertTrue(drawn.tag.endswith("svg"))
+
+    def test_every_way_is_known(self):
+        for name, made in CASES.items():
+            for way in made.ways:
+                self.assertTrue(way in WAYS or way in VARIANTS, f"{name}: {way}")
+
+    def test_help(self):
+        run = subprocess.run([sys.executable, ROOT / "bench" / "run", "--help"], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("--record", run.stdout)
+
+
+unittest.main()
