@@ -8,7 +8,7 @@
  *
  * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
  * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
- * keep rounding errors small: with A = 1/sqrt(2), B = sqrt(2), about three times those of a direct sum. */
+ * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 

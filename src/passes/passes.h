@@ -68,6 +68,15 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
 /* How they share the adding up of a product's sums that TDI_DEPTH divided, and products that nothing else divides. */
 tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes);
 
+/* ---- layout ---- */
+
+/* Which values, by node id, have their samples abreast (tdi_value): those between kernels that take them so, in chains
+ * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
+ * after row. */
+td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
+                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
+                            tdi_error *error);
+
 /* ---- memory ---- */
 
 /* A stretch of the activation arena, in use from step `first` to step `last` inclusive. */

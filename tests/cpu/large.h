@@ -18,6 +18,12 @@ static tdi_node *large_average_pool_grad(tdi_graph *graph, tdi_node *const *leaf
     return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
 }
 
+/* Leaves dy, x: what the activation gave. */
+static tdi_node *large_average_slope(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_node_create(graph, c->op, c->attrs, 2, leaf);
+}
+
 static tdi_node *large_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
@@ -94,6 +100,25 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_), .shape = x_),                         \
         .build = large_average_pool_grad, .n_leaves = 1, .leaf = {                                                     \
             {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define POOL_SLOPE(name_, x_, y_, activation_)                                                                         \
+    {                                                                                                                  \
+        .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(2, 2, 2, 2, TD_VALID), .activation = activation_),                 \
+        .build = large_max_pool_grad, .n_leaves = 2, .leaf = {                                                         \
+            {.shape = x_},                                                                                             \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define POOL_AVERAGE_SLOPE(name_, x_, y_, size_, padding_, activation_)                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
+        .attrs =                                                                                                       \
+            ATTRS(tdi_pool2d_attrs, POOL_ATTRS(size_, size_, 2, 2, padding_), .shape = x_, .activation = activation_), \
+        .build = large_average_slope, .n_leaves = 2, .leaf = {                                                         \
+            {.shape = y_},                                                                                             \
+            {.shape = x_}                                                                                              \
         }                                                                                                              \
     }
 #define CONV(stem_, name_, rows_, a_, b_, shape_, stride_, padding_)                                                   \
@@ -186,6 +211,12 @@ static const op_case large_cases[] = {
     POOL_GRAD("three channels, one window wide", OP_DIMS(BATCH, 6, 2, 3), OP_DIMS(BATCH, 3, 1, 3), 2, 2, 2, 2,
               TD_VALID),
     POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID),
+    POOL_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), TD_RELU),
+    POOL_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), TD_RELU),
+    POOL_AVERAGE_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, TD_VALID, TD_TANH),
+    POOL_AVERAGE_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), 2, TD_VALID,
+                       TD_SIGMOID),
+    POOL_AVERAGE_SLOPE("slope, overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 4, 4, 19), 3, TD_SAME, TD_TANH),
     POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME),
 
     {.op = &tdi_op_batch_norm_stats, .name = "many", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
