@@ -15,7 +15,7 @@ static size_t room_of(int64_t elements)
 /* One sample of a value, as floats. */
 static tdi_value sample_of(const tdi_value *value, char **room)
 {
-    tdi_value one = {*room, value->shape, TD_FLOAT32};
+    tdi_value one = {.data = *room, .shape = value->shape, .dtype = TD_FLOAT32};
     one.shape.dim[0] = 1;
     *room += room_of(tdi_shape_elements(&one.shape));
     return one;

@@ -602,7 +602,8 @@ static void check_products_narrowed(void)
         evaluation_run_before(run->evaluation, run->node);
         int taken = 0;
         for (const tdi_kernel *const *k = device->kernels; *k; k++)
-            taken += check_narrowed(run, *k, evaluation_call(run->evaluation, run->node, 0));
+            taken += check_narrowed(run, *k, evaluation_call(run->evaluation, run->node, 0),
+                                    tdi_cpu_width(tdi_cpu_best_isa()));
         if (c->op->multiplies && !taken)
             fail_msg("no bfloat16 kernel takes case \"%s\" of %s", c->name, c->op->name);
         op_run_free(run);
