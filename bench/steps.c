@@ -54,16 +54,24 @@ static void *allocate(void *old, size_t size)
     return memory;
 }
 
+static td_precision precision_of(const char *name)
+{
+    if (strcmp(name, "file") == 0)
+        return TD_PRECISION_FILE;
+    if (strcmp(name, "float32") == 0)
+        return TD_PRECISION_FLOAT32;
+    if (strcmp(name, "bfloat16") == 0)
+        return TD_PRECISION_BFLOAT16;
+    fprintf(stderr, "bench_steps: precision %s: expected file, float32 or bfloat16\n", name);
+    exit(2);
+}
+
 static void make_model(bench *bench, const char *path, const char *devices, const char *precision)
 {
-    if (strcmp(precision, "float32") != 0) {
-        fprintf(stderr, "bench_steps: precision %s: only float32 so far\n", precision);
-        exit(1);
-    }
     bench->context = td_context_create(NULL);
     bench->model = td_load(bench->context, path);
     must(bench, td_error_status(bench->context));
-    must(bench, td_compile(bench->model, .strategy = td_mirrored(devices)));
+    must(bench, td_compile(bench->model, .strategy = td_mirrored(devices), .precision = precision_of(precision)));
     must(bench, td_input_shape(bench->model, 0, &bench->shape));
     bench->elements = 1;
     for (int i = 0; i < bench->shape.rank; i++)

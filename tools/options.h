@@ -13,12 +13,14 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *features, *output, *log, *devices;
+    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    bool no_shuffle, skip_errors, quiet, json;
+    int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
+    bool restore_best_weights, save_best_only;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_precision precision;
     td_optimizer_kind optimizer;
@@ -46,6 +48,7 @@ enum option_key {
     KEY_SEED,
     KEY_DEVICES,
     KEY_SHARDS,
+    KEY_REMATERIALIZE,
     KEY_PRECISION,
     KEY_LOG,
     KEY_OPTIMIZER,
@@ -64,6 +67,14 @@ enum option_key {
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_EARLY_STOPPING,
+    KEY_RESTORE_BEST,
+    KEY_REDUCE_LR,
+    KEY_CHECKPOINT,
+    KEY_MONITOR,
+    KEY_SAVE_BEST_ONLY,
+    KEY_SAVE_FREQ,
+    KEY_CSV_LOG,
     KEY_ON_ERROR
 };
 
@@ -104,6 +115,11 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+    }
+#define OPTION_REMATERIALIZE                                                                                           \
+    {                                                                                                                  \
+        "rematerialize", KEY_REMATERIALIZE, NULL, 0,                                                                   \
+            "Use less memory: compute cheap values again instead of keeping them", 0                                   \
     }
 #define OPTION_PRECISION                                                                                               \
     {                                                                                                                  \

@@ -83,4 +83,11 @@ PEERS = (
 SCALING = tuple(replace(case, name=f"scaling-{case.name}", title=f"Tandem's scaling: {case.title}", ways=tuple(VARIANTS), reach=0)
                 for case in PEERS if case.name in ("mlp", "mlp128", "lenet5", "cifar", "lstm32"))
 CASES = {case.name: case for case in PEERS + SCALING}
+
+# What --quick measures: of each peer the way that is best in most cases, and no large network with a slow peer.
 QUICK_WAYS = {"keras-tf-spe", "keras-jax", "keras-tf-call", "keras-jax-call", "keras-tf-mirrored", "jax-jit", "torch"}
+QUICK_CASES = [case.name for case in PEERS if case.name != "lstm-train"]
+
+
+def is_quick(case, way):
+    return way in QUICK_WAYS and (case.together or way == "torch")

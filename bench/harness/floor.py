@@ -13,7 +13,7 @@ from . import machine, setup
 def plan(case, path):
     """What `tandem explain --json` says."""
     command = [setup.program("tandem"), "explain", path, "--json", "--batch-size", str(case.batch),
-               "--devices", case.devices]
+               "--devices", case.devices, "--precision", case.precision]
     run = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          check=False)
     return json.loads(run.stdout) if run.returncode == 0 else None

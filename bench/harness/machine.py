@@ -1,5 +1,6 @@
 """The machine: what it is, and its roofs."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -26,6 +27,25 @@ def describe(threads):
 def sentence(machine):
     caches = ", ".join(f"{name.upper()} {machine[name]}" for name in ("l1", "l2", "l3") if name in machine)
     return f"{machine['processor']}, {machine['threads']} threads, {' '.join(machine['features'])}; {caches}"
+
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def busy_seconds():
+    """Of all cores since the start, what the host took from a virtual machine included."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        user, nice, system, _, _, interrupts, soft, stolen = map(int, stat.readline().split()[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / TICK
+
+
+def process_seconds(pid):
+    """Of processor time; 0 when there is no such process any more."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def run_roofs(cores, *words):

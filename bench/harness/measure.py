@@ -1,9 +1,10 @@
 """Measures a case: every contender is started, then each works a round in turn, so that what disturbs the machine disturbs
 all of them alike."""
+import os
 import time
 
 from . import floor, machine, setup
-from .cases import QUICK_WAYS, VARIANTS, WAYS
+from .cases import VARIANTS, WAYS, is_quick
 from .contender import Contender, Failed
 
 BEGAN = time.monotonic()
@@ -39,14 +40,14 @@ class Measurement:
         self.case, self.python, self.plan, self.roofs = case, python, plan, roofs
         self.cores = roofs.cores
         self.path = setup.model(python, case)
-        self.left_out, self.measured = {}, []
+        self.left_out, self.measured, self.foreign = {}, [], []
         self.base = []  # Tandem's rounds
         self.ways = [way for way in case.ways if self.wanted(way, peers)]
 
     def wanted(self, way, peers):
         if way in VARIANTS:
             return True
-        if peers is not None and way not in peers or self.plan.quick and peers is None and way not in QUICK_WAYS:
+        if way not in peers if peers is not None else self.plan.quick and not is_quick(self.case, way):
             return False
         if not setup.has(self.python, WAYS[way].module):
             self.left_out[WAYS[way].title] = f"{WAYS[way].module} is not installed"
@@ -88,6 +89,8 @@ class Measurement:
         """Rounds of all in turn; the slow ones leave early."""
         progress(f"{self.case.name}: {self.plan.rounds} rounds")
         spent = dict.fromkeys(group, 0.0)
+        pids = [contender.process.pid for contender in group] + [os.getpid()]
+        began, before, own = time.monotonic(), machine.busy_seconds(), sum(map(machine.process_seconds, pids))
         for number in range(self.plan.rounds):
             for contender in list(group):
                 if number >= self.plan.slow_rounds and spent[contender] > SLOW_ROUND * number:
@@ -98,6 +101,8 @@ class Measurement:
                 except Failed as reason:
                     self.leave_out(contender.title, reason)
                     group.remove(contender)
+        foreign = machine.busy_seconds() - before - sum(map(machine.process_seconds, pids)) + own
+        self.foreign.append(max(0.0, foreign / (time.monotonic() - began) / os.cpu_count()))
 
     def finish(self, group, tandem):
         for contender in group:
@@ -140,5 +145,6 @@ class Measurement:
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
                 "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
+                "foreign": max(self.foreign, default=0.0),
                 "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,
                 "floor": plan and floor.of_step(case, plan, roofs)}

@@ -57,6 +57,8 @@ def detail(case):
                      f"{case['floor']['bytes'] / 1e6:.2f} MB at {case['floor']['speed'] / 1e9:.0f} GB/s; hand-over "
                      f"{' and '.join(f'{ns:.0f}' for ns in case['handover_ns'] if ns)} ns before and after")
     lines += [f"left out: {title}: {reason}" for title, reason in case["left_out"].items()]
+    if case["foreign"] > 0.05:
+        lines.append(f"warning: other processes had {case['foreign']:.0%} of the machine meanwhile")
     different = {found["parameters"] for found in contenders}
     if len(different) > 1:
         lines.append(f"warning: not the same network: {sorted(different)} parameters")

@@ -6,7 +6,7 @@ import sys
 from .contender import Failed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = ROOT / "build" / "bench"
+BUILD = ROOT / "build" / "bench-build"
 PEERS = ROOT / "bench" / "peers"
 # One by one, so that one that cannot be installed does not keep the others away.
 PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
@@ -16,7 +16,8 @@ def build():
     """The programs of bench/ and the tandem command, as a user would build them."""
     quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
-    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs", "tandem"],
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs",
+                    "bench_scaling", "tandem"],
                    check=True, **quiet)
 
 

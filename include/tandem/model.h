@@ -112,6 +112,8 @@ typedef struct td_compile_args {
     td_loss loss;             /* NONE: keep the model's */
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
+    td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
+                                less memory, a little more time, the same numbers */
     td_precision precision;
     int64_t steps_per_execution; /* steps between two looks at the progress line; 0: a whole epoch, or where the line is
                                   * drawn on a terminal as many as take a twentieth of a second */
@@ -152,23 +154,28 @@ typedef struct td_epoch {
     td_logs logs; /* loss, the metrics, val_loss, val_... */
 } td_epoch;
 
+/* callbacks.h: what happens between steps and epochs; the td_fit that they are called from. */
+typedef struct td_callback td_callback;
+typedef struct td_training td_training;
+
+#define TD_CALLBACKS(...) TD_LIST_(td_callback *, __VA_ARGS__, NULL)
+
 typedef struct td_fit_args {
     td_location at;
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;     /* adopted; NULL: none */
-    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;              /* 1 */
-    int initial_epoch;       /* 0 */
-    int64_t batch_size;      /* the global batch; 32 */
-    int64_t steps_per_epoch; /* 0: the data's */
-    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch */
-    uint64_t seed;           /* shuffle and dropout; 0: the model's */
-    FILE *progress;          /* Keras's progress line is drawn here; NULL: none */
-    void (*on_epoch)(void *user, const td_epoch *epoch); /* called after each epoch */
-    void *user;
-    td_epoch *last; /* receives the last epoch's numbers; may be NULL */
+    td_data *validation;           /* adopted; NULL: none */
+    double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;                    /* 1 */
+    int initial_epoch;             /* 0 */
+    int64_t batch_size;            /* the global batch; 32 */
+    int64_t steps_per_epoch;       /* 0: the data's */
+    td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
+    uint64_t seed;                 /* shuffle and dropout; 0: the model's */
+    FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
+    td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
+    td_epoch *last;                /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is

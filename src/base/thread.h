@@ -1,6 +1,7 @@
 /* thread.h - teams of threads that run one function together, and the barriers between their steps.
  *
- * Waiting spins briefly, then sleeps; there is no spinning when threads outnumber the allowed cores. */
+ * Waiting spins briefly, then sleeps. There is no spinning when threads outnumber the allowed cores, nor while another
+ * process makes threads of one team share a core: who spins then keeps the one it waits for from running. */
 #ifndef TDI_BASE_THREAD_H
 #define TDI_BASE_THREAD_H
 
@@ -26,11 +27,15 @@ void tdi_event_wait(tdi_event *event, uint32_t target, bool spin);
 /* All of `count` threads meet. Zero-initialise all but `count` and `spin`. */
 typedef struct tdi_barrier {
     tdi_event arrived, released;
+    _Atomic uint64_t cores; /* that threads have come from to this meeting, a bit each */
+    atomic_bool crowded;    /* to the last meeting some came from the same core */
     uint32_t count;
     bool spin;
 } tdi_barrier;
 
 void tdi_barrier_wait(tdi_barrier *barrier);
+/* Whether waiting for threads that meet here should spin now. */
+bool tdi_barrier_spins(const tdi_barrier *barrier);
 
 /* Lanes that go step by step: each counts its own steps, and waits for the others to have counted as many when it needs
  * what they made. In between it can go on with what is its own, which a barrier would not let it. */

@@ -31,7 +31,7 @@ static void local_begin(tdi_communicator *communicator, int id)
 static td_status local_finish(tdi_communicator *communicator, int id, uint32_t step)
 {
     const group *group = group_of(communicator);
-    tdi_event_wait(&group->begun[id], step * (uint32_t)communicator->size, group->spin);
+    tdi_event_wait(&group->begun[id], step * (uint32_t)communicator->size, tdi_barrier_spins(&group->all));
     return TD_OK;
 }
 

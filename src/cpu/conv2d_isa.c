@@ -1,32 +1,36 @@
 /* conv2d_isa.c - convolutions of few channels: as many samples as a vector has lanes are worked on at once, one in
  * each.
  *
- * So the lanes are full whatever the number of channels. Samples come in as [h, w, c] each and are turned to
- * [h, w, c, lane], the padding put around them; results are turned back row by row. In that layout the taps of one
- * filter row, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy, padded the
- * other way round, with the filter turned about; that of the filter keeps one sum per lane, and adds the lanes up last.
- */
-#include "cpu/isa.h"
+ * So the lanes are full whatever the number of channels. Samples stand abreast, [h, w, c, lane], or are turned that way
+ * and back block by block. In that layout the taps of one filter row, [kw, c], are a straight run of vectors. The
+ * gradient of the input is a convolution of dy with the filter turned about; that of the filter keeps one sum per lane,
+ * and adds the lanes up last.
+ *
+ * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
+ * are the taps that only padding lies under. */
+#include "cpu/abreast_isa.h"
 #include "cpu/loops.h"
 
 #if defined(__AVX512F__)
-enum { ROWS = 8, COLUMNS = 3 }; /* of a tile of sums, in registers */
+enum { ROWS = 8, COLUMNS = 4, SUMS = 24 }; /* of a tile of sums, in registers */
 #else
-enum { ROWS = 4, COLUMNS = 3 };
+enum { ROWS = 4, COLUMNS = 3, SUMS = 12 };
 #endif
 enum { FEW = 16, /* channels */ CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
 
-/* One convolution: padded x [padded_h, padded_w, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
+/* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
 typedef struct conv {
     int64_t samples; /* to make, from `first` on */
     int64_t first;
     int64_t h, w, c, kh, kw, f, oh, ow, stride_h, stride_w;
-    int64_t before_h, before_w, padded_h, padded_w;
+    int64_t before_h, before_w;
+    int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
+    bool in_place;
 } conv;
 
 static int64_t row_of_x(const conv *p)
 {
-    return p->padded_w * p->c * TDI_WIDTH;
+    return p->row * p->c * TDI_WIDTH;
 }
 
 static int64_t row_of_y(const conv *p)
@@ -34,9 +38,10 @@ static int64_t row_of_y(const conv *p)
     return p->ow * p->f * TDI_WIDTH;
 }
 
+/* Room for x with its padding. */
 static int64_t padded_floats(const conv *p)
 {
-    return p->padded_h * row_of_x(p);
+    return p->in_place ? 0 : p->h * row_of_x(p);
 }
 
 static int64_t filter_floats(const conv *p)
@@ -44,11 +49,21 @@ static int64_t filter_floats(const conv *p)
     return p->kh * p->kw * p->c * p->f;
 }
 
-/* Rows of dy that are turned at a time. */
-static int64_t chunk_rows(const conv *p)
+static int64_t least(int64_t a, int64_t b)
 {
-    int64_t rows = CHUNK_BYTES / (row_of_y(p) * (int64_t)sizeof(float));
-    return rows < 1 ? 1 : rows < p->oh ? rows : p->oh;
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* `all` in nearly equal shares of at most `limit`: the next of them. */
+static int64_t share_of(int64_t all, int64_t limit)
+{
+    int64_t shares = (all + limit - 1) / limit;
+    return (all + shares - 1) / shares;
 }
 
 static void set_samples(conv *p, const tdi_call *call, int64_t all)
@@ -56,6 +71,14 @@ static void set_samples(conv *p, const tdi_call *call, int64_t all)
     bool rows = call->split == TDI_ROWS;
     p->first = rows ? call->begin : 0;
     p->samples = rows ? call->end - call->begin : all;
+}
+
+/* How rows of x are read: where they are, when nothing is missing left or right. */
+static void set_row(conv *p, bool abreast)
+{
+    int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
+    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->row = p->in_place ? p->w : padded;
 }
 
 static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -70,8 +93,6 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
     p.stride_w = a->stride_w;
     p.before_h = tdi_window_around(p.h, p.kh, a->stride_h, 1, a->padding, a->sides.top, a->sides.bottom).before;
     p.before_w = tdi_window_around(p.w, p.kw, a->stride_w, 1, a->padding, a->sides.left, a->sides.right).before;
-    p.padded_h = (p.oh - 1) * p.stride_h + p.kh;
-    p.padded_w = (p.ow - 1) * p.stride_w + p.kw;
     return p;
 }
 
@@ -87,67 +108,34 @@ static conv turned_about(const conv *p)
     t.ow = p->w;
     t.before_h = p->kh - 1 - p->before_h;
     t.before_w = p->kw - 1 - p->before_w;
-    t.padded_h = t.oh + t.kh - 1;
-    t.padded_w = t.ow + t.kw - 1;
     return t;
 }
 
-/* ---- turning ---- */
-
-/* Columns in whole squares; the last one overlaps the one before it, or, where there is none, `false`. */
-static bool turn_squares(const float *from, int64_t from_row, int64_t columns, float *to)
-{
-    for (int64_t i = 0; i < columns && columns >= TDI_WIDTH; i += TDI_WIDTH) {
-        int64_t at = i + TDI_WIDTH <= columns ? i : columns - TDI_WIDTH;
-        tdi_transpose_square(from + at, from_row, to + at * TDI_WIDTH, TDI_WIDTH);
-    }
-    return columns >= TDI_WIDTH;
-}
-
-/* `count` numbers of each of `lanes` samples -> [count, lane]; lanes without a sample are zero. */
-static void turn_in(const float *from, int64_t from_row, int64_t lanes, int64_t count, float *to)
-{
-    if (lanes == TDI_WIDTH && turn_squares(from, from_row, count, to))
-        return;
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t lane = 0; lane < TDI_WIDTH; lane++)
-            to[i * TDI_WIDTH + lane] = lane < lanes ? from[lane * from_row + i] : 0.0f;
-}
-
-static void turn_out(const float *from, int64_t lanes, int64_t count, float *to, int64_t to_row)
-{
-    int64_t i = 0;
-    for (; lanes == TDI_WIDTH && count >= TDI_WIDTH && i < count; i += TDI_WIDTH) {
-        int64_t at = i + TDI_WIDTH <= count ? i : count - TDI_WIDTH;
-        tdi_transpose_square(from + at * TDI_WIDTH, TDI_WIDTH, to + at, to_row);
-    }
-    for (; i < count; i++)
-        for (int64_t lane = 0; lane < lanes; lane++)
-            to[lane * to_row + i] = from[i * TDI_WIDTH + lane];
-}
+/* ---- x ---- */
 
 static void clear(float *to, int64_t count)
 {
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* Samples [n, n + lanes) with their padding. */
-static void turn_in_padded(const conv *p, const float *x, int64_t n, int64_t lanes, float *padded)
+/* Block `block` of x, with the padding left and right. */
+static const float *padded_block(const conv *p, const tdi_value *x, int64_t block, float *padded)
 {
-    int64_t sample = p->h * p->w * p->c, columns = p->padded_w - p->before_w;
-    columns = columns < p->w ? columns : p->w;
-    int64_t before = p->before_w * p->c * TDI_WIDTH, inside = columns * p->c * TDI_WIDTH;
-    for (int64_t i = 0; i < p->padded_h; i++) {
-        float *row = padded + i * row_of_x(p);
-        int64_t from = i - p->before_h;
-        if (from < 0 || from >= p->h) {
-            clear(row, row_of_x(p));
-            continue;
-        }
+    int64_t line = p->w * p->c, sample = p->h * line, n = p->first + block * TDI_WIDTH;
+    const float *from = (const float *)x->data + n * sample;
+    if (p->in_place)
+        return from;
+    int64_t columns = least(p->row - p->before_w, p->w) * p->c, before = p->before_w * p->c * TDI_WIDTH;
+    for (int64_t i = 0; i < p->h; i++) {
+        float *row = padded + i * row_of_x(p), *inside = row + before;
         clear(row, before);
-        turn_in(x + n * sample + from * p->w * p->c, sample, lanes, columns * p->c, row + before);
-        clear(row + before + inside, row_of_x(p) - before - inside);
+        if (x->abreast)
+            memcpy(inside, from + i * line * TDI_WIDTH, (size_t)(columns * TDI_WIDTH) * sizeof *inside);
+        else
+            tdi_turn_in(from + i * line, sample, least(p->samples - block * TDI_WIDTH, TDI_WIDTH), columns, inside);
+        clear(inside + columns * TDI_WIDTH, row_of_x(p) - before - columns * TDI_WIDTH);
     }
+    return padded;
 }
 
 /* ---- a row of y ---- */
@@ -161,9 +149,7 @@ typedef struct sources {
 
 static sources sources_of(const conv *p, const float *padded, const float *filter, const float *bias, int64_t oy)
 {
-    int64_t top = oy * p->stride_h, begin = p->before_h - top, end = p->before_h + p->h - top;
-    begin = begin > 0 ? begin : 0;
-    end = end < p->kh ? end : p->kh;
+    int64_t top = oy * p->stride_h - p->before_h, begin = most(-top, 0), end = least(p->h - top, p->kh);
     return (sources){.rows = end - begin,
                      .x = padded + (top + begin) * row_of_x(p),
                      .filter = filter + begin * p->kw * p->c * p->f,
@@ -174,34 +160,43 @@ static sources sources_of(const conv *p, const float *padded, const float *filte
 TDI_INLINE void y_tile(int filters, int positions, const conv *p, const sources *from, int64_t first, int64_t column,
                        float *to)
 {
-    const float *x = from->x + column * p->stride_w * p->c * TDI_WIDTH, *filter = from->filter + first;
-    const float *bias = from->bias ? from->bias + first : NULL;
     tdi_vector sum[ROWS][COLUMNS];
-    int64_t taps = p->kw * p->c, step = p->stride_w * p->c * TDI_WIDTH;
+    int64_t step = p->stride_w * p->c * TDI_WIDTH, left = column * p->stride_w;
+    int64_t begin = most(p->before_w - left - (positions - 1) * p->stride_w, 0);
+    int64_t end = least(p->before_w + p->w - left, p->kw), taps = (end - begin) * p->c;
+    const float *x = from->x + (left + begin) * p->c * TDI_WIDTH;
+    const float *filter = from->filter + begin * p->c * p->f + first, *bias = from->bias ? from->bias + first : NULL;
     for (int i = 0; i < filters; i++)
         for (int j = 0; j < positions; j++)
             sum[i][j] = tdi_splat(bias ? bias[i] : 0.0f);
-    for (int64_t ky = 0; ky < from->rows; ky++, x += row_of_x(p))
-        for (int64_t k = 0; k < taps; k++, filter += p->f) {
+    for (int64_t ky = 0; ky < from->rows; ky++, x += row_of_x(p), filter += p->kw * p->c * p->f)
+        for (int64_t k = 0; k < taps; k++) {
             tdi_vector at[COLUMNS];
             for (int j = 0; j < positions; j++)
                 at[j] = tdi_load(x + k * TDI_WIDTH + j * step);
             for (int i = 0; i < filters; i++)
                 for (int j = 0; j < positions; j++)
-                    sum[i][j] += filter[i] * at[j];
+                    sum[i][j] += filter[k * p->f + i] * at[j];
         }
     for (int i = 0; i < filters; i++)
         for (int j = 0; j < positions; j++)
             tdi_store(to + ((column + j) * p->f + first + i) * TDI_WIDTH, sum[i][j]);
 }
 
-/* A row of y for `filters` filters; the last tile may overlap the one before it. */
+/* A row of y for `filters` filters. */
 TDI_INLINE void y_row(int filters, const conv *p, const sources *from, int64_t first, float *to)
 {
-    for (int64_t ox = 0; ox < p->ow && p->ow < COLUMNS; ox++)
+    enum { MOST = COLUMNS };
+    int most_columns = filters * MOST > SUMS ? SUMS / filters : MOST;
+    int64_t ox = 0;
+    for (; ox + most_columns <= p->ow; ox += most_columns)
+        y_tile(filters, most_columns, p, from, first, ox, to);
+    if (p->ow - ox == 3 && most_columns > 3)
+        y_tile(filters, 3, p, from, first, ox, to);
+    else if (p->ow - ox == 2)
+        y_tile(filters, 2, p, from, first, ox, to);
+    else if (p->ow - ox == 1)
         y_tile(filters, 1, p, from, first, ox, to);
-    for (int64_t ox = 0; ox < p->ow && p->ow >= COLUMNS; ox += COLUMNS)
-        y_tile(filters, COLUMNS, p, from, first, ox + COLUMNS <= p->ow ? ox : p->ow - COLUMNS, to);
 }
 
 static void any_y_row(int64_t filters, const conv *p, const sources *from, int64_t first, float *to)
@@ -236,28 +231,31 @@ static void any_y_row(int64_t filters, const conv *p, const sources *from, int64
     }
 }
 
-/* All rows of one block of samples, whose padded input is ready; `row` is room for one. */
-static void convolve_block(const conv *p, const float *padded, const float *filter, const float *bias, int activation,
-                           int64_t n, int64_t lanes, float *row, float *y)
+/* All rows of a block of samples; `row` is room for one that does not stand abreast. */
+static void convolve_block(const conv *p, const float *x, const float *filter, const float *bias, int activation,
+                           int64_t block, float *row, const tdi_value *y)
 {
-    int64_t sample = p->oh * p->ow * p->f;
+    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
+    float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample;
     for (int64_t oy = 0; oy < p->oh; oy++) {
-        sources from = sources_of(p, padded, filter, bias, oy);
-        for (int64_t f = 0; f < p->f; f += ROWS)
-            any_y_row(p->f - f < ROWS ? p->f - f : ROWS, p, &from, f, row);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, row_of_y(p), 0, NULL, activation, row);
-        turn_out(row, lanes, p->ow * p->f, y + n * sample + oy * p->ow * p->f, sample);
+        sources from = sources_of(p, x, filter, bias, oy);
+        float *made = y->abreast ? to + oy * row_of_y(p) : row;
+        for (int64_t f = 0, now; f < p->f; f += now) {
+            now = share_of(p->f - f, ROWS);
+            any_y_row(now, p, &from, f, made);
+        }
+        TDI_ISA_NAME(tdi_loops).epilogue(1, row_of_y(p), 0, NULL, activation, made);
+        if (!y->abreast)
+            tdi_turn_out(row, lanes, line, to + oy * line, sample);
     }
 }
 
-static void convolve(const conv *p, const float *x, const float *filter, const float *bias, int activation,
-                     float *scratch, float *y)
+static void convolve(const conv *p, const tdi_value *x, const float *filter, const float *bias, int activation,
+                     float *scratch, const tdi_value *y)
 {
-    float *padded = scratch, *row = scratch + padded_floats(p);
-    for (int64_t i = 0; i < p->samples; i += TDI_WIDTH) {
-        int64_t lanes = p->samples - i < TDI_WIDTH ? p->samples - i : TDI_WIDTH;
-        turn_in_padded(p, x, p->first + i, lanes, padded);
-        convolve_block(p, padded, filter, bias, activation, p->first + i, lanes, row, y);
+    for (int64_t block = 0; block * TDI_WIDTH < p->samples; block++) {
+        const float *padded = padded_block(p, x, block, scratch);
+        convolve_block(p, padded, filter, bias, activation, block, scratch + padded_floats(p), y);
     }
 }
 
@@ -277,13 +275,22 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *x, cons
 }
 
 /* Empty lanes are work for nothing. */
+static bool fills_lanes(int64_t samples)
+{
+    return 3 * samples >= 2 * ((samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH);
+}
+
 static td_status check_samples(const conv *p, tdi_error *error)
 {
-    int64_t lanes = (p->samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH;
-    if (3 * p->samples >= 2 * lanes)
+    if (fills_lanes(p->samples))
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED, "%lld samples would leave many of %d lanes empty", (long long)p->samples,
                     (int)TDI_WIDTH);
+}
+
+static tdi_abreast leads_abreast(const tdi_call *call)
+{
+    return fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
 }
 
 /* ---- forward ---- */
@@ -295,7 +302,9 @@ static const char *conv2d_declines(const tdi_call *call)
 
 static conv forward_conv(const tdi_call *call)
 {
-    return conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+    conv p = conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+    set_row(&p, call->in[0].abreast);
+    return p;
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -310,12 +319,12 @@ static void conv2d_run(const tdi_call *call)
 {
     conv p = forward_conv(call);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    convolve(&p, call->in[0].data, call->in[1].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation,
-             call->scratch, call->out.data);
+    convolve(&p, &call->in[0], call->in[1].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation,
+             call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .prepare = conv2d_prepare,
-               .run = conv2d_run);
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .abreast = leads_abreast,
+               .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */
 
@@ -330,7 +339,9 @@ static const char *conv2d_grad_input_declines(const tdi_call *call)
 static conv grad_input_conv(const tdi_call *call)
 {
     conv p = conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
-    return turned_about(&p);
+    p = turned_about(&p);
+    set_row(&p, call->in[0].abreast);
+    return p;
 }
 
 static td_status conv2d_grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -355,34 +366,38 @@ static void turn_filter(const conv *p, const float *filter, float *to)
 static void conv2d_grad_input_run(const tdi_call *call)
 {
     conv p = grad_input_conv(call);
-    float *filter = call->scratch;
-    float *rest = filter + filter_floats(&p);
+    float *rest = call->scratch, *filter = rest + convolve_room(&p) / sizeof *rest;
     turn_filter(&p, call->in[1].data, filter);
-    convolve(&p, call->in[0].data, filter, NULL, TD_LINEAR, rest, call->out.data);
+    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, rest, &call->out);
 }
 
 TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_grad_input_declines,
-               .prepare = conv2d_grad_input_prepare, .run = conv2d_grad_input_run);
+               .abreast = leads_abreast, .prepare = conv2d_grad_input_prepare, .run = conv2d_grad_input_run);
 
 /* ---- the gradient of the filter ---- */
 
-/* Adds to `sums` [taps, f, lane] the products of `taps` taps from x on with `filters` filters of dy, over `rows` rows.
+/* Rows [begin, end) of y that a row of the filter meets x in, of those in a stretch of them. */
+typedef struct rows {
+    int64_t begin, end;
+} rows;
+
+/* Adds to `sums` [taps, f, lane] the products of `taps` taps from x on with `filters` filters of dy, over `count` rows.
  */
-TDI_INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, const float *dy, int64_t rows,
+TDI_INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, const float *dy, int64_t count,
                          float *sums)
 {
     tdi_vector sum[ROWS][COLUMNS];
     for (int i = 0; i < filters; i++)
         for (int j = 0; j < taps; j++)
             sum[i][j] = tdi_load(sums + (j * p->f + i) * TDI_WIDTH);
-    for (int64_t oy = 0; oy < rows; oy++) {
+    for (int64_t oy = 0; oy < count; oy++) {
         const float *at_x = x + oy * p->stride_h * row_of_x(p), *at_y = dy + oy * row_of_y(p);
         for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c * TDI_WIDTH, at_y += p->f * TDI_WIDTH) {
             tdi_vector tap[COLUMNS];
             for (int j = 0; j < taps; j++)
                 tap[j] = tdi_load(at_x + j * TDI_WIDTH);
             for (int i = 0; i < filters; i++) {
-                tdi_vector d = tdi_load(at_y + i * TDI_WIDTH);
+                tdi_vector d = tdi_load_once(at_y + i * TDI_WIDTH);
                 for (int j = 0; j < taps; j++)
                     sum[i][j] += d * tap[j];
             }
@@ -394,69 +409,115 @@ TDI_INLINE void tap_tile(int filters, int taps, const conv *p, const float *x, c
 }
 
 /* One row of the filter for `filters` filters. */
-TDI_INLINE void tap_row(int filters, const conv *p, const float *x, const float *dy, int64_t rows, float *sums)
+TDI_INLINE void tap_row(int filters, const conv *p, const float *x, const float *dy, int64_t count, float *sums)
 {
+    enum { MOST = COLUMNS };
+    int most_taps = filters * MOST > SUMS ? SUMS / filters : MOST;
     int64_t taps = p->kw * p->c, k = 0, step = p->f * TDI_WIDTH;
-    for (; k + COLUMNS <= taps; k += COLUMNS)
-        tap_tile(filters, COLUMNS, p, x + k * TDI_WIDTH, dy, rows, sums + k * step);
-    if (taps - k == 2)
-        tap_tile(filters, 2, p, x + k * TDI_WIDTH, dy, rows, sums + k * step);
-    if (taps - k == 1)
-        tap_tile(filters, 1, p, x + k * TDI_WIDTH, dy, rows, sums + k * step);
+    for (; k + most_taps <= taps; k += most_taps)
+        tap_tile(filters, most_taps, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    if (taps - k == 3 && most_taps > 3)
+        tap_tile(filters, 3, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    else if (taps - k == 2)
+        tap_tile(filters, 2, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    else if (taps - k == 1)
+        tap_tile(filters, 1, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
 }
 
-static void any_tap_row(int64_t filters, const conv *p, const float *x, const float *dy, int64_t rows, float *sums)
+static void any_tap_row(int64_t filters, const conv *p, const float *x, const float *dy, int64_t count, float *sums)
 {
     switch (filters) {
 #if defined(__AVX512F__)
     case 8:
-        tap_row(8, p, x, dy, rows, sums);
+        tap_row(8, p, x, dy, count, sums);
         break;
     case 7:
-        tap_row(7, p, x, dy, rows, sums);
+        tap_row(7, p, x, dy, count, sums);
         break;
     case 6:
-        tap_row(6, p, x, dy, rows, sums);
+        tap_row(6, p, x, dy, count, sums);
         break;
     case 5:
-        tap_row(5, p, x, dy, rows, sums);
+        tap_row(5, p, x, dy, count, sums);
         break;
 #endif
     case 4:
-        tap_row(4, p, x, dy, rows, sums);
+        tap_row(4, p, x, dy, count, sums);
         break;
     case 3:
-        tap_row(3, p, x, dy, rows, sums);
+        tap_row(3, p, x, dy, count, sums);
         break;
     case 2:
-        tap_row(2, p, x, dy, rows, sums);
+        tap_row(2, p, x, dy, count, sums);
         break;
     default:
-        tap_row(1, p, x, dy, rows, sums);
+        tap_row(1, p, x, dy, count, sums);
         break;
     }
 }
 
-/* Rows [oy, oy + rows) of one block of samples. */
-static void add_chunk(const conv *p, const float *padded, const float *dy, int64_t oy, int64_t rows, float *sums)
+/* The rows of y in [begin, end) whose filter row ky does not lie in the padding. */
+static rows rows_under(const conv *p, int64_t ky, int64_t begin, int64_t end)
 {
-    int64_t row_of_sums = p->kw * p->c * p->f * TDI_WIDTH;
-    for (int64_t ky = 0; ky < p->kh; ky++)
-        for (int64_t f = 0; f < p->f; f += ROWS)
-            any_tap_row(p->f - f < ROWS ? p->f - f : ROWS, p, padded + (oy * p->stride_h + ky) * row_of_x(p),
-                        dy + f * TDI_WIDTH, rows, sums + ky * row_of_sums + f * TDI_WIDTH);
+    int64_t above = p->before_h - ky, below = p->h + above;
+    return (rows){most(begin, above > 0 ? (above + p->stride_h - 1) / p->stride_h : 0),
+                  least(end, below > 0 ? (below + p->stride_h - 1) / p->stride_h : 0)};
 }
 
-static void add_block(const conv *p, const float *x, const float *dy, int64_t n, int64_t lanes, float *padded,
-                      float *chunk, float *sums)
+/* Rows [begin, end) of y of one block of samples, for `now` filters; dy begins with row `begin`. */
+static void add_rows(const conv *p, const float *padded, const float *dy, rows y, int64_t f, int64_t now, float *sums)
 {
-    int64_t sample = p->oh * p->ow * p->f;
-    turn_in_padded(p, x, n, lanes, padded);
-    for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
-        int64_t rows = p->oh - oy < chunk_rows(p) ? p->oh - oy : chunk_rows(p);
-        turn_in(dy + n * sample + oy * p->ow * p->f, sample, lanes, rows * p->ow * p->f, chunk);
-        add_chunk(p, padded, chunk, oy, rows, sums);
+    int64_t row_of_sums = p->kw * p->c * p->f * TDI_WIDTH;
+    for (int64_t ky = 0; ky < p->kh; ky++) {
+        rows r = rows_under(p, ky, y.begin, y.end);
+        if (r.begin < r.end)
+            any_tap_row(now, p, padded + (r.begin * p->stride_h + ky - p->before_h) * row_of_x(p),
+                        dy + (r.begin - y.begin) * row_of_y(p) + f * TDI_WIDTH, r.end - r.begin,
+                        sums + ky * row_of_sums + f * TDI_WIDTH);
     }
+}
+
+/* Rows of dy that are worked on at a time. */
+static int64_t chunk_rows(const conv *p)
+{
+    int64_t rows = CHUNK_BYTES / (p->ow * least(p->f, ROWS) * TDI_WIDTH * (int64_t)sizeof(float));
+    return share_of(p->oh, most(rows, 1));
+}
+
+static int64_t chunk_floats(const conv *p, bool abreast)
+{
+    return abreast ? 0 : chunk_rows(p) * row_of_y(p);
+}
+
+static void add_block(const conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room, float *sums)
+{
+    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
+    const float *padded = padded_block(p, x, block, room), *from = (const float *)dy->data + block * TDI_WIDTH * sample;
+    float *chunk = room + padded_floats(p);
+    for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
+        rows y = {oy, least(oy + chunk_rows(p), p->oh)};
+        if (!dy->abreast)
+            tdi_turn_in(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
+        const float *at = dy->abreast ? from + oy * row_of_y(p) : chunk;
+        for (int64_t f = 0, now; f < p->f; f += now) {
+            now = share_of(p->f - f, ROWS);
+            add_rows(p, padded, at, y, f, now, sums);
+        }
+    }
+}
+
+/* A block that is not full comes first: what its empty lanes hold is forgotten. */
+static void add_blocks(const conv *p, const tdi_value *x, const tdi_value *dy, float *room, float *sums)
+{
+    int64_t full = p->samples / TDI_WIDTH, rest = p->samples % TDI_WIDTH, count = filter_floats(p);
+    clear(sums, count * TDI_WIDTH);
+    if (rest) {
+        add_block(p, x, dy, full, room, sums);
+        for (int64_t i = 0; i < count; i++)
+            clear(sums + i * TDI_WIDTH + rest, TDI_WIDTH - rest);
+    }
+    for (int64_t block = 0; block < full; block++)
+        add_block(p, x, dy, block, room, sums);
 }
 
 /* The lanes of `count` vectors, added up: by squares, whose rows are then lanes. */
@@ -484,9 +545,10 @@ enum { TAPS = 16 };
 enum { TAPS = 8 };
 #endif
 
-static bool filters_fill_lanes(const conv *p)
+static bool filters_fill_lanes(const tdi_call *call, const conv *p)
 {
-    return p->f % TDI_WIDTH == 0 && p->before_h + p->before_w == 0 && p->padded_h <= p->h && p->padded_w <= p->w;
+    bool inside = (p->oh - 1) * p->stride_h + p->kh <= p->h && (p->ow - 1) * p->stride_w + p->kw <= p->w;
+    return !tdi_is_abreast(call) && p->f % TDI_WIDTH == 0 && p->before_h + p->before_w == 0 && inside;
 }
 
 /* `taps` taps from x on, of all samples, with a vector of filters. */
@@ -537,33 +599,31 @@ static const char *conv2d_grad_filter_declines(const tdi_call *call)
 
 static conv grad_filter_conv(const tdi_call *call)
 {
-    return conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+    conv p = conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+    set_row(&p, call->in[0].abreast);
+    return p;
 }
 
 static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     conv p = grad_filter_conv(call);
-    *scratch =
-        (size_t)(padded_floats(&p) + chunk_rows(&p) * row_of_y(&p) + filter_floats(&p) * TDI_WIDTH) * sizeof(float);
-    return filters_fill_lanes(&p) ? TD_OK : check_samples(&p, error);
+    int64_t floats = padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + filter_floats(&p) * TDI_WIDTH;
+    *scratch = (size_t)floats * sizeof(float);
+    return filters_fill_lanes(call, &p) ? TD_OK : check_samples(&p, error);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
 {
     conv p = grad_filter_conv(call);
-    if (filters_fill_lanes(&p)) {
+    if (filters_fill_lanes(call, &p)) {
         lane_sums(&p, call->in[0].data, call->in[1].data, call->out.data);
         return;
     }
-    float *padded = call->scratch, *chunk = padded + padded_floats(&p);
-    float *sums = chunk + chunk_rows(&p) * row_of_y(&p);
-    memset(sums, 0, (size_t)(filter_floats(&p) * TDI_WIDTH) * sizeof *sums);
-    for (int64_t i = 0; i < p.samples; i += TDI_WIDTH)
-        add_block(&p, call->in[0].data, call->in[1].data, i, p.samples - i < TDI_WIDTH ? p.samples - i : TDI_WIDTH,
-                  padded, chunk, sums);
+    float *sums = call->scratch, *room = sums + filter_floats(&p) * TDI_WIDTH;
+    add_blocks(&p, &call->in[0], &call->in[1], room, sums);
     add_lanes(sums, filter_floats(&p), call->out.data);
 }
 
-TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines, .prepare = conv2d_grad_filter_prepare,
-               .run = conv2d_grad_filter_run);
+TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines, .abreast = leads_abreast,
+               .prepare = conv2d_grad_filter_prepare, .run = conv2d_grad_filter_run);

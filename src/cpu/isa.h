@@ -63,6 +63,17 @@ static inline tdi_vector tdi_splat(float x)
     return x - (tdi_vector){0};
 }
 
+/* Loaded once: a compiler that would rather read memory again in each instruction that needs it, which is one load per
+ * product, has to keep it. */
+static inline tdi_vector tdi_load_once(const float *from)
+{
+    tdi_vector v = tdi_load(from);
+#if defined(__x86_64__)
+    __asm__("" : "+v"(v));
+#endif
+    return v;
+}
+
 /* `mask` is all ones or all zeros per element, as comparisons give. */
 static inline tdi_vector tdi_select(tdi_vector_bits mask, tdi_vector yes, tdi_vector no)
 {

@@ -26,6 +26,11 @@ const tdi_kernel *const *tdi_cpu_kernels(tdi_cpu_isa isa)
     return baseline_list;
 }
 
+int tdi_cpu_width(tdi_cpu_isa isa)
+{
+    return isa == TDI_CPU_AVX512 ? 16 : isa == TDI_CPU_AVX2 ? 8 : 4;
+}
+
 const tdi_loops *tdi_cpu_loops(void)
 {
 #ifdef TANDEM_X86

@@ -9,6 +9,8 @@ typedef struct tdi_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation
      * that can be fused has its loop. */
     void (*epilogue)(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to);
+    /* to = dy * f'(value), as tdi_unary_grad; for the activations that can be fused. */
+    void (*slope)(int activation, int64_t n, const float *value, const float *dy, float *to);
     /* to = activation(to) for n elements, computed in float32. */
     void (*activate_bfloat16)(int64_t n, int activation, tdi_bfloat16 *to);
     /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */

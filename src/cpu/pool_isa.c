@@ -2,8 +2,9 @@
  *
  * With many channels a window's cells are combined channel by channel. With few, the vector lanes would stay empty:
  * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
- * group by group, a group being the channels of one position. */
-#include "cpu/isa.h"
+ * group by group, a group being the channels of one position. Samples that stand abreast are so many channels more. */
+#include "cpu/abreast_isa.h"
+#include "cpu/loops.h"
 #include "ops/pool2d.h"
 
 enum { FEW = 16 };
@@ -15,7 +16,8 @@ typedef struct pool {
     int64_t channels, line, y_line;
     int64_t before_h, before_w;
     int64_t begin, end; /* samples to make */
-    bool tidy;          /* few channels; windows side by side, none of them in the padding */
+    bool apart;         /* windows side by side, none of them in the padding */
+    bool tidy;          /* and few channels */
 } pool;
 
 static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
@@ -32,8 +34,8 @@ static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
     p.begin = rows ? call->begin : 0;
     p.end = rows ? call->end : x->dim[0];
     bool inside = y->dim[1] * a->pool_h <= x->dim[1] && y->dim[2] * a->pool_w <= x->dim[2];
-    p.tidy = p.channels < FEW && a->stride_h == a->pool_h && a->stride_w == a->pool_w && inside &&
-             p.before_h + p.before_w == 0;
+    p.apart = a->stride_h == a->pool_h && a->stride_w == a->pool_w && inside && p.before_h + p.before_w == 0;
+    p.tidy = p.apart && p.channels < FEW;
     return p;
 }
 
@@ -62,8 +64,24 @@ static tdi_pool2d_cells cells_of(const pool *p, int64_t oy, int64_t ox)
 /* Room for pool_w + 2 lines of x. */
 static size_t room(const tdi_call *call, const td_shape *x)
 {
-    int64_t lines = ((const tdi_pool2d_attrs *)call->attrs)->pool_w + 2;
-    return (size_t)(lines * x->dim[2] * x->dim[3]) * sizeof(float);
+    int64_t lines = ((const tdi_pool2d_attrs *)call->attrs)->pool_w + 2, line = x->dim[2] * x->dim[3];
+    if (tdi_is_abreast(call))
+        return tdi_abreast_room(call) + (size_t)(lines * line * TDI_WIDTH) * sizeof(float);
+    return (size_t)(lines * line) * sizeof(float);
+}
+
+static void run_either(const tdi_call *call, void (*run)(const tdi_call *call))
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, run);
+    else
+        run(call);
+}
+
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    (void)call;
+    return TDI_FOLLOWS_ABREAST;
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -129,6 +147,17 @@ static void scale_to(int64_t n, float factor, const float *x, float *to)
 }
 
 typedef void combine(int64_t n, const float *x, float *to);
+typedef float combine_one(float x, float sum);
+
+static inline float larger_one(float x, float most)
+{
+    return ((x > most) | (x != x)) ? x : most;
+}
+
+static inline float add_one(float x, float sum)
+{
+    return sum + x;
+}
 
 /* The rows under a line of windows are combined, then that with itself, moved on by one group after the other; every
  * pool_w-th group is then a window's. */
@@ -147,6 +176,23 @@ TDI_INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean
         scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), to, to);
 }
 
+/* The same where there are many channels: x is the first row under the line. */
+TDI_INLINE void apart_line(const pool *p, int pool_h, int pool_w, const float *x, combine_one *add, bool mean,
+                           float *to)
+{
+    const int64_t line = p->line, c = p->channels;
+    const float share = 1.0f / (float)(pool_h * pool_w);
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += pool_w * c, to += c)
+        TDI_LANES for (int64_t k = 0; k < c; k++)
+        {
+            float sum = x[k];
+            for (int i = 0; i < pool_h; i++)
+                for (int j = i == 0; j < pool_w; j++)
+                    sum = add(x[i * line + j * c + k], sum);
+            to[k] = mean ? share * sum : sum;
+        }
+}
+
 TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine *add, bool mean, float *to)
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, to += p->channels) {
@@ -160,7 +206,12 @@ TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, c
     }
 }
 
-TDI_INLINE void pool_forward(const tdi_call *call, combine *add, bool mean)
+static bool is_2x2(const pool *p)
+{
+    return p->apart && p->attrs->pool_h == 2 && p->attrs->pool_w == 2;
+}
+
+TDI_INLINE void pool_forward(const tdi_call *call, combine *add, combine_one *one, bool mean)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
     const float *x = call->in[0].data;
@@ -169,22 +220,36 @@ TDI_INLINE void pool_forward(const tdi_call *call, combine *add, bool mean)
             float *to = (float *)call->out.data + y_at(&p, n, oy);
             if (p.tidy)
                 tidy_line(&p, x + x_at(&p, n, oy * p.attrs->pool_h), add, mean, call->scratch, to);
+            else if (is_2x2(&p))
+                apart_line(&p, 2, 2, x + x_at(&p, n, 2 * oy), one, mean, to);
             else
                 any_line(&p, x, n, oy, add, mean, to);
         }
 }
 
+static void max_forward(const tdi_call *call)
+{
+    pool_forward(call, larger_of, larger_one, false);
+}
+
 static void max_pool2d_run(const tdi_call *call)
 {
-    pool_forward(call, larger_of, false);
+    run_either(call, max_forward);
 }
-TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS, .prepare = prepare_forward, .run = max_pool2d_run);
+TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_forward,
+               .run = max_pool2d_run);
+
+static void average_forward(const tdi_call *call)
+{
+    pool_forward(call, add_to, add_one, true);
+}
 
 static void average_pool2d_run(const tdi_call *call)
 {
-    pool_forward(call, add_to, true);
+    run_either(call, average_forward);
 }
-TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS, .prepare = prepare_forward, .run = average_pool2d_run);
+TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_forward,
+               .run = average_pool2d_run);
 
 /* ---- gradients ---- */
 
@@ -194,13 +259,25 @@ static void clear(float *to, int64_t count)
         memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* What no window covers, in a sample and, of each covered row, at its end. */
+/* What no window covers at the ends of rows [first, end) of a sample. */
+static void clear_ends(const pool *p, float *dx, int64_t n, int64_t first, int64_t end)
+{
+    int64_t covered = p->y_line * p->attrs->pool_w;
+    for (int64_t i = first; i < end && covered < p->line; i++)
+        clear(dx + x_at(p, n, i) + covered, p->line - covered);
+}
+
+/* The rows of a sample that no window covers. */
+static void clear_below(const pool *p, float *dx, int64_t n)
+{
+    int64_t rows = p->y->dim[1] * p->attrs->pool_h;
+    clear(dx + x_at(p, n, rows), (p->x->dim[1] - rows) * p->line);
+}
+
 static void clear_uncovered(const pool *p, float *dx, int64_t n)
 {
-    int64_t rows = p->y->dim[1] * p->attrs->pool_h, covered = p->y_line * p->attrs->pool_w;
-    for (int64_t i = 0; i < rows && covered < p->line; i++)
-        clear(dx + x_at(p, n, i) + covered, p->line - covered);
-    clear(dx + x_at(p, n, rows), (p->x->dim[1] - rows) * p->line);
+    clear_ends(p, dx, n, 0, p->y->dim[1] * p->attrs->pool_h);
+    clear_below(p, dx, n);
 }
 
 /* One row of dx, from pool_w lines of windows: column j of each window is line j's group. */
@@ -221,6 +298,14 @@ static void weave(const pool *p, const float *lines, int64_t step, float *dx)
             else
                 copy_wide(1, FEW, dx, 0, from, 0);
         }
+}
+
+/* Rows [first, end) of dx are done but for the activation whose result x was. */
+static void finish_rows(const pool *p, const float *x, int64_t n, int64_t first, int64_t end, float *dx)
+{
+    int64_t from = x_at(p, n, first);
+    if (p->attrs->activation != TD_LINEAR)
+        TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, x_at(p, n, end) - from, x + from, dx + from, dx + from);
 }
 
 static void tidy_average_grad(const pool *p, const float *dy, int64_t n, float *scratch, float *dx)
@@ -252,16 +337,46 @@ static void any_average_grad(const pool *p, const float *dy, int64_t n, float *d
         }
 }
 
-static void average_pool2d_grad_run(const tdi_call *call)
+static void apart_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *dx)
+{
+    int pool_h = p->attrs->pool_h, pool_w = p->attrs->pool_w;
+    float share = 1.0f / (float)(pool_h * pool_w);
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
+        float *first = dx + x_at(p, n, oy * pool_h);
+        const float *from = dy + y_at(p, n, oy);
+        for (int64_t ox = 0; ox < p->y->dim[2]; ox++, from += p->channels)
+            for (int j = 0; j < pool_w; j++)
+                scale_to(p->channels, share, from, first + (ox * pool_w + j) * p->channels);
+        for (int i = 1; i < pool_h; i++)
+            memcpy(first + i * p->line, first, (size_t)(p->y_line * pool_w) * sizeof *dx);
+        clear_ends(p, dx, n, oy * pool_h, (oy + 1) * pool_h);
+        finish_rows(p, x, n, oy * pool_h, (oy + 1) * pool_h, dx);
+    }
+    clear_below(p, dx, n);
+}
+
+static void average_backward(const tdi_call *call)
 {
     pool p = pool_of(call, &call->out.shape, &call->in[0].shape);
-    for (int64_t n = p.begin; n < p.end; n++)
+    const float *x = call->n_in > 1 ? call->in[1].data : NULL;
+    for (int64_t n = p.begin; n < p.end; n++) {
+        if (p.apart && !p.tidy) {
+            apart_average_grad(&p, x, call->in[0].data, n, call->out.data);
+            continue;
+        }
         if (p.tidy)
             tidy_average_grad(&p, call->in[0].data, n, call->scratch, call->out.data);
         else
             any_average_grad(&p, call->in[0].data, n, call->out.data);
+        finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
+    }
 }
-TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .prepare = prepare_backward,
+
+static void average_pool2d_grad_run(const tdi_call *call)
+{
+    run_either(call, average_backward);
+}
+TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_backward,
                .run = average_pool2d_grad_run);
 
 /* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ---- */
@@ -324,14 +439,54 @@ static void any_max_grad(const pool *p, const float *x, const float *y, const fl
         }
 }
 
-static void max_pool2d_grad_run(const tdi_call *call)
+/* Windows of 2x2: every cell is written once. */
+static void max_grad_line(const pool *p, const float *x, const float *y, const float *dy, float *dx)
+{
+    const int64_t line = p->line, c = p->channels;
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += 2 * c, dx += 2 * c, y += c, dy += c)
+        TDI_LANES for (int64_t k = 0; k < c; k++)
+        {
+            float most = y[k], left = dy[k];
+            for (int cell = 0; cell < 4; cell++) {
+                int64_t at = (cell >> 1) * line + (cell & 1) * c + k;
+                bool here = (x[at] == most) | ((x[at] != x[at]) & (most != most));
+                dx[at] = here ? left : 0.0f;
+                left = here ? 0.0f : left;
+            }
+        }
+}
+
+static void max_grad_2x2(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *dx)
+{
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
+        int64_t cells = x_at(p, n, 2 * oy), windows = y_at(p, n, oy);
+        max_grad_line(p, x + cells, y + windows, dy + windows, dx + cells);
+        clear_ends(p, dx, n, 2 * oy, 2 * oy + 2);
+        finish_rows(p, x, n, 2 * oy, 2 * oy + 2, dx);
+    }
+    clear_below(p, dx, n);
+}
+
+static void max_backward(const tdi_call *call)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->in[2].shape);
     const float *x = call->in[0].data, *y = call->in[1].data, *dy = call->in[2].data;
-    for (int64_t n = p.begin; n < p.end; n++)
+    for (int64_t n = p.begin; n < p.end; n++) {
+        if (is_2x2(&p) && !p.tidy) {
+            max_grad_2x2(&p, x, y, dy, n, call->out.data);
+            continue;
+        }
         if (p.tidy)
             tidy_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
         else
             any_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
+        finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
+    }
 }
-TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .prepare = prepare_backward, .run = max_pool2d_grad_run);
+
+static void max_pool2d_grad_run(const tdi_call *call)
+{
+    run_either(call, max_backward);
+}
+TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_backward,
+               .run = max_pool2d_grad_run);

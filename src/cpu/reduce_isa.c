@@ -2,7 +2,7 @@
  *
  * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
  * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
-#include "cpu/isa.h"
+#include "cpu/abreast_isa.h"
 
 typedef struct extents {
     int64_t outer, reduced, inner;
@@ -135,8 +135,50 @@ static void reduce_stretch(const tdi_call *call, const extents *e, int64_t begin
     }
 }
 
+/* Over everything but the channels: the gradient of a bias. */
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    const tdi_reduce_attrs *attrs = call->attrs;
+    const td_shape *x = &call->in[0].shape;
+    bool all_but_last = attrs->axes == (1u << (x->rank - 1)) - 1;
+    return x->rank > 1 && all_but_last && attrs->kind == TDI_SUM ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+}
+
+/* Sums of `n` channels from `first` on, samples abreast. */
+static void sum_abreast(const tdi_value *x, int64_t first, int64_t n, float *to)
+{
+    int64_t channels = tdi_last_extent(&x->shape), stride = channels * TDI_WIDTH;
+    int64_t positions = tdi_per_sample(x) / channels, samples = x->shape.dim[0];
+    double sums[SIDE / TDI_WIDTH] = {0};
+    for (int64_t block = 0; block * TDI_WIDTH < samples; block++) {
+        double totals[SIDE] = {0};
+        const float *from = (const float *)x->data + block * positions * stride + first * TDI_WIDTH;
+        if (n == channels)
+            sum_narrow(from, positions, stride, totals);
+        else
+            sum_wide(from, positions, stride, n * TDI_WIDTH, totals);
+        for (int64_t c = 0; c < n; c++)
+            for (int64_t lane = 0; lane < tdi_lanes_at(x, block); lane++)
+                sums[c] += totals[c * TDI_WIDTH + lane];
+    }
+    for (int64_t c = 0; c < n; c++)
+        to[c] = (float)sums[c];
+}
+
+static void reduce_abreast(const tdi_call *call)
+{
+    enum { MOST = SIDE / TDI_WIDTH };
+    int64_t channels = tdi_last_extent(&call->in[0].shape);
+    for (int64_t c = 0; c < channels; c += MOST)
+        sum_abreast(&call->in[0], c, channels - c < MOST ? channels - c : MOST, (float *)call->out.data + c);
+}
+
 static void reduce_run(const tdi_call *call)
 {
+    if (call->in[0].abreast) {
+        reduce_abreast(call);
+        return;
+    }
     extents e;
     find_extents(call, &e);
     tdi_runs runs = tdi_call_runs(call);
@@ -145,7 +187,7 @@ static void reduce_run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(reduce, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
-               .run = reduce_run);
+               .abreast = follows_abreast, .run = reduce_run);
 
 /* sum(x) * inverse_count / (elements per row) */
 static void batch_mean_run(const tdi_call *call)

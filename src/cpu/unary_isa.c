@@ -1,4 +1,5 @@
 /* unary_isa.c - functions of one element and their derivatives; the rarer ones are left to the reference. */
+#include "cpu/abreast_isa.h"
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
 #include "cpu/narrow_isa.h"
@@ -101,7 +102,7 @@ static void unary_tile(const tdi_call *call, int64_t at, int64_t n)
     tdi_keep_tile(&call->out, at, n, to);
 }
 
-static void unary_run(const tdi_call *call)
+static void unary_plain(const tdi_call *call)
 {
     tdi_each_tile(call, unary_tile);
 }
@@ -129,15 +130,44 @@ static const char *grad_declines(const tdi_call *call)
     return declines(call);
 }
 
-static void unary_grad_run(const tdi_call *call)
+static void unary_grad_plain(const tdi_call *call)
 {
     tdi_each_tile(call, unary_grad_tile);
 }
 
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    return call->out.shape.rank > 1 ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+}
+
+static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    (void)error;
+    *scratch = tdi_is_abreast(call) ? tdi_abreast_room(call) : 0;
+    return TD_OK;
+}
+
+static void unary_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_plain);
+    else
+        unary_plain(call);
+}
+
+static void unary_grad_run(const tdi_call *call)
+{
+    if (tdi_is_abreast(call))
+        tdi_abreast_run(call, unary_grad_plain);
+    else
+        unary_grad_plain(call);
+}
+
 TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
-               .declines = declines, .run = unary_run);
+               .declines = declines, .abreast = follows_abreast, .prepare = prepare, .run = unary_run);
 TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
-               .declines = grad_declines, .run = unary_grad_run);
+               .declines = grad_declines, .abreast = follows_abreast, .prepare = prepare, .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */
 
@@ -168,6 +198,7 @@ static void activate_bfloat16(int64_t n, int activation, tdi_bfloat16 *to)
 }
 
 const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
+                                           .slope = slope_loop,
                                            .activate_bfloat16 = activate_bfloat16,
                                            .update = TDI_ISA_NAME(tdi_update_stretch),
                                            .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

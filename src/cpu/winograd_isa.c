@@ -8,7 +8,7 @@
  *
  * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
  * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
- * keep rounding errors small: with A = 1/sqrt(2), B = sqrt(2), about three times those of a direct sum. */
+ * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 
@@ -489,8 +489,9 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
                   .f = y->dim[3],
                   .tiles_h = tiles_of(y->dim[1]),
                   .tiles_w = tiles_of(y->dim[2])};
-    int64_t before = a->padding == TD_SAME ? 1 : 0;
-    p.before_h = p.before_w = turned ? TAPS - 1 - before : before;
+    int64_t same = a->padding == TD_SAME ? 1 : 0, before_h = same + a->sides.top, before_w = same + a->sides.left;
+    p.before_h = turned ? TAPS - 1 - before_h : before_h;
+    p.before_w = turned ? TAPS - 1 - before_w : before_w;
     p.tiles = p.samples * p.tiles_h * p.tiles_w;
     p.block = block_of(&p);
     return p;

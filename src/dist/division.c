@@ -153,7 +153,7 @@ static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division
                         .lanes = by_columns ? cores : 1};
     snprintf(d->why, sizeof d->why, "%s%s",
              replicas > 1 ? "the replicas share their memory and keep nothing of their own: computed as one; " : "",
-             by_columns ? "without convolutions the lanes own columns of the weights"
+             by_columns ? "without convolutions the lanes share the weights"
                         : "with convolutions each core computes rows of the batch");
 }
 

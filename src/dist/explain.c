@@ -78,6 +78,21 @@ static td_status plan_of(tdi_runtime *runtime, int64_t batch, const tdi_plan **p
     return TD_OK;
 }
 
+/* What a step needs in memory besides the data. */
+static void explain_memory(const tdi_runtime *runtime, const tdi_plan *plan, FILE *out)
+{
+    const tdi_division *d = &runtime->division;
+    double activations = (double)tdi_plan_activation_bytes(plan) * d->parts;
+    double scratch = (double)tdi_plan_scratch_bytes(plan) * d->workers * d->lanes;
+    double exchange = (double)tdi_plan_exchange_bytes(plan), state = state_bytes(runtime);
+    fprintf(out, "weights %.2f MB, with their gradients and slots %.2f MB\n", (double)runtime->model->total * 4e-6,
+            state * 1e-6);
+    fprintf(out,
+            "peak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of weights and theirs\n",
+            (activations + scratch + exchange + state) * 1e-6, activations * 1e-6, scratch * 1e-6, exchange * 1e-6,
+            state * 1e-6);
+}
+
 td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error)
 {
     bool training = trains(runtime->model);
@@ -86,8 +101,7 @@ td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, td
     explain_division(runtime, training ? TDI_TRAIN : TDI_PREDICT, batch, out);
     fprintf(out, "\n%s\n", training ? "one training step:" : "one prediction (the model is not compiled to train):");
     tdi_plan_explain(plan, out);
-    fprintf(out, "weights %.2f MB, with their gradients and slots %.2f MB\n", (double)runtime->model->total * 4e-6,
-            state_bytes(runtime) * 1e-6);
+    explain_memory(runtime, plan, out);
     return TD_OK;
 }
 

@@ -43,9 +43,8 @@ typedef struct tdi_mode_state {
 
 typedef struct tdi_worker {
     tdi_barrier lanes;
-    tdi_lockstep lockstep; /* the lanes again */
-    tdi_control *control;  /* [lanes] */
-    char **scratch;        /* [lanes] */
+    tdi_control *control; /* [lanes] */
+    char **scratch;       /* [lanes] */
     size_t scratch_bytes;
 } tdi_worker;
 

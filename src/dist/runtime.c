@@ -45,7 +45,6 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
     tdi_worker *worker = &runtime->workers[index];
     worker->lanes.count = (uint32_t)runtime->division.lanes;
     worker->lanes.spin = tdi_team_spins(runtime->team);
-    TDI_TRY(tdi_lockstep_create(&worker->lockstep, runtime->division.lanes, worker->lanes.spin, error));
     worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
     worker->control = calloc((size_t)runtime->division.lanes, sizeof *worker->control);
     return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
@@ -131,7 +130,6 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
 {
     for (int lane = 0; worker->scratch && lane < runtime->division.lanes; lane++)
         runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
-    tdi_lockstep_release(&worker->lockstep);
     free(worker->scratch);
     free(worker->control);
 }
@@ -256,8 +254,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
-                                        .part = state->part,
-                                        .lockstep = &worker->lockstep});
+                                        .part = state->part});
 }
 
 static void bind_all(tdi_runtime *runtime)
@@ -311,6 +308,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
+                          .spin = tdi_team_spins(runtime->team),
                           .explain = true};
     const tdi_choice *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));

@@ -28,6 +28,9 @@ typedef struct tdi_value {
     void *data;
     td_shape shape; /* the batch resolved */
     td_dtype dtype;
+    /* 0: row after row. Else samples stand side by side, so many abreast: [blocks of so many][elements of a row]
+     * [abreast]. What stands in the last block beyond the last sample is nobody's. */
+    int abreast;
 } tdi_value;
 
 struct tdi_call {

@@ -8,6 +8,10 @@
  * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
 typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
 
+/* Whether a kernel takes values whose samples stand abreast (tdi_value), in any mixture with values that do not: a
+ * leader is a reason to lay them out so, a follower does as its neighbours do. */
+typedef enum tdi_abreast { TDI_NOT_ABREAST = 0, TDI_FOLLOWS_ABREAST, TDI_LEADS_ABREAST } tdi_abreast;
+
 /* Which calls a kernel sees at all: those with a bfloat16 operand, those with none, or both. */
 typedef enum tdi_takes { TDI_TAKES_FLOAT32 = 0, TDI_TAKES_BFLOAT16, TDI_TAKES_BOTH } tdi_takes;
 
@@ -20,7 +24,8 @@ typedef struct tdi_kernel {
     tdi_takes takes;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
-    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. */
+    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. The
+     * clock, which has no such lockstep, times none: it is never in doubt. */
     bool together;
 
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
@@ -29,6 +34,9 @@ typedef struct tdi_kernel {
 
     /* NULL: sure. `call` as for declines. */
     tdi_doubt (*doubts)(const tdi_call *call);
+
+    /* NULL: not. Otherwise the device says how many stand abreast; then a lane makes the whole of a value. */
+    tdi_abreast (*abreast)(const tdi_call *call);
 
     /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
      * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL.

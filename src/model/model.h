@@ -44,6 +44,7 @@ struct td_model {
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
+    bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
     bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */

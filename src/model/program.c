@@ -13,6 +13,7 @@ typedef struct builder {
     bool bfloat16; /* where a layer wishes it */
     tdi_emit emit;
     tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
+    const tdi_node *backward;                   /* the first node of backpropagation; NULL: there is none */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -262,19 +263,25 @@ static td_status build(builder *b)
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);
-    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS)
+    if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS) {
+        int forward = b->graph->nodes.count;
         TDI_TRY(emit_backward(b, loss));
+        b->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
+    }
     accumulate_metrics(b);
     return b->graph->error.status;
 }
 
-static td_status run_passes(tdi_program *program, const tdi_device *device, tdi_error *error)
+static td_status run_passes(const builder *b, const tdi_device *device, tdi_error *error)
 {
+    tdi_program *program = b->program;
     TDI_TRY(tdi_graph_verify(program->graph, error));
     if (device)
         TDI_TRY(tdi_precision(program->graph, device->kernels));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     TDI_TRY(tdi_fuse(program->graph, &program->notes));
+    if (b->model->rematerialize && b->backward)
+        TDI_TRY(tdi_rematerialize(program->graph, b->backward->id, &program->notes));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
@@ -293,7 +300,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
                         .merge_statistics = target->merge_statistics};
     td_status status = build(&b);
     if (status == TD_OK)
-        status = run_passes(program, target->device, &b.graph->error);
+        status = run_passes(&b, target->device, &b.graph->error);
     if (status != TD_OK) {
         tdi_fail(error, status, "%s", b.graph->error.message);
         tdi_program_release(program);

@@ -17,7 +17,7 @@ static td_status average_pool2d_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_shape(node, 0, &y, error));
     node->shape = attrs->shape;
     node->dtype = tdi_float_dtype(node);
-    return TD_OK;
+    return attrs->activation ? tdi_want_shape(node, 1, &node->shape, error) : TD_OK;
 }
 
 static void average_pool2d_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
@@ -64,6 +64,7 @@ static void average_pool2d_grad_reference(const tdi_call *call)
 {
     memset(call->out.data, 0, (size_t)tdi_shape_elements(&call->out.shape) * sizeof(float));
     tdi_pool2d_each(call, &call->out.shape, &call->in[0].shape, visit_backward);
+    tdi_pool2d_slope(call, call->n_in > 1 ? call->in[1].data : NULL);
 }
 
 const tdi_op tdi_op_average_pool2d = {.name = "average_pool2d",
@@ -80,9 +81,9 @@ const tdi_op tdi_op_average_pool2d = {.name = "average_pool2d",
 
 const tdi_op tdi_op_average_pool2d_grad = {.name = "average_pool2d_grad",
                                            .min_in = 1,
-                                           .max_in = 1,
+                                           .max_in = 2,
                                            .attrs_size = sizeof(tdi_pool2d_attrs),
-                                           .bfloat16 = 1,
+                                           .bfloat16 = 3,
                                            .infer = average_pool2d_grad_infer,
                                            .gradient = average_pool2d_grad_gradient,
                                            .reference = average_pool2d_grad_reference,

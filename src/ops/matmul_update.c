@@ -45,7 +45,8 @@ static void update_stretch(const tdi_call *call, int64_t begin, int64_t n)
 {
     const tdi_matmul_update_attrs *attrs = call->attrs;
     float gradient[STRETCH];
-    tdi_value in[5], of = {(float *)call->out.data + begin, {.rank = 1, .dim = {n}}, TD_FLOAT32};
+    tdi_value in[5],
+        of = {.data = (float *)call->out.data + begin, .shape = {.rank = 1, .dim = {n}}, .dtype = TD_FLOAT32};
     make_gradient(call, begin, n, gradient);
     in[0] = in[1] = of;
     in[0].data = (float *)call->in[0].data + begin;

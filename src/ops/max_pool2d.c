@@ -59,6 +59,7 @@ static void max_pool2d_grad_reference(const tdi_call *call)
 {
     memset(call->out.data, 0, (size_t)tdi_shape_elements(&call->out.shape) * sizeof(float));
     tdi_pool2d_each(call, &call->in[0].shape, &call->in[2].shape, visit_backward);
+    tdi_pool2d_slope(call, call->in[0].data);
 }
 
 const tdi_op tdi_op_max_pool2d = {.name = "max_pool2d",

@@ -188,6 +188,8 @@ typedef struct tdi_pool2d_attrs {
     td_padding padding;
     td_sides sides; /* skipped cells around x, besides the padding: set by the fold pass, for maxima */
     td_shape shape; /* of x, for average_pool2d_grad */
+    int activation; /* of the gradients, whose result is multiplied by its derivative: x is what it gave; for the
+                       average, input 1 then. Set by the fuse pass; as for matmul */
 } tdi_pool2d_attrs;
 tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
 /* The gradient goes to the first maximum of each window, in row-major order. */

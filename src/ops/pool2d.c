@@ -58,6 +58,14 @@ void tdi_pool2d_each(const tdi_call *call, const td_shape *x, const td_shape *y,
             }
 }
 
+void tdi_pool2d_slope(const tdi_call *call, const float *x)
+{
+    int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;
+    float *dx = call->out.data;
+    for (int64_t i = 0; activation != TD_LINEAR && i < tdi_shape_elements(&call->out.shape); i++)
+        dx[i] *= tdi_unary_derivative(activation, x[i]);
+}
+
 tdi_split tdi_pool2d_reads(const tdi_node *node, int i, tdi_split split)
 {
     (void)node;
@@ -68,8 +76,9 @@ tdi_split tdi_pool2d_reads(const tdi_node *node, int i, tdi_split split)
 void tdi_pool2d_describe(const tdi_node *node, char *text, size_t size)
 {
     const tdi_pool2d_attrs *attrs = node->attrs;
-    snprintf(text, size, "%dx%d %s, stride %dx%d", attrs->pool_h, attrs->pool_w,
-             attrs->padding == TD_SAME ? "same" : "valid", attrs->stride_h, attrs->stride_w);
+    snprintf(text, size, "%dx%d %s, stride %dx%d%s%s", attrs->pool_h, attrs->pool_w,
+             attrs->padding == TD_SAME ? "same" : "valid", attrs->stride_h, attrs->stride_w,
+             attrs->activation ? ", slope of " : "", attrs->activation ? tdi_unary_name(attrs->activation) : "");
 }
 
 static double cells_visited(const tdi_call *call, const td_shape *y)

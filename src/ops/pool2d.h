@@ -18,6 +18,9 @@ typedef void tdi_pool2d_visit(const tdi_call *call, const tdi_pool2d_cells *cell
                               int64_t y_index);
 void tdi_pool2d_each(const tdi_call *call, const td_shape *x, const td_shape *y, tdi_pool2d_visit *visit);
 
+/* Multiplies the gradient by the activation's derivative at x, if there is one. */
+void tdi_pool2d_slope(const tdi_call *call, const float *x);
+
 static inline int64_t tdi_pool2d_at(const td_shape *shape, int64_t n, int64_t i, int64_t j, int64_t c)
 {
     return ((n * shape->dim[1] + i) * shape->dim[2] + j) * shape->dim[3] + c;

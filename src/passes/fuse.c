@@ -4,6 +4,8 @@
  *   matmul that is a weight's gradient,      one op: the gradient is never stored
  *   its update
  *   add, relu's gradient                     one op
+ *   a pool's gradient, that of the           one op
+ *   activation before the pool
  *   the sum over rows of what comes out of   0, for what statistics took away has no gradient: no pass over memory is
  *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
 #include <string.h>
@@ -75,6 +77,33 @@ static bool fuse_activation(tdi_node *node, const int *readers)
     int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
     return kind < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(kind) && can_absorb(from, readers) &&
            absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
+}
+
+/* A pool's gradient takes in the derivative of the activation before the pool. */
+static bool fuse_slope(tdi_node *node, const int *readers)
+{
+    const tdi_node *pool = node->in[1];
+    int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
+    bool maximum = pool->op == &tdi_op_max_pool2d_grad && pool->in[0] == node->in[0];
+    bool average = pool->op == &tdi_op_average_pool2d_grad && pool->n_in == 1;
+    if ((!maximum && !average) || node->n_in != 2 || readers[pool->id] != 1 || pool->home != TDI_HOME_ACTIVATIONS ||
+        kind >= TD_ACTIVATION_COUNT || !tdi_unary_grad_from_output(kind) || node->in[0]->dtype != pool->dtype)
+        return false;
+    tdi_arena *arena = node->graph->arena;
+    tdi_node **in = TDI_NEW_ARRAY(arena, tdi_node *, 3);
+    tdi_pool2d_attrs *attrs = TDI_NEW(arena, tdi_pool2d_attrs);
+    if (!in || !attrs)
+        return false;
+    memcpy(in, pool->in, (size_t)pool->n_in * sizeof(tdi_node *));
+    if (average)
+        in[1] = node->in[0];
+    *attrs = *(const tdi_pool2d_attrs *)pool->attrs;
+    attrs->activation = kind;
+    node->op = pool->op;
+    node->in = in;
+    node->n_in = maximum ? 3 : 2;
+    node->attrs = attrs;
+    return true;
 }
 
 static bool fuse_sum_of_gradients(tdi_node *node, const int *readers)
@@ -150,13 +179,15 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
         return tdi_no_memory(&graph->error);
     for (int i = 0; i < graph->nodes.count; i++) {
         tdi_node *node = graph->nodes.at[i];
-        const char *what = node->op == &tdi_op_unary_grad ? node->in[1]->op->name : node->op->name;
+        const char *what = node->op->name;
         bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
                      (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
-                     (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers)) ||
+                     (node->op == &tdi_op_unary_grad && fuse_slope(node, readers)) ||
                      (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
+        if (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers) && notes)
+            tdi_text_format(notes, "%s: binary went into %s\n", node->scope, what);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
         if (update && fuse_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);

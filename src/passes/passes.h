@@ -25,6 +25,10 @@ int *tdi_count_readers(const tdi_graph *graph);
  * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
 
+/* Lets the nodes behind the first `forward_nodes` read copies of what is cheap to compute anew, made right before they
+ * are first read, so that the originals need not be kept. After the passes that change nodes. */
+td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes);
+
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
 tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
@@ -63,6 +67,15 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
 
 /* How they share the adding up of a product's sums that TDI_DEPTH divided, and products that nothing else divides. */
 tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes);
+
+/* ---- layout ---- */
+
+/* Which values, by node id, have their samples abreast (tdi_value): those between kernels that take them so, in chains
+ * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
+ * after row. */
+td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
+                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
+                            tdi_error *error);
 
 /* ---- memory ---- */
 

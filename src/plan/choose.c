@@ -38,6 +38,12 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
     tdi_range(split, extent, index, sharers, &call->begin, &call->end);
 }
 
+static tdi_value value_of(const tdi_plan *plan, const tdi_node *node)
+{
+    const tdi_placed *placed = tdi_placed_of(plan, node);
+    return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .abreast = placed->abreast};
+}
+
 static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_call *call,
                                tdi_error *error)
 {
@@ -46,10 +52,10 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
         return tdi_no_memory(error);
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
-            in[i] = (tdi_value){NULL, tdi_placed_of(plan, node->in[i])->shape, node->in[i]->dtype};
+            in[i] = value_of(plan, node->in[i]);
     *call = (tdi_call){.in = in,
                        .n_in = node->n_in,
-                       .out = {NULL, tdi_placed_of(plan, node)->shape, node->dtype},
+                       .out = value_of(plan, node),
                        .attrs = node->attrs,
                        .offset = node->variable ? node->variable->offset : 0};
     return TD_OK;
@@ -178,6 +184,14 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
 
 /* ---- candidates ---- */
 
+static bool is_abreast(const tdi_call *call)
+{
+    bool abreast = call->out.abreast;
+    for (int i = 0; i < call->n_in; i++)
+        abreast = abreast || call->in[i].abreast;
+    return abreast;
+}
+
 /* Those that take the call, in order, up to the first that is sure. */
 typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
@@ -191,11 +205,17 @@ static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt d
     all->kernels[all->count++] = kernel;
 }
 
-static const char *refuses_types(const tdi_kernel *kernel, const tdi_call *call)
+static bool has_bfloat16(const tdi_call *call)
 {
     bool narrow = call->out.dtype == TD_BFLOAT16;
     for (int i = 0; i < call->n_in; i++)
         narrow = narrow || call->in[i].dtype == TD_BFLOAT16;
+    return narrow;
+}
+
+static const char *refuses_types(const tdi_kernel *kernel, const tdi_call *call)
+{
+    bool narrow = has_bfloat16(call);
     if (kernel->takes == TDI_TAKES_BOTH || narrow == (kernel->takes == TDI_TAKES_BFLOAT16))
         return NULL;
     return narrow ? "bfloat16" : "float32";
@@ -207,10 +227,11 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
 {
     tdi_call query;
     TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
+    bool abreast = is_abreast(&query);
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
-        const char *why = refuses_types(*k, &query);
+        const char *why = abreast && !(*k)->abreast ? "samples that stand abreast" : refuses_types(*k, &query);
         if (!why && (*k)->declines)
             why = (*k)->declines(&query);
         if (why) {
@@ -298,6 +319,47 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
     }
     tdi_text_free(&key);
     return status;
+}
+
+/* ---- layout ---- */
+
+typedef struct layout_query {
+    const tdi_plan *plan;
+    tdi_error error;
+} layout_query;
+
+static tdi_abreast takes_abreast(void *context, const tdi_node *node)
+{
+    layout_query *q = context;
+    tdi_abreast best = TDI_NOT_ABREAST;
+    tdi_call call;
+    if (q->error.status != TD_OK || describe_call(q->plan, node, q->plan->arena, &call, &q->error) != TD_OK)
+        return best;
+    for (const tdi_kernel *const *k = q->plan->spec.device->kernels; *k; k++) {
+        if ((*k)->op != node->op || !(*k)->abreast || has_bfloat16(&call) || refuses_types(*k, &call) ||
+            ((*k)->declines && (*k)->declines(&call)))
+            continue;
+        tdi_abreast now = (*k)->abreast(&call);
+        best = now > best ? now : best;
+    }
+    return best;
+}
+
+td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
+{
+    const tdi_plan_spec *spec = &plan->spec;
+    if (!spec->device->abreast || spec->lanes > 1 || spec->rows == 0)
+        return TD_OK;
+    layout_query query = {.plan = plan};
+    bool *abreast = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);
+    if (!abreast)
+        return tdi_no_memory(error);
+    TDI_TRY(tdi_layout_choose(spec->graph, spec->schedule, takes_abreast, &query, abreast, error));
+    if (query.error.status != TD_OK)
+        return tdi_no_memory(error);
+    for (int i = 0; i < spec->graph->nodes.count; i++)
+        plan->placed[i].abreast = abreast[i] ? spec->device->abreast : 0;
+    return TD_OK;
 }
 
 td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)

@@ -45,6 +45,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), tdi_planned_bytes(plan, step) / 1e3, tdi_planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
+    if (tdi_placed_of(plan, node)->abreast)
+        fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
         tdi_choice_explain(step->choice, out);

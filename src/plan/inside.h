@@ -8,6 +8,7 @@
 typedef struct tdi_placed {
     td_shape shape;   /* batch resolved */
     tdi_split split;  /* of the value; never TDI_DEPTH */
+    int abreast;      /* as in tdi_value */
     int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
     int64_t constant; /* byte offset among the plan's constants; -1: not there */
@@ -62,6 +63,7 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants; /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes;
+    tdi_lockstep lockstep; /* of the lanes that share, when a kernel says `together` */
     tdi_lane_items *lanes; /* [lanes] */
 };
 
@@ -98,6 +100,7 @@ void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared);
 td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
                       double *us, tdi_error *error);
 
+td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: of one part, all lanes together; "rows", "columns", "flat", "depth" or "whole". */
 double tdi_planned_flops(const tdi_planned *step);

@@ -15,7 +15,11 @@ bool tdi_is_leaf(const tdi_node *node)
 
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node)
 {
-    return tdi_shape_elements(&tdi_placed_of(plan, node)->shape) * (int64_t)td_dtype_size(node->dtype);
+    const tdi_placed *placed = tdi_placed_of(plan, node);
+    td_shape shape = placed->shape;
+    if (placed->abreast)
+        shape.dim[0] = (shape.dim[0] + placed->abreast - 1) / placed->abreast * placed->abreast;
+    return tdi_shape_elements(&shape) * (int64_t)td_dtype_size(node->dtype);
 }
 
 static bool in_activations(const tdi_plan *plan, const tdi_node *node)
@@ -68,8 +72,8 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
     const tdi_node *from = tdi_root(node->in[0]);
     int storage = tdi_placed_of(plan, from)->storage;
     tdi_split split = tdi_placed_of(plan, node)->split;
-    if (storage < 0 || plan->storages[storage].last != position ||
-        plan->storages[storage].bytes != tdi_node_bytes(plan, node))
+    if (storage < 0 || tdi_placed_of(plan, from)->abreast != tdi_placed_of(plan, node)->abreast ||
+        plan->storages[storage].last != position || plan->storages[storage].bytes != tdi_node_bytes(plan, node))
         return -1;
     bool same_share = plan->spec.lanes == 1 || (tdi_placed_of(plan, from)->split == split && split != TDI_WHOLE &&
                                                 node->op->reads && node->op->reads(node, 0, split) == split);

@@ -47,11 +47,22 @@ static td_status choose_kernels(tdi_plan *plan, tdi_error *error)
     return TD_OK;
 }
 
+/* The plan's own: the lanes count alike only over plans that as many of them share. */
+static td_status make_lockstep(tdi_plan *plan, tdi_error *error)
+{
+    bool together = false;
+    for (int s = 0; s < plan->n_steps; s++)
+        together = together || (plan->planned[s].kernel && plan->planned[s].kernel->together);
+    return together ? tdi_lockstep_create(&plan->lockstep, tdi_sharing_of(plan), plan->spec.spin, error) : TD_OK;
+}
+
 static td_status make(tdi_plan *plan, tdi_error *error)
 {
     TDI_TRY(resolve_shapes(plan, error));
     tdi_lay_out_exchange(plan);
+    TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
+    TDI_TRY(make_lockstep(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     return tdi_list_items(plan, error);
@@ -95,6 +106,7 @@ void tdi_plan_free(tdi_plan *plan)
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
+    tdi_lockstep_release(&plan->lockstep);
     tdi_arena_free(plan->arena);
     free(plan);
 }
@@ -156,7 +168,7 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->part = &b->part[lane];
-    call->lockstep = b->lockstep;
+    call->lockstep = (tdi_lockstep *)(uintptr_t)&plan->lockstep;
 }
 
 static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)

@@ -30,6 +30,7 @@ typedef struct tdi_plan_spec {
     int lanes;
     int sharing;                /* of them share ops, the others wait; 0: all */
     const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
+    bool spin;                  /* lanes that wait spin: each has a core of its own */
     bool explain;               /* keep the sentences of kernels that declined */
 } tdi_plan_spec;
 
@@ -45,7 +46,6 @@ typedef struct tdi_bindings {
     double *metrics;            /* [slots][2] */
     const tdi_control *control; /* [lanes]: each lane writes its own between steps */
     const tdi_part *part;       /* [lanes] */
-    tdi_lockstep *lockstep;     /* of the replica's lanes */
 } tdi_bindings;
 
 td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error);

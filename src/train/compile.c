@@ -103,6 +103,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
+    model->rematerialize = args->rematerialize == TD_YES;
     model->precision = args->precision;
     take_loss(model, args->loss);
     TDI_TRY(take_metrics(model, args->metrics, error));

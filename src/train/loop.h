@@ -2,6 +2,7 @@
 #ifndef TDI_TRAIN_LOOP_H
 #define TDI_TRAIN_LOOP_H
 
+#include "train/callbacks.h"
 #include "train/feed.h"
 #include "train/progress.h"
 
@@ -15,8 +16,9 @@ typedef struct tdi_pass {
     bool in_order; /* order[i] is i */
     tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
-    double seconds; /* the result: time in steps */
-    int64_t done;   /* steps */
+    td_training *training; /* whose callbacks are called between steps; NULL: none */
+    double seconds;        /* the result: time in steps */
+    int64_t done;          /* steps */
 } tdi_pass;
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */

@@ -24,7 +24,7 @@ ROOFS_MADE = {"threads": 2, "fp32_flops": {"one": 1e9, "all": 2e9}, "handover_ns
 
 def case(**peers):
     return {"title": "a case", "what": "fit", "when": "now", "reach": 2, "tandem": found(100.0), "peers": peers,
-            "left_out": {"someone else": "not installed"}, "handover_ns": [50, None], "roofs": ROOFS_MADE,
+            "left_out": {"someone else": "not installed"}, "foreign": 0.2, "handover_ns": [50, None], "roofs": ROOFS_MADE,
             "floor": {"us": 50.0, "flops": 1e6, "bytes": 1e6, "speed": 1e9, "in_use": 1e6}}
 
 
@@ -105,7 +105,7 @@ class Reports(unittest.TestCase):
     def test_tables(self):
         results = {"machine": {"processor": "P", "threads": 2, "features": []}, "versions": {"jax": "1"}}
         text = "\n".join(report.whole(results, self.cases) + report.detail(self.cases["mlp"]) + report.short(self.cases))
-        for words in ("hand-over", "left out: someone else", "speed-up", "not installed"):
+        for words in ("hand-over", "left out: someone else", "speed-up", "not installed", "other processes had 20%"):
             self.assertIn(words, text)
 
     def test_page(self):

@@ -1,6 +1,7 @@
 /* Every kernel of the CPU device against the op's reference: whole, and shared by 2 and 3 lanes in each way it says it
  * can be; for every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop has
- * more than one way through. */
+ * more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
+ * stand row after row. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -309,8 +310,89 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     trial_release(&t);
 }
 
+/* ---- samples abreast ---- */
+
+/* The value with its samples abreast, or back; where no sample stands there is NaN. */
+static void *turned(const tdi_value *value, int abreast, bool back)
+{
+    int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
+    int64_t padded = (samples + abreast - 1) / abreast * abreast;
+    float *to = tdi_buffer_create((size_t)(padded * per_sample) * sizeof *to);
+    assert_non_null(to);
+    memset(to, 0x7f, (size_t)(padded * per_sample) * sizeof *to);
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t i = 0; i < per_sample; i++) {
+            int64_t row = n * per_sample + i;
+            int64_t side = (n / abreast * per_sample + i) * abreast + n % abreast;
+            to[back ? row : side] = ((const float *)value->data)[back ? side : row];
+        }
+    return to;
+}
+
+static bool can_stand_abreast(const tdi_node *node)
+{
+    return node && node->shape.rank > 1 && node->shape.dim[0] == TDI_BATCH && node->dtype == TD_FLOAT32;
+}
+
+static void stand_abreast(tdi_value *value, int abreast)
+{
+    void *to = turned(value, abreast, false);
+    tdi_buffer_free(value->data);
+    value->data = to;
+    value->abreast = abreast;
+}
+
+/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+{
+    trial t;
+    size_t scratch = 0;
+    trial_init(&t, call);
+    for (int i = 0; i < call->n_in; i++)
+        if (mask >> i & 1u)
+            stand_abreast(&t.in[i], abreast);
+    if (mask >> call->n_in & 1u)
+        stand_abreast(&t.call.out, abreast);
+    set_share(at, 0, &t.call);
+    if (at->kernel->prepare)
+        assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
+    t.call.scratch = tdi_buffer_create(scratch + 1);
+    assert_non_null(t.call.scratch);
+    memset(t.call.scratch, 0x7f, scratch);
+    at->kernel->run(&t.call);
+    tdi_buffer_free(t.call.scratch);
+    if (t.call.out.abreast) {
+        void *back = turned(&t.call.out, abreast, true);
+        tdi_buffer_free(t.call.out.data);
+        t.call.out.data = back;
+    }
+    compare_values(at, "the result, samples abreast", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
+static void check_abreast(const context *at, const tdi_call *call, const trial *expected, int abreast)
+{
+    const tdi_node *node = at->run->node;
+    unsigned can = can_stand_abreast(node) ? 1u << call->n_in : 0;
+    for (int i = 0; i < call->n_in; i++)
+        can |= can_stand_abreast(node->in[i]) ? 1u << i : 0;
+    for (unsigned mask = 1; mask <= can; mask++)
+        if ((mask & can) == mask)
+            check_mixture(at, call, expected, mask, abreast);
+}
+
+static bool has_bfloat16(const tdi_call *call)
+{
+    bool has = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        has = has || call->in[i].dtype == TD_BFLOAT16;
+    return has;
+}
+
+/* ---- candidates ---- */
+
 /* Asked as the plan asks: without addresses. */
-static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
 {
     tdi_call query = *call;
     tdi_value in[MAX_IN];
@@ -320,15 +402,50 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call)
     }
     query.in = in;
     query.out.data = NULL;
+    *abreast = TDI_NOT_ABREAST;
     if (kernel->declines && kernel->declines(&query))
         return false;
     void *state = NULL;
     size_t scratch = 0;
+    *abreast = kernel->abreast ? kernel->abreast(&query) : TDI_NOT_ABREAST;
     query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
     td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
     if (kernel->release && state)
         kernel->release(state);
     return status == TD_OK;
+}
+
+/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+static void run_by_depth(const context *at, tdi_call *call)
+{
+    int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
+    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    assert_non_null(call->sums);
+    call->lanes = at->lanes;
+    call->split = TDI_DEPTH;
+    for (call->lane = 0; call->lane < at->lanes; call->lane++) {
+        tdi_range(TDI_DEPTH, depth, call->lane, at->lanes, &call->begin, &call->end);
+        at->kernel->run(call);
+    }
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            at->kernel->finish(call);
+    }
+    tdi_buffer_free(call->sums);
+}
+
+static void check_by_depth(const context *at, const tdi_call *call, const trial *expected)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
+    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+        return;
+    trial t;
+    trial_init(&t, call);
+    run_by_depth(at, &t.call);
+    compare_values(at, "the result by depth", &t.call.out, &expected->call.out);
+    trial_release(&t);
 }
 
 static void run_reference(const tdi_op *op, tdi_call *call)
@@ -344,9 +461,10 @@ static void run_reference(const tdi_op *op, tdi_call *call)
     tdi_buffer_free(room);
 }
 
-static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
+static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
 {
-    if (kernel->op != run->node->op || !accepts(kernel, call))
+    tdi_abreast abreast;
+    if (kernel->op != run->node->op || !accepts(kernel, call, &abreast))
         return false;
     trial expected;
     trial_init(&expected, call);
@@ -356,6 +474,11 @@ static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, &expected);
+    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
+        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected, width);
+    for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
+        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
+            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, &expected);
     trial_release(&expected);
     return true;
 }
@@ -435,7 +558,7 @@ static void narrowed_release(narrowed *n)
 }
 
 /* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
-static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call)
+static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
 {
     int taken = 0;
     if (kernel->takes == TDI_TAKES_FLOAT32 || kernel->op != run->node->op)
@@ -443,15 +566,16 @@ static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call 
     for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
         narrowed n;
         if (narrowed_init(&n, run->node, call, count))
-            taken += check_kernel(run, kernel, &n.call);
+            taken += check_kernel(run, kernel, &n.call, width);
         narrowed_release(&n);
     }
     return taken;
 }
 
 /* How many kernels of the list took the case. */
-static int check_case(const op_case *c, const tdi_kernel *const *kernels, int64_t rows)
+static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
 {
+    const tdi_kernel *const *kernels = tdi_cpu_kernels(isa);
     int taken = 0;
     op_run *run = op_run_create(c, (op_run_options){.rows = rows});
     evaluation_run_before(run->evaluation, run->node);
@@ -459,8 +583,8 @@ static int check_case(const op_case *c, const tdi_kernel *const *kernels, int64_
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
         for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++) {
             if ((*k)->takes != TDI_TAKES_BFLOAT16)
-                taken += check_kernel(run, *k, call);
-            taken += check_narrowed(run, *k, call);
+                taken += check_kernel(run, *k, call, tdi_cpu_width(isa));
+            taken += check_narrowed(run, *k, call, tdi_cpu_width(isa));
         }
     }
     op_run_free(run);
@@ -475,11 +599,12 @@ static void check_list(tdi_cpu_isa isa)
     }
     int threads = tdi_cpu_enter_thread();
     for (int i = 0; op_case_at(i); i++) {
-        check_case(op_case_at(i), tdi_cpu_kernels(isa), -1);
-        check_case(op_case_at(i), tdi_cpu_kernels(isa), 19);
+        check_case(op_case_at(i), isa, -1);
+        check_case(op_case_at(i), isa, 19);
+        check_case(op_case_at(i), isa, 27);
     }
     for (const op_case *c = large_cases; c->op; c++)
-        if (!check_case(c, tdi_cpu_kernels(isa), -1))
+        if (!check_case(c, isa, -1))
             fail_msg("no kernel takes case \"%s\" of %s", c->name, c->op->name);
     tdi_cpu_leave_thread(threads);
 }

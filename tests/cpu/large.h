@@ -18,6 +18,12 @@ static tdi_node *large_average_pool_grad(tdi_graph *graph, tdi_node *const *leaf
     return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
 }
 
+/* Leaves dy, x: what the activation gave. */
+static tdi_node *large_average_slope(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_node_create(graph, c->op, c->attrs, 2, leaf);
+}
+
 static tdi_node *large_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
@@ -68,6 +74,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_reduce, .name = name_, .attrs = ATTRS(tdi_reduce_attrs, kind_, axes_, false), .n_leaves = 1,     \
         .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
     }
+/* As a padding: no more than these zeros. */
+#define AROUND TD_VALID, .sides = {2, 1, 0, 1}
 #define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
     .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
 #define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_)                                                         \
@@ -92,6 +100,25 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_), .shape = x_),                         \
         .build = large_average_pool_grad, .n_leaves = 1, .leaf = {                                                     \
             {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define POOL_SLOPE(name_, x_, y_, activation_)                                                                         \
+    {                                                                                                                  \
+        .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(2, 2, 2, 2, TD_VALID), .activation = activation_),                 \
+        .build = large_max_pool_grad, .n_leaves = 2, .leaf = {                                                         \
+            {.shape = x_},                                                                                             \
+            {.shape = y_}                                                                                              \
+        }                                                                                                              \
+    }
+#define POOL_AVERAGE_SLOPE(name_, x_, y_, size_, padding_, activation_)                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
+        .attrs =                                                                                                       \
+            ATTRS(tdi_pool2d_attrs, POOL_ATTRS(size_, size_, 2, 2, padding_), .shape = x_, .activation = activation_), \
+        .build = large_average_slope, .n_leaves = 2, .leaf = {                                                         \
+            {.shape = y_},                                                                                             \
+            {.shape = x_}                                                                                              \
         }                                                                                                              \
     }
 #define CONV(stem_, name_, rows_, a_, b_, shape_, stride_, padding_)                                                   \
@@ -184,6 +211,12 @@ static const op_case large_cases[] = {
     POOL_GRAD("three channels, one window wide", OP_DIMS(BATCH, 6, 2, 3), OP_DIMS(BATCH, 3, 1, 3), 2, 2, 2, 2,
               TD_VALID),
     POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID),
+    POOL_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), TD_RELU),
+    POOL_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), TD_RELU),
+    POOL_AVERAGE_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, TD_VALID, TD_TANH),
+    POOL_AVERAGE_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), 2, TD_VALID,
+                       TD_SIGMOID),
+    POOL_AVERAGE_SLOPE("slope, overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 4, 4, 19), 3, TD_SAME, TD_TANH),
     POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME),
 
     {.op = &tdi_op_batch_norm_stats, .name = "many", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
@@ -234,6 +267,12 @@ static const op_case large_cases[] = {
      MANY(3)},
     CONV(conv2d, "3x3 by Winograd, several blocks", 5, OP_DIMS(BATCH, 22, 18, 64), OP_DIMS(3, 3, 64, 32), {0}, 1,
          TD_VALID),
+    CONV(conv2d, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(3, 3, 48, 32), {0}, 1, AROUND),
+    CONV(conv2d_grad_input, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 10, 5, 32), OP_DIMS(3, 3, 48, 32),
+         OP_DIMS(BATCH, 9, 6, 48), 1, AROUND),
+    CONV(conv2d_grad_filter, "3x3 by Winograd, zeros around", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(BATCH, 10, 5, 32),
+         OP_DIMS(3, 3, 48, 32), 1, AROUND),
+    CONV(conv2d, "1x1, zeros around", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, AROUND),
     CONV(conv2d_grad_input, "3x3 by Winograd", 3, OP_DIMS(BATCH, 9, 6, 48), OP_DIMS(3, 3, 112, 48),
          OP_DIMS(BATCH, 9, 6, 112), 1, TD_SAME),
     CONV(conv2d_grad_input, "3x3 by Winograd, several blocks", 4, OP_DIMS(BATCH, 20, 16, 64), OP_DIMS(3, 3, 32, 64),

@@ -63,8 +63,13 @@ static void apply(tdi_cpu_isa isa, int kind, int64_t count, float *x, float *y)
 {
     tdi_unary_attrs attrs = {kind};
     td_shape shape = {.rank = 1, .dim = {count}};
-    tdi_value in = {x, shape, TD_FLOAT32};
-    tdi_call call = {.in = &in, .n_in = 1, .out = {y, shape, TD_FLOAT32}, .attrs = &attrs, .end = count, .lanes = 1};
+    tdi_value in = {.data = x, .shape = shape, .dtype = TD_FLOAT32};
+    tdi_call call = {.in = &in,
+                     .n_in = 1,
+                     .out = {.data = y, .shape = shape, .dtype = TD_FLOAT32},
+                     .attrs = &attrs,
+                     .end = count,
+                     .lanes = 1};
     find(isa)->run(&call);
 }
 

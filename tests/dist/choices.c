@@ -23,6 +23,12 @@ static td_tensor *dense(td_tensor *in)
     return td_dense(td_dense(td_flatten(in), 40, .activation = TD_TANH), SMALL_CLASSES);
 }
 
+/* Of few samples its lanes share the units, and wait for each other at every time step. */
+static td_tensor *steps(td_tensor *in)
+{
+    return td_dense(td_lstm(td_reshape(in, TD_SHAPE(4, SAMPLE / 4)), 64), SMALL_CLASSES);
+}
+
 static td_tensor *convolutions(td_tensor *in)
 {
     td_tensor *out = td_conv2d(in, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
@@ -48,21 +54,26 @@ typedef struct outcome {
     char *explained;
 } outcome;
 
-static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
+static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_t batch)
 {
     outcome o;
     size_t size;
     td_context *context = td_context_create(NULL);
     td_model *model = make_model(context, network, shards);
-    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = SAMPLES,
+    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = batch,
            .seed = 5);
     o.weights = small_weights(model, &o.count);
     FILE *out = open_memstream(&o.explained, &size);
-    td_explain(model, SAMPLES, out);
+    td_explain(model, batch, out);
     fclose(out);
     assert_string_equal(td_error(context), "");
     td_context_free(context);
     return o;
+}
+
+static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
+{
+    return train_by(network, shards, SAMPLES);
 }
 
 static void release(outcome *o)
@@ -121,23 +132,29 @@ static void test_remembered(void **state)
 }
 
 /* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same choice. */
-static void test_sharing(void **state)
+static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
 {
-    (void)state;
-    if (tdi_cores_allowed() < 2)
-        skip();
-    outcome first = train(dense, 0), again = train(dense, 0);
+    outcome first = train_by(network, 0, batch), again = train_by(network, 0, batch);
     assert_non_null(strstr(first.explained, "so short a step is made by "));
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     for (size_t i = 0; i < 2; i++) {
         edit_file(i);
-        outcome other = train(dense, 0);
+        outcome other = train_by(network, 0, batch);
         assert_non_null(strstr(other.explained, i ? " lanes: timed before" : " 1 lane: timed before"));
         assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
         release(&other);
     }
     release(&first);
     release(&again);
+}
+
+static void test_sharing(void **state)
+{
+    (void)state;
+    if (tdi_cores_allowed() < 2)
+        skip();
+    check_sharing(dense, SAMPLES);
+    check_sharing(steps, 3); /* and a last batch of 2 */
 }
 
 /* Neither with shards nor when it is off is anything timed. */

@@ -97,7 +97,9 @@ static void *address(evaluation *e, const tdi_node *node, int part)
 
 static tdi_value value_of(const evaluation *e, const tdi_node *node, int part)
 {
-    return (tdi_value){e->data[index_of(e, node, part)], tdi_shape_at(&node->shape, e->spec.rows[part]), node->dtype};
+    return (tdi_value){.data = e->data[index_of(e, node, part)],
+                       .shape = tdi_shape_at(&node->shape, e->spec.rows[part]),
+                       .dtype = node->dtype};
 }
 
 static void make_call(evaluation *e, const tdi_node *node, int part)
