@@ -52,19 +52,53 @@ static int prepare(struct fit *fit)
     return status == TOOL_DONE ? open_log(fit) : status;
 }
 
-static void on_epoch(void *user, const td_epoch *epoch)
+static td_status write_log(void *user, td_training *training, td_epoch *epoch)
 {
     struct fit *fit = user;
+    (void)training;
     if (fit->log && !fit->log_error && log_epoch(fit->log, epoch) != 0)
         fit->log_error = errno;
     stop_again();
+    return TD_OK;
+}
+
+enum { MAX_CALLBACKS = 8 };
+
+/* Those that change the logs or the weights stand before those that write them. */
+static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
+{
+    const struct options *options = fit->options;
+    const char *monitor = options->monitor;
+    int count = 0;
+    if (options->reduce_lr)
+        list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
+            .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
+    if (options->checkpoint)
+        list[count++] =
+            td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = options->checkpoint,
+                                                             .monitor = monitor,
+                                                             .save_best_only = options->save_best_only ? TD_YES : TD_NO,
+                                                             .save_freq = options->save_freq,
+                                                             .verbose = TD_YES});
+    if (options->csv_log)
+        list[count++] = td_csv_logger_(&(td_csv_logger_args){.filename = options->csv_log});
+    list[count++] = td_callback_create(&(td_callback_functions){.epoch_end = write_log}, fit);
+    if (options->early_stopping)
+        list[count++] = td_early_stopping_(
+            &(td_early_stopping_args){.monitor = monitor,
+                                      .patience = (int)options->early_stopping,
+                                      .restore_best_weights = options->restore_best_weights ? TD_YES : TD_NO,
+                                      .verbose = TD_YES});
+    list[count] = NULL;
 }
 
 static td_status train(struct fit *fit)
 {
     const struct options *options = fit->options;
     td_data *data = fit->train, *validation = fit->validation;
+    td_callback *callbacks[MAX_CALLBACKS];
     fit->train = fit->validation = NULL; /* td_fit adopts them */
+    make_callbacks(fit, callbacks);
     return td_fit_(&(td_fit_args){.model = fit->session.model,
                                   .data = data,
                                   .validation = validation,
@@ -76,8 +110,7 @@ static td_status train(struct fit *fit)
                                   .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
                                   .seed = (uint64_t)options->seed,
                                   .progress = options->quiet ? NULL : stdout,
-                                  .on_epoch = on_epoch,
-                                  .user = fit});
+                                  .callbacks = callbacks});
 }
 
 static int finish(struct fit *fit, td_status status)
@@ -123,7 +156,7 @@ static int run(const struct options *options)
     return status;
 }
 
-enum { GROUP_DATA = 1, GROUP_TRAINING, GROUP_DEVICES, GROUP_COMPILE, GROUP_RESULT };
+enum { GROUP_DATA = 1, GROUP_TRAINING, GROUP_CALLBACKS, GROUP_DEVICES, GROUP_COMPILE, GROUP_RESULT };
 
 static const struct argp_option options[] = {
     OPTION_GROUP("Data:", GROUP_DATA),
@@ -137,8 +170,21 @@ static const struct argp_option options[] = {
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
     {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},
     {"steps-per-epoch", KEY_STEPS_PER_EPOCH, "N", 0, "End an epoch after N steps (default: the whole data)", 0},
+    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
+     "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
     {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
+    OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
+    {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
+     "Stop when the monitored log has not improved for PATIENCE epochs", 0},
+    {"restore-best-weights", KEY_RESTORE_BEST, NULL, 0, "... and go back to the weights of the best epoch", 0},
+    {"reduce-lr", KEY_REDUCE_LR, "PATIENCE", 0,
+     "A tenth of the learning rate when it has not improved for PATIENCE epochs", 0},
+    {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
+     0},
+    {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
+    {"save-freq", KEY_SAVE_FREQ, "epoch|N", 0, "... after every N steps instead", 0},
+    {"monitor", KEY_MONITOR, "NAME", 0, "What is to improve: a loss falls, a metric rises (default: val_loss)", 0},
     OPTION_GROUP("Devices:", GROUP_DEVICES),
     OPTION_DEVICES,
     OPTION_SHARDS,
@@ -150,6 +196,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Results:", GROUP_RESULT),
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
+    {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write a line per epoch, as Keras's CSVLogger", 0},
     OPTION_QUIET,
     OPTIONS_END};
 

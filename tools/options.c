@@ -30,9 +30,12 @@ static const struct count_option {
     {KEY_EPOCHS, "epochs", AT(epochs), 1, INT_MAX, "5"},
     {KEY_INITIAL_EPOCH, "initial-epoch", AT(initial_epoch), 0, INT_MAX - 1, "3"},
     {KEY_STEPS_PER_EPOCH, "steps-per-epoch", AT(steps_per_epoch), 1, INT64_MAX, "100"},
+    {KEY_STEPS_PER_EXECUTION, "steps-per-execution", AT(steps_per_execution), 1, INT64_MAX, "100"},
     {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
+    {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
+    {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
 };
 
 /* Numbers, into a td_optional. */
@@ -101,6 +104,15 @@ static int set_validation_split(const char *text, struct options *options)
              options->validation_split >= 1)
         return tool_refuse("--validation-split: expected a fraction between 0 and 1 or a whole number of samples, got "
                            "'%s'; try --validation-split 0.2",
+                           text);
+    return TOOL_DONE;
+}
+
+static int set_save_freq(const char *text, struct options *options)
+{
+    options->save_freq = 0;
+    if (strcmp(text, "epoch") != 0 && (!read_count(text, &options->save_freq) || options->save_freq < 1))
+        return tool_refuse("--save-freq: expected epoch or a whole number of steps, got '%s'; try --save-freq 1000",
                            text);
     return TOOL_DONE;
 }
@@ -203,6 +215,9 @@ static const struct text_option {
     {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
+    {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
+    {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
+    {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
 
@@ -211,6 +226,8 @@ static const struct flag_option {
     size_t at;
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
+    {KEY_RESTORE_BEST, AT(restore_best_weights)},
+    {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_JSON, AT(json)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
@@ -263,6 +280,8 @@ static int set_named(int key, const char *text, struct options *options)
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
+    case KEY_SAVE_FREQ:
+        return set_save_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
     case KEY_ON_ERROR:
@@ -345,6 +364,10 @@ static int check_together(const struct command *command, const struct options *o
             "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
             "very first epoch, as in Keras",
             (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
+    if (options->restore_best_weights && !options->early_stopping)
+        return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
+    if ((options->save_best_only || options->save_freq) && !options->checkpoint)
+        return tool_refuse("--save-best-only and --save-freq belong to --checkpoint; give --checkpoint PATTERN too");
     return options->devices ? check_devices(options->devices) : TOOL_DONE;
 }
 

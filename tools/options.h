@@ -13,11 +13,13 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *features, *output, *log, *devices;
-    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
+    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
+    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
+    bool restore_best_weights, save_best_only;
     bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_precision precision;
@@ -41,6 +43,7 @@ enum option_key {
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
+    KEY_STEPS_PER_EXECUTION,
     KEY_BATCH_SIZE,
     KEY_SEED,
     KEY_DEVICES,
@@ -64,6 +67,14 @@ enum option_key {
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_EARLY_STOPPING,
+    KEY_RESTORE_BEST,
+    KEY_REDUCE_LR,
+    KEY_CHECKPOINT,
+    KEY_MONITOR,
+    KEY_SAVE_BEST_ONLY,
+    KEY_SAVE_FREQ,
+    KEY_CSV_LOG,
     KEY_ON_ERROR
 };
 

@@ -154,23 +154,28 @@ typedef struct td_epoch {
     td_logs logs; /* loss, the metrics, val_loss, val_... */
 } td_epoch;
 
+/* callbacks.h: what happens between steps and epochs; the td_fit that they are called from. */
+typedef struct td_callback td_callback;
+typedef struct td_training td_training;
+
+#define TD_CALLBACKS(...) TD_LIST_(td_callback *, __VA_ARGS__, NULL)
+
 typedef struct td_fit_args {
     td_location at;
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;     /* adopted; NULL: none */
-    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;              /* 1 */
-    int initial_epoch;       /* 0 */
-    int64_t batch_size;      /* the global batch; 32 */
-    int64_t steps_per_epoch; /* 0: the data's */
-    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch */
-    uint64_t seed;           /* shuffle and dropout; 0: the model's */
-    FILE *progress;          /* Keras's progress line is drawn here; NULL: none */
-    void (*on_epoch)(void *user, const td_epoch *epoch); /* called after each epoch */
-    void *user;
-    td_epoch *last; /* receives the last epoch's numbers; may be NULL */
+    td_data *validation;           /* adopted; NULL: none */
+    double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;                    /* 1 */
+    int initial_epoch;             /* 0 */
+    int64_t batch_size;            /* the global batch; 32 */
+    int64_t steps_per_epoch;       /* 0: the data's */
+    td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
+    uint64_t seed;                 /* shuffle and dropout; 0: the model's */
+    FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
+    td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
+    td_epoch *last;                /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is
@@ -200,13 +205,14 @@ typedef struct td_predict_args {
     td_location at;
     td_model *model;
     td_data *data;   /* adopted; y is not needed */
-    float *output;   /* [samples, output shape...], written */
+    float *output;   /* [samples, output shape...], written: the first output's */
     size_t capacity; /* floats that fit in `output` */
     td_guard guard;
-    int64_t batch_size; /* 32 */
+    float *const *outputs; /* instead of output: every output's, each with room for all samples */
+    int64_t batch_size;    /* 32 */
     FILE *progress;
 } td_predict_args;
-/* Writes the first output's prediction for every sample. */
+/* Writes the predictions for every sample. */
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})
@@ -221,12 +227,22 @@ TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x
 TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);
 
+/* The same for models of several inputs or outputs: x[i] is input i's rows, y[o] and outputs[o] output o's. */
+TD_API td_status td_train_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                         td_logs *logs);
+TD_API td_status td_test_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                        td_logs *logs);
+TD_API td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs);
+
 /* The two halves of td_train_on_batch. Between them td_gradient gives the gradient of the mean loss for a weight, as
  * numbered by td_weight, in place: it may be read and changed. It has the weight's shape, row-major, belongs to the
  * model, and holds until the next step or td_compile. NULL for a weight that is not trained, a number that there is
  * not, and before the model's first step. */
 TD_API td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
+TD_API td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                            td_logs *logs);
 TD_API float *td_gradient(td_model *model, int index);
+/* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
 
 /* ---- weights and facts ---- */

@@ -2,6 +2,7 @@
 #ifndef TANDEM_H
 #define TANDEM_H
 
+#include <tandem/callbacks.h>
 #include <tandem/context.h>
 #include <tandem/data.h>
 #include <tandem/layers.h>

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -87,16 +88,16 @@ static void pause_briefly(void)
 #endif
 }
 
-static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *most)
 {
-    syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+    syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, most, NULL, 0);
 }
 
 void tdi_event_add(tdi_event *event, uint32_t amount)
 {
     atomic_fetch_add(&event->value, amount);
     if (atomic_load(&event->sleepers))
-        futex(&event->value, FUTEX_WAKE, INT32_MAX);
+        futex(&event->value, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
 static bool reached(tdi_event *event, uint32_t target, uint32_t *seen)
@@ -115,7 +116,7 @@ void tdi_event_wait(tdi_event *event, uint32_t target, bool spin)
     }
     atomic_fetch_add(&event->sleepers, 1);
     while (!reached(event, target, &seen))
-        futex(&event->value, FUTEX_WAIT, seen);
+        futex(&event->value, FUTEX_WAIT, seen, NULL);
     atomic_fetch_sub(&event->sleepers, 1);
 }
 
@@ -181,9 +182,36 @@ void tdi_lockstep_release(tdi_lockstep *lockstep)
     free(lockstep->counts);
 }
 
+/* A plain store: the lane does not stand still until the others' caches have given up the line. Whoever is about to
+ * sleep may miss it, and therefore never sleeps for long. */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
 {
-    tdi_event_add(&lockstep->counts[lane].steps, 1);
+    tdi_event *own = &lockstep->counts[lane].steps;
+    uint32_t steps = atomic_load_explicit(&own->value, memory_order_relaxed) + 1;
+    atomic_store_explicit(&own->value, steps, memory_order_release);
+    if (atomic_load_explicit(&own->sleepers, memory_order_relaxed))
+        futex(&own->value, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+static bool has_stepped(tdi_event *event, uint32_t target, uint32_t *seen)
+{
+    *seen = atomic_load_explicit(&event->value, memory_order_acquire);
+    return (int32_t)(*seen - target) >= 0;
+}
+
+static void wait_for_step(tdi_event *event, uint32_t target, bool spin)
+{
+    static const struct timespec while_asleep = {.tv_nsec = 200 * 1000};
+    uint32_t seen;
+    for (int i = 0; i < (spin ? SPINS : 1); i++) {
+        if (has_stepped(event, target, &seen))
+            return;
+        pause_briefly();
+    }
+    atomic_fetch_add(&event->sleepers, 1);
+    while (!has_stepped(event, target, &seen))
+        futex(&event->value, FUTEX_WAIT, seen, &while_asleep);
+    atomic_fetch_sub(&event->sleepers, 1);
 }
 
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
@@ -191,7 +219,7 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
     uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
     for (int i = 0; i < lockstep->lanes; i++)
         if (i != lane)
-            tdi_event_wait(&lockstep->counts[i].steps, own, lockstep->spin);
+            wait_for_step(&lockstep->counts[i].steps, own, lockstep->spin);
 }
 
 /* ---- teams ---- */

@@ -9,6 +9,10 @@
 #include "cpu/math_isa.h"
 #include "ops/lstm.h"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH, PANEL = 4 * TDI_WIDTH, DEPTH = 128 };
 #if defined(__AVX512F__)
 enum { TILE = 6, CHAINS = 4, LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
@@ -53,8 +57,10 @@ TDI_INLINE void tile_steps(operand a, panel b, int64_t k, int rows, int vectors,
 /* to += a . b; several chains of sums where one would wait for itself. */
 TDI_INLINE void tile(operand a, panel b, int64_t depth, result to, int rows, int vectors, int chains)
 {
-    tdi_vector sum[24] = {{0}};
+    tdi_vector sum[24];
     int64_t k = 0;
+    for (int i = 0; i < chains * rows * vectors; i++)
+        sum[i] = (tdi_vector){0};
     for (; k + chains <= depth; k += chains)
         tile_steps(a, b, k, rows, vectors, chains, sum);
     for (; k < depth; k++)
@@ -140,6 +146,51 @@ static inline void store_part(float *to, tdi_vector v, int64_t count)
         memcpy(to, &v, (size_t)count * sizeof(float));
 }
 
+/* ---- squashing: as in math_isa.h, within the range that leads to a float other than 0 and 1 ---- */
+
+/* 1 / x to the last place or the one before, x > 0. */
+static inline tdi_vector reciprocal(tdi_vector x)
+{
+#if defined(__AVX512F__)
+    tdi_vector y = (tdi_vector)_mm512_rcp14_ps((__m512)x);
+    return y * (2.0f - x * y);
+#else
+    return 1.0f / x;
+#endif
+}
+
+/* e^x = 2^n (1 + p), |x| <= 87 */
+static inline tdi_vector exponential_parts(tdi_vector x, tdi_vector *p)
+{
+    const float magic = 12582912.0f;
+    tdi_vector shifted = x * 1.44269504088896341f + magic, n = shifted - magic;
+    tdi_vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f, q = 1.9875691500e-4f * r + 1.3981999507e-3f;
+    q = q * r + 8.3334519073e-3f;
+    q = q * r + 4.1665795894e-2f;
+    q = q * r + 1.6666665459e-1f;
+    q = q * r + 5.0000001201e-1f;
+    *p = q * (r * r) + r;
+    return (tdi_vector)(((tdi_vector_bits)shifted - math_bits(magic) + 127) << 23);
+}
+
+static inline tdi_vector within(tdi_vector x, float most)
+{
+    x = tdi_select(x > most, tdi_splat(most), x);
+    return tdi_select(x < -most, tdi_splat(-most), x);
+}
+
+static inline tdi_vector sigmoid(tdi_vector x)
+{
+    tdi_vector p, scale = exponential_parts(-within(x, 80.0f), &p);
+    return reciprocal((1.0f + scale) + scale * p);
+}
+
+static inline tdi_vector tangent(tdi_vector x)
+{
+    tdi_vector p, scale = exponential_parts(2.0f * within(x, 10.0f), &p), less_one = scale * p + (scale - 1.0f);
+    return less_one * reciprocal(less_one + 2.0f);
+}
+
 /* ---- who makes what ---- */
 
 typedef struct share {
@@ -155,6 +206,14 @@ static share share_of(const tdi_call *call, int64_t rows, int64_t units)
     if (call->split == TDI_COLUMNS)
         return (share){0, rows, call->begin, call->end - call->begin, true};
     return (share){0, rows, 0, units, false};
+}
+
+/* What other lanes have made, asked for all at once: each line comes from another core's cache. */
+static void fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = begin; k < end; k += 16)
+            __builtin_prefetch(from + i * row + k);
 }
 
 static void step_is_made(const tdi_call *call, const share *own)
@@ -276,6 +335,8 @@ static void recur(const forward *f, int64_t step)
         return;
     add_units(f, h, own->unit, own->unit + own->units);
     wait_for_others(f->call, own);
+    fetch(h.data, h.row, own->rows, 0, own->unit);
+    fetch(h.data, h.row, own->rows, own->unit + own->units, f->tape.units);
     add_units(f, h, 0, own->unit);
     add_units(f, h, own->unit + own->units, f->tape.units);
 }
@@ -283,18 +344,15 @@ static void recur(const forward *f, int64_t step)
 /* Gates from their sums, c and h from them: made[6][WIDTH] as on the tape. */
 static void squash(const float *sums, const float *before, float made[6][TDI_WIDTH])
 {
-    TDI_LANES
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        float in = math_sigmoid(sums[i]), forget = math_sigmoid(sums[TDI_WIDTH + i]);
-        float candidate = math_tanh(sums[2 * TDI_WIDTH + i]), out = math_sigmoid(sums[3 * TDI_WIDTH + i]);
-        float c = forget * before[i] + in * candidate;
-        made[0][i] = in;
-        made[1][i] = forget;
-        made[2][i] = candidate;
-        made[3][i] = out;
-        made[4][i] = c;
-        made[5][i] = out * math_tanh(c);
-    }
+    tdi_vector in = sigmoid(tdi_load(sums)), forget = sigmoid(tdi_load(sums + TDI_WIDTH));
+    tdi_vector candidate = tangent(tdi_load(sums + 2 * TDI_WIDTH)), out = sigmoid(tdi_load(sums + 3 * TDI_WIDTH));
+    tdi_vector c = forget * tdi_load(before) + in * candidate;
+    tdi_store(made[0], in);
+    tdi_store(made[1], forget);
+    tdi_store(made[2], candidate);
+    tdi_store(made[3], out);
+    tdi_store(made[4], c);
+    tdi_store(made[5], out * tangent(c));
 }
 
 static void squash_otherwise(const tdi_lstm_attrs *attrs, const float *sums, const float *before,
@@ -417,17 +475,14 @@ typedef struct unit_block {
 
 static void unsquash(unit_block *u)
 {
-    TDI_LANES
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        float in = u->in[0][i], forget = u->in[1][i], candidate = u->in[2][i], out = u->in[3][i];
-        float squashed = math_tanh(u->in[4][i]), dh = u->dh[i];
-        float dc = u->dc[i] + dh * out * (1 - squashed * squashed);
-        u->dz[0][i] = dc * candidate * in * (1 - in);
-        u->dz[1][i] = dc * u->before[i] * forget * (1 - forget);
-        u->dz[2][i] = dc * in * (1 - candidate * candidate);
-        u->dz[3][i] = dh * squashed * out * (1 - out);
-        u->dc[i] = dc * forget;
-    }
+    tdi_vector in = tdi_load(u->in[0]), forget = tdi_load(u->in[1]), candidate = tdi_load(u->in[2]);
+    tdi_vector out = tdi_load(u->in[3]), squashed = tangent(tdi_load(u->in[4])), dh = tdi_load(u->dh);
+    tdi_vector dc = tdi_load(u->dc) + dh * out * (1.0f - squashed * squashed);
+    tdi_store(u->dz[0], dc * candidate * in * (1.0f - in));
+    tdi_store(u->dz[1], dc * tdi_load(u->before) * forget * (1.0f - forget));
+    tdi_store(u->dz[2], dc * in * (1.0f - candidate * candidate));
+    tdi_store(u->dz[3], dh * squashed * out * (1.0f - out));
+    tdi_store(u->dc, dc * forget);
 }
 
 static void unsquash_otherwise(const tdi_lstm_attrs *attrs, unit_block *u)
@@ -511,6 +566,10 @@ static void recur_back(const backward *b, int64_t step)
     memset(b->dh, 0, (size_t)(own->rows * b->width) * sizeof(float));
     add_back(b, dz, own->unit, own->unit + own->units);
     wait_for_others(b->call, own);
+    for (int64_t g = 0; g < GATES; g++) {
+        fetch(dz.data + g * b->tape.units, dz.row, own->rows, 0, own->unit);
+        fetch(dz.data + g * b->tape.units, dz.row, own->rows, own->unit + own->units, b->tape.units);
+    }
     add_back(b, dz, 0, own->unit);
     add_back(b, dz, own->unit + own->units, b->tape.units);
 }

@@ -191,11 +191,11 @@ static td_status look_at_image(const taken *record, const ProtobufCBinaryData *b
 static bool looks_like_image(const ProtobufCBinaryData *bytes)
 {
     const uint8_t *at = bytes->data;
-    return bytes->len > 8 && ((at[0] == 0xFF && at[1] == 0xD8) || memcmp(at, "\x89PNG", 4) == 0);
+    return bytes->len > 8 && (memcmp(at, "\xFF\xD8\xFF", 3) == 0 || memcmp(at, "\x89PNG", 4) == 0);
 }
 
-/* Fills kind, and count or image. */
-static td_status look(const taken *record, feature *facts, tdi_error *error)
+/* Fills kind, and count or image. `plain`: bytes are no image, whatever they begin with. */
+static td_status look(const taken *record, feature *facts, bool plain, tdi_error *error)
 {
     const Tandem__Feature *found = find_feature(record, facts->key);
     if (!found)
@@ -213,7 +213,7 @@ static td_status look(const taken *record, feature *facts, tdi_error *error)
         if (found->bytes_list->n_value != 1)
             return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %zu texts where one was expected", record->where,
                             facts->key, found->bytes_list->n_value);
-        facts->kind = looks_like_image(found->bytes_list->value) ? FEATURE_IMAGE : FEATURE_BYTES;
+        facts->kind = !plain && looks_like_image(found->bytes_list->value) ? FEATURE_IMAGE : FEATURE_BYTES;
         facts->count = (int64_t)found->bytes_list->value->len;
         return facts->kind == FEATURE_IMAGE ? look_at_image(record, found->bytes_list->value, facts, error) : TD_OK;
     default:
@@ -253,7 +253,7 @@ static void copy_numbers(const Tandem__Feature *found, const feature *facts, voi
 static td_status decode(const taken *record, const feature *facts, void *to, tdi_error *error)
 {
     feature seen = *facts;
-    TDI_TRY(look(record, &seen, error));
+    TDI_TRY(look(record, &seen, facts->kind == FEATURE_BYTES, error));
     TDI_TRY(check_same(record, facts, &seen, error));
     const Tandem__Feature *found = find_feature(record, facts->key);
     if (facts->kind != FEATURE_IMAGE) {
@@ -291,7 +291,7 @@ static td_status add_column(tfrecord_source *source, const taken *first, const c
     feature *facts = &source->features[at];
     tdi_column *column = &whole->columns[at];
     snprintf(facts->key, sizeof facts->key, "%s", key);
-    TDI_TRY(look(first, facts, error));
+    TDI_TRY(look(first, facts, false, error));
     snprintf(column->name, sizeof column->name, "%s", name);
     column->dtype = kind_dtypes[facts->kind];
     column->scale = *name == 'y' ? 1 : scale ? scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;

@@ -54,9 +54,11 @@ static td_status jpeg_look(const void *bytes, size_t size, tdi_image *image, tdi
     jpeg_create_decompress(&codec);
     jpeg_mem_src(&codec, bytes, (unsigned long)size);
     jpeg_read_header(&codec, TRUE);
+    bool cmyk = codec.num_components == 4;
     *image = (tdi_image){codec.image_height, codec.image_width, codec.num_components == 1 ? 1 : 3};
     jpeg_destroy_decompress(&codec);
-    return TD_OK;
+    return cmyk ? tdi_fail(error, TD_BAD_FILE, "the JPEG image is in CMYK, the colours of print: save it as RGB")
+                : TD_OK;
 }
 
 static void jpeg_rows(struct jpeg_decompress_struct *codec, uint8_t *to)

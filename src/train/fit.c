@@ -14,6 +14,7 @@ typedef struct fit {
     int64_t batch, steps, samples; /* of an epoch */
     int epochs;
     uint64_t seed;
+    td_training training;
 } fit;
 
 static td_status check_arguments(const td_fit_args *args, tdi_error *error)
@@ -102,6 +103,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .steps = f->steps,
                      .epoch = epoch,
                      .progress = progress,
+                     .training = &f->training,
                      .job = {.mode = TDI_TRAIN, .seed = f->seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
@@ -110,9 +112,10 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     }
     double sums[TDI_MAX_METRIC_SLOTS][2];
     tdi_runtime_sums(runtime, TDI_TRAIN, sums);
+    int64_t done = pass.done * f->batch;
     *result = (td_epoch){.epoch = epoch,
-                         .steps = f->steps,
-                         .samples = f->samples,
+                         .steps = pass.done,
+                         .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .learning_rate = f->model->optimizer.learning_rate};
     tdi_program_logs(f->model, tdi_runtime_slots(runtime, TDI_TRAIN), sums, "", &result->logs);
@@ -125,15 +128,17 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     char title[64];
     td_epoch result;
     snprintf(title, sizeof title, "Epoch %d/%d", epoch + 1, f->epochs);
+    f->training.epoch = epoch;
+    f->training.steps = 0;
+    TDI_TRY(tdi_callbacks_epoch_begin(&f->training, error));
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     if (f->validation)
         TDI_TRY(tdi_evaluate_source(f->model, f->validation, f->batch, "val_", NULL, &result.logs, error));
     tdi_progress_end(&progress, &result.logs);
+    TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
     if (f->args->last)
         *f->args->last = result;
-    if (f->args->on_epoch)
-        f->args->on_epoch(f->args->user, &result);
     return TD_OK;
 }
 
@@ -143,15 +148,19 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
+    TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
     atomic_store(&f->model->context->stop, 0);
-    for (int epoch = f->args->initial_epoch; epoch < f->epochs; epoch++)
+    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
+    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
         TDI_TRY(run_epoch(f, epoch, error));
-    return TD_OK;
+    return tdi_callbacks_train_end(&f->training, error);
 }
 
 td_status td_fit_(const td_fit_args *args)
 {
-    fit f = {.args = args, .model = args->model};
+    fit f = {.args = args,
+             .model = args->model,
+             .training = {.model = args->model, .progress = args->progress, .callbacks = args->callbacks}};
     tdi_error error = {0};
     td_status status = f.model ? run(&f, &error) : TD_INVALID_ARGUMENT;
     free(f.order);
@@ -160,5 +169,6 @@ td_status td_fit_(const td_fit_args *args)
             f.ranges[i]->release(f.ranges[i]);
     td_data_release(args->data);
     td_data_release(args->validation);
+    tdi_callbacks_free(args->callbacks);
     return f.model ? tdi_report(f.model, &args->at, status, &error) : status;
 }

@@ -32,7 +32,21 @@ static int64_t chunk_steps(const tdi_pass *pass)
         wanted = left;
     else if (pass->done && pass->seconds > 0)
         wanted = (int64_t)(CHUNK_SECONDS * (double)pass->done / pass->seconds) + 1;
-    return wanted < left ? wanted : left;
+    wanted = wanted < left ? wanted : left;
+    return pass->training ? tdi_callbacks_stride(pass->training, pass->done, wanted) : wanted;
+}
+
+static td_status call_back(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+{
+    td_training *training = pass->training;
+    if (!training)
+        return TD_OK;
+    double sums[TDI_MAX_METRIC_SLOTS][2];
+    td_logs logs = {0};
+    tdi_runtime_sums(runtime, pass->job.mode, sums);
+    tdi_program_logs(pass->model, tdi_runtime_slots(runtime, pass->job.mode), sums, "", &logs);
+    training->steps = pass->done;
+    return tdi_callbacks_batch_end(training, &logs, error);
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
@@ -46,7 +60,7 @@ static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *err
     pass->job.feed = tdi_feed_source(&feed);
     pass->job.batch = pass->batch;
     pass->job.stop = &pass->model->context->stop;
-    while (pass->done < pass->steps) {
+    while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
         if (atomic_load(pass->job.stop))
             return TD_STOPPED;
         tdi_job job = pass->job;
@@ -61,6 +75,7 @@ static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *err
         pass->seconds += tdi_seconds() - began;
         pass->done += job.steps;
         show(pass, runtime);
+        TDI_TRY(call_back(pass, runtime, error));
     }
     return TD_OK;
 }

@@ -117,6 +117,43 @@ static void test_numbers(void **state)
     td_context_free(context);
 }
 
+enum { RAW = 12, RAW_EXAMPLE = RAW + 13, RAW_RECORD = RAW_EXAMPLE + 16 };
+
+/* A record whose feature "x" holds bytes, by hand. */
+static void put_raw(unsigned char *to, const unsigned char pixels[RAW])
+{
+    const unsigned char head[] = {0x0A, RAW + 11, 0x0A, RAW + 9, 0x0A, 1, 'x', 0x12, RAW + 4, 0x0A, RAW + 2, 0x0A, RAW};
+    const uint64_t size = RAW_EXAMPLE;
+    uint32_t crc = tdi_masked_crc(&size, sizeof size);
+    memcpy(to, &size, 8);
+    memcpy(to + 8, &crc, 4);
+    memcpy(to + 12, head, sizeof head);
+    memcpy(to + 12 + sizeof head, pixels, RAW);
+    crc = tdi_masked_crc(to + 12, RAW_EXAMPLE);
+    memcpy(to + 12 + RAW_EXAMPLE, &crc, 4);
+}
+
+/* Raw pixels that happen to begin as a JPEG file does. */
+static void test_bytes_stay_bytes(void **state)
+{
+    const folder *in = *state;
+    const unsigned char pixels[2][RAW] = {{1, 2, 3}, {0xFF, 0xD8, 0xFF}};
+    unsigned char file[2 * RAW_RECORD];
+    float x[2 * RAW];
+    put_raw(file, pixels[0]);
+    put_raw(file + RAW_RECORD, pixels[1]);
+    folder_write(in, "raw.tfrecord", file, sizeof file);
+    td_context *context = td_context_create(NULL);
+    td_data *data = td_open(folder_path(in, "raw.tfrecord"), .features = "x=x");
+    fine(data);
+    if (td_data_read(context, data, NULL, 2, x, NULL) != TD_OK)
+        fail_msg("%s", td_error(context));
+    for (int i = 0; i < 2 * RAW; i++)
+        assert_true(x[i] == (float)pixels[i / RAW][i % RAW]);
+    td_data_release(data);
+    td_context_free(context);
+}
+
 static void expect_refused(const char *features, const char *word, const char *another)
 {
     td_data *data = td_open(golden("images.tfrecord"), .features = features);
@@ -218,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_patterns_and_lists_name_several_files, folder_make, folder_drop),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_features_that_do_not_fit),
+        cmocka_unit_test_setup_teardown(test_bytes_stay_bytes, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_broken_chain_is_refused, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_is_named_or_skipped, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_file_without_records, folder_make, folder_drop),

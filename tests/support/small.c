@@ -27,6 +27,9 @@ static td_tensor *body(td_tensor *x, small_kind kind)
         return td_flatten(normalized(normalized(x, TD_YES), TD_NO));
     case SMALL_DROPOUT:
         return td_dropout(td_dense(td_flatten(x), 40, .activation = TD_RELU), 0.4f);
+    case SMALL_LSTM:
+        x = td_reshape(x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH * SMALL_CHANNELS));
+        return td_lstm(x, 40, .dropout = 0.2f, .recurrent_dropout = 0.1f);
     default:
         return td_dense(td_flatten(x), 70, .activation = TD_RELU, .kernel_regularizer = {.l2 = 0.01f});
     }

@@ -11,6 +11,7 @@ typedef enum small_kind {
     SMALL_SYNC,    /* the same, synchronized */
     SMALL_MIXED,   /* one of each */
     SMALL_DROPOUT, /* dense with dropout */
+    SMALL_LSTM,    /* an LSTM over the rows, with dropout of both kinds */
     SMALL_KINDS
 } small_kind;
 

@@ -1,0 +1,130 @@
+/* callbacks.h - what happens between the steps and epochs of td_fit: Keras's callbacks, and one's own.
+ *
+ *     td_fit(model, data, .epochs = 100, .validation = test,
+ *            .callbacks = TD_CALLBACKS(td_early_stopping(.patience = 5, .restore_best_weights = TD_YES),
+ *                                      td_model_checkpoint("best-{epoch:02d}.keras", .save_best_only = TD_YES)));
+ *
+ * td_fit adopts its callbacks and frees them when it returns. They are called in the order of the list, from the thread
+ * that called td_fit. */
+#ifndef TANDEM_CALLBACKS_H
+#define TANDEM_CALLBACKS_H
+
+#include <tandem/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- one's own ---- */
+
+TD_API td_model *td_training_model(const td_training *training);
+TD_API int td_training_epoch(const td_training *training);     /* from 0 */
+TD_API int64_t td_training_steps(const td_training *training); /* done in this epoch */
+TD_API double td_training_learning_rate(const td_training *training);
+/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0. */
+TD_API td_status td_training_set_learning_rate(td_training *training, double learning_rate);
+/* Keras's model.stop_training: td_fit ends after this step or epoch, with TD_OK. */
+TD_API void td_training_stop(td_training *training);
+/* Keeps `sentence` as the reason of a failure and returns `status`, for a callback to return. */
+TD_API td_status td_training_fail(td_training *training, td_status status, const char *sentence);
+/* Writes a line to td_fit's .progress, when it has one. */
+TD_API void td_training_say(td_training *training, const char *line);
+
+/* Each may be NULL. A status other than TD_OK ends td_fit with it. */
+typedef struct td_callback_functions {
+    td_status (*train_begin)(void *user, td_training *training);
+    td_status (*epoch_begin)(void *user, td_training *training);
+    /* After every `every` steps (0: each): loss and metrics so far in the epoch. Steps between two calls run without
+     * coming back, so a large `every` costs nothing. */
+    td_status (*batch_end)(void *user, td_training *training, const td_logs *logs);
+    int64_t every;
+    /* What the epoch gave; entries that a callback adds to epoch->logs are seen by those behind it. */
+    td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
+    td_status (*train_end)(void *user, td_training *training); /* not after a failure */
+    void (*release)(void *user);
+} td_callback_functions;
+
+/* A callback of one's own; `functions` is copied, `user` is passed to each. Poison, never NULL, when memory is out;
+ * like every poisoned callback it makes td_fit fail with the reason. */
+TD_API td_callback *td_callback_create(const td_callback_functions *functions, void *user);
+/* Frees a callback that no td_fit has adopted. NULL is accepted. */
+TD_API void td_callback_free(td_callback *callback);
+
+/* ---- Keras's ---- */
+
+/* By TD_AUTO a loss is to fall and any other metric to rise. */
+typedef enum td_monitor_mode { TD_AUTO = 0, TD_MIN, TD_MAX } td_monitor_mode;
+
+/* Stops when `monitor` has not improved for `patience` epochs. */
+typedef struct td_early_stopping_args {
+    const char *monitor; /* "val_loss"; copied */
+    double min_delta;    /* 0: the least change that counts as improvement */
+    int patience;        /* 0 */
+    td_monitor_mode mode;
+    td_choice restore_best_weights; /* no: the weights stay as the last epoch left them */
+    int start_from_epoch;           /* 0 */
+    td_optional baseline;           /* epochs count as waiting until this is beaten */
+    td_choice verbose;              /* no */
+} td_early_stopping_args;
+TD_API td_callback *td_early_stopping_(const td_early_stopping_args *args);
+
+/* Multiplies the learning rate by `factor` when `monitor` has not improved for `patience` epochs. */
+typedef struct td_reduce_lr_on_plateau_args {
+    const char *monitor; /* "val_loss"; copied */
+    td_optional factor;  /* 0.1; below 1 */
+    int patience;        /* 0: Keras's 10 */
+    td_monitor_mode mode;
+    td_optional min_delta; /* 1e-4 */
+    int cooldown;          /* 0: epochs after a reduction in which none is counted */
+    double min_lr;         /* 0 */
+    td_choice verbose;
+} td_reduce_lr_on_plateau_args;
+TD_API td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args);
+
+/* Sets the learning rate of each epoch (from 0) to what `schedule` makes of the one before. */
+typedef struct td_learning_rate_scheduler_args {
+    double (*schedule)(void *user, int epoch, double learning_rate);
+    void *user;
+    td_choice verbose;
+} td_learning_rate_scheduler_args;
+TD_API td_callback *td_learning_rate_scheduler_(const td_learning_rate_scheduler_args *args);
+
+/* Writes a line per epoch: epoch, then the logs by name, as Keras's file. */
+typedef struct td_csv_logger_args {
+    const char *filename;  /* copied */
+    const char *separator; /* "," ; copied */
+    td_choice append;      /* no: an old file is overwritten */
+} td_csv_logger_args;
+TD_API td_callback *td_csv_logger_(const td_csv_logger_args *args);
+
+/* Saves the model, optimizer's state included, after each epoch or every `save_freq` steps. */
+typedef struct td_model_checkpoint_args {
+    const char *filepath; /* ends in ".keras"; "{epoch:02d}", "{batch}" and logs as "{val_loss:.2f}" are filled in */
+    const char *monitor;  /* "val_loss"; copied */
+    td_choice save_best_only; /* no */
+    td_monitor_mode mode;
+    int64_t save_freq; /* 0: each epoch */
+    td_optional initial_value_threshold;
+    td_choice verbose;
+} td_model_checkpoint_args;
+TD_API td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args);
+
+/* All give poison, never NULL, when an argument is wrong. */
+#ifndef __cplusplus
+#define td_early_stopping(...)       td_early_stopping_(&(td_early_stopping_args){__VA_ARGS__})
+#define td_reduce_lr_on_plateau(...) td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){__VA_ARGS__})
+#define td_learning_rate_scheduler(...)                                                                                \
+    td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){.schedule = __VA_ARGS__})
+#define td_csv_logger(...)       td_csv_logger_(&(td_csv_logger_args){.filename = __VA_ARGS__})
+#define td_model_checkpoint(...) td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_callback *, td_early_stopping, td_early_stopping_args)
+TD_BY_NAME_(td_callback *, td_reduce_lr_on_plateau, td_reduce_lr_on_plateau_args)
+TD_BY_NAME_(td_callback *, td_learning_rate_scheduler, td_learning_rate_scheduler_args)
+TD_BY_NAME_(td_callback *, td_csv_logger, td_csv_logger_args)
+TD_BY_NAME_(td_callback *, td_model_checkpoint, td_model_checkpoint_args)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,190 @@
+/* callbacks.c - calling the callbacks of a td_fit, and what they may ask of it. */
+#include "train/callbacks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+
+/* ---- making and freeing ---- */
+
+static const td_callback no_memory = {.error = {TD_NO_MEMORY, "out of memory"}};
+
+td_callback *td_callback_create(const td_callback_functions *functions, void *user)
+{
+    td_callback *callback = functions->every < 0 ? NULL : calloc(1, sizeof *callback);
+    if (!callback) {
+        if (functions->release)
+            functions->release(user);
+        return functions->every < 0 ? tdi_callback_poison("a callback", "every is negative")
+                                    : (td_callback *)&no_memory;
+    }
+    callback->functions = *functions;
+    callback->user = user;
+    return callback;
+}
+
+td_callback *tdi_callback_poison(const char *name, const char *reason)
+{
+    td_callback *callback = calloc(1, sizeof *callback);
+    if (!callback)
+        return (td_callback *)&no_memory;
+    tdi_fail(&callback->error, TD_INVALID_ARGUMENT, "%s: %s", name, reason);
+    return callback;
+}
+
+void td_callback_free(td_callback *callback)
+{
+    if (!callback || callback == &no_memory)
+        return;
+    if (callback->functions.release)
+        callback->functions.release(callback->user);
+    free(callback);
+}
+
+td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error)
+{
+    for (; callbacks && *callbacks; callbacks++)
+        if ((*callbacks)->error.status != TD_OK)
+            return tdi_fail(error, (*callbacks)->error.status, "%s", (*callbacks)->error.message);
+    return TD_OK;
+}
+
+void tdi_callbacks_free(td_callback *const *callbacks)
+{
+    for (; callbacks && *callbacks; callbacks++)
+        td_callback_free(*callbacks);
+}
+
+/* ---- calling ---- */
+
+int64_t tdi_callbacks_stride(const td_training *training, int64_t done, int64_t left)
+{
+    for (td_callback *const *at = training->callbacks; at && *at; at++) {
+        const td_callback_functions *functions = &(*at)->functions;
+        int64_t every = functions->every ? functions->every : 1, wait = every - done % every;
+        if (functions->batch_end && wait < left)
+            left = wait;
+    }
+    return left;
+}
+
+/* A callback that fails without saying why is still named by its place in the list. */
+static td_status check(td_training *training, int place, td_status status, tdi_error *error)
+{
+    if (status == TD_OK)
+        return TD_OK;
+    if (training->error.status != TD_OK)
+        return tdi_fail(error, status, "%s", training->error.message);
+    return tdi_fail(error, status, "callback %d failed: %s", place, td_status_name(status));
+}
+
+#define CALL_EACH(function, ...)                                                                                       \
+    for (int place = 0; training->callbacks && training->callbacks[place]; place++) {                                  \
+        const td_callback *callback = training->callbacks[place];                                                      \
+        if (callback->functions.function)                                                                              \
+            TDI_TRY(check(training, place, callback->functions.function(callback->user, __VA_ARGS__), error));         \
+    }                                                                                                                  \
+    return TD_OK
+
+td_status tdi_callbacks_train_begin(td_training *training, tdi_error *error)
+{
+    CALL_EACH(train_begin, training);
+}
+
+td_status tdi_callbacks_epoch_begin(td_training *training, tdi_error *error)
+{
+    CALL_EACH(epoch_begin, training);
+}
+
+td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, tdi_error *error)
+{
+    for (int place = 0; training->callbacks && training->callbacks[place]; place++) {
+        const td_callback *callback = training->callbacks[place];
+        int64_t every = callback->functions.every ? callback->functions.every : 1;
+        if (callback->functions.batch_end && training->steps % every == 0)
+            TDI_TRY(check(training, place, callback->functions.batch_end(callback->user, training, logs), error));
+    }
+    return TD_OK;
+}
+
+td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_error *error)
+{
+    CALL_EACH(epoch_end, training, epoch);
+}
+
+td_status tdi_callbacks_train_end(td_training *training, tdi_error *error)
+{
+    CALL_EACH(train_end, training);
+}
+
+/* ---- what a callback may ask ---- */
+
+td_model *td_training_model(const td_training *training)
+{
+    return training->model;
+}
+
+int td_training_epoch(const td_training *training)
+{
+    return training->epoch;
+}
+
+int64_t td_training_steps(const td_training *training)
+{
+    return training->steps;
+}
+
+double td_training_learning_rate(const td_training *training)
+{
+    return training->model->optimizer.learning_rate;
+}
+
+td_status td_training_set_learning_rate(td_training *training, double learning_rate)
+{
+    if (!(learning_rate >= 0) || !isfinite((float)learning_rate))
+        return tdi_fail(&training->error, TD_INVALID_ARGUMENT,
+                        "epoch %d: a callback set the learning rate to %g; a number not below 0 was expected",
+                        training->epoch + 1, learning_rate);
+    training->model->optimizer.learning_rate = (float)learning_rate;
+    return TD_OK;
+}
+
+void td_training_stop(td_training *training)
+{
+    training->stop = true;
+}
+
+td_status td_training_fail(td_training *training, td_status status, const char *sentence)
+{
+    return tdi_fail(&training->error, status, "%s", sentence);
+}
+
+void td_training_say(td_training *training, const char *line)
+{
+    if (training->progress)
+        fprintf(training->progress, "%s\n", line);
+}
+
+/* ---- logs ---- */
+
+const double *tdi_log_value(const td_logs *logs, const char *name)
+{
+    for (int i = 0; i < logs->count; i++)
+        if (strcmp(logs->entry[i].name, name) == 0)
+            return &logs->entry[i].value;
+    return NULL;
+}
+
+void tdi_log_set(td_logs *logs, const char *name, double value)
+{
+    int at = 0;
+    while (at < logs->count && strcmp(logs->entry[at].name, name) != 0)
+        at++;
+    if (at == TD_MAX_LOGS)
+        return;
+    snprintf(logs->entry[at].name, sizeof logs->entry[at].name, "%s", name);
+    logs->entry[at].value = value;
+    logs->count += at == logs->count;
+}

@@ -1,0 +1,48 @@
+/* callbacks.h - the callbacks of a td_fit, and what they see of it. */
+#ifndef TDI_TRAIN_CALLBACKS_H
+#define TDI_TRAIN_CALLBACKS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <tandem/callbacks.h>
+
+#include "base/error.h"
+
+struct td_callback {
+    td_callback_functions functions;
+    void *user;
+    tdi_error error; /* why it is poison */
+};
+
+struct td_training {
+    td_model *model;
+    FILE *progress;
+    td_callback *const *callbacks; /* NULL-terminated; NULL: none */
+    int epoch;
+    int64_t steps; /* done in the epoch */
+    bool stop;
+    tdi_error error; /* what a callback gave as the reason of its failure */
+};
+
+/* A poisoned callback, whose `user` is released; never NULL. */
+td_callback *tdi_callback_poison(const char *name, const char *reason);
+
+/* Is one of them poison? */
+td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error);
+void tdi_callbacks_free(td_callback *const *callbacks);
+
+/* Steps until one of them wants to be called again, having done `done`; `left` when none does before. */
+int64_t tdi_callbacks_stride(const td_training *training, int64_t done, int64_t left);
+
+td_status tdi_callbacks_train_begin(td_training *training, tdi_error *error);
+td_status tdi_callbacks_epoch_begin(td_training *training, tdi_error *error);
+td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, tdi_error *error);
+td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_error *error);
+td_status tdi_callbacks_train_end(td_training *training, tdi_error *error);
+
+/* A log's value; NULL when there is none of the name. */
+const double *tdi_log_value(const td_logs *logs, const char *name);
+/* Adds or replaces one, while there is room. */
+void tdi_log_set(td_logs *logs, const char *name, double value);
+
+#endif

@@ -1,0 +1,99 @@
+/* early_stopping.c - Keras's EarlyStopping. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "train/monitor.h"
+
+typedef struct early_stopping {
+    td_early_stopping_args args;
+    tdi_monitor monitor;
+    int wait, stopped_epoch, best_epoch;
+    float *best; /* the weights of the best epoch; NULL: none yet */
+} early_stopping;
+
+static td_status keep_weights(early_stopping *self, const td_training *training)
+{
+    const td_model *model = training->model;
+    size_t size = (size_t)model->total * sizeof *self->best;
+    if (self->args.restore_best_weights != TD_YES)
+        return TD_OK;
+    if (!self->best)
+        self->best = malloc(size);
+    if (!self->best)
+        return TD_NO_MEMORY;
+    memcpy(self->best, model->values, size);
+    self->best_epoch = training->epoch;
+    return TD_OK;
+}
+
+static td_status train_begin(void *user, td_training *training)
+{
+    early_stopping *self = user;
+    (void)training;
+    self->wait = 0;
+    self->stopped_epoch = 0;
+    self->monitor.has_best = false;
+    free(self->best);
+    self->best = NULL;
+    return TD_OK;
+}
+
+static td_status epoch_end(void *user, td_training *training, td_epoch *epoch)
+{
+    early_stopping *self = user;
+    const double *value = tdi_monitor_value(&self->monitor, "EarlyStopping", training, &epoch->logs);
+    if (!value || training->epoch < self->args.start_from_epoch)
+        return TD_OK;
+    if (!self->best)
+        TDI_TRY(keep_weights(self, training));
+    self->wait++;
+    if (tdi_monitor_keep(&self->monitor, *value)) {
+        TDI_TRY(keep_weights(self, training));
+        const td_optional *baseline = &self->args.baseline;
+        if (!baseline->is_set || tdi_monitor_improves(&self->monitor, *value, baseline->value))
+            self->wait = 0;
+    } else if (self->wait >= self->args.patience && training->epoch > 0) {
+        self->stopped_epoch = training->epoch;
+        td_training_stop(training);
+    }
+    return TD_OK;
+}
+
+static td_status train_end(void *user, td_training *training)
+{
+    early_stopping *self = user;
+    char line[128];
+    bool verbose = self->args.verbose == TD_YES;
+    snprintf(line, sizeof line, "Epoch %d: early stopping", self->stopped_epoch + 1);
+    if (self->stopped_epoch > 0 && verbose)
+        td_training_say(training, line);
+    if (!self->best)
+        return TD_OK;
+    snprintf(line, sizeof line, "Restoring model weights from the end of the best epoch: %d.", self->best_epoch + 1);
+    if (verbose)
+        td_training_say(training, line);
+    memcpy(training->model->values, self->best, (size_t)training->model->total * sizeof *self->best);
+    return TD_OK;
+}
+
+static void release(void *user)
+{
+    early_stopping *self = user;
+    free(self->best);
+    free(self);
+}
+
+td_callback *td_early_stopping_(const td_early_stopping_args *args)
+{
+    static const td_callback_functions functions = {
+        .train_begin = train_begin, .epoch_end = epoch_end, .train_end = train_end, .release = release};
+    if (args->patience < 0 || args->start_from_epoch < 0)
+        return tdi_callback_poison("td_early_stopping", "patience and start_from_epoch cannot be negative");
+    early_stopping *self = calloc(1, sizeof *self);
+    if (!self)
+        return tdi_callback_poison("td_early_stopping", "out of memory");
+    self->args = *args;
+    tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta);
+    return td_callback_create(&functions, self);
+}

@@ -1,0 +1,25 @@
+/* monitor.h - has a log improved? What EarlyStopping, ReduceLROnPlateau and ModelCheckpoint share, as Keras's
+ * MonitorCallback. */
+#ifndef TDI_TRAIN_MONITOR_H
+#define TDI_TRAIN_MONITOR_H
+
+#include "train/callbacks.h"
+
+typedef struct tdi_monitor {
+    char name[48];
+    bool rising;      /* more is better */
+    double min_delta; /* not below 0 */
+    bool has_best;
+    double best;
+} tdi_monitor;
+
+/* `name` NULL: "val_loss". */
+void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mode, double min_delta);
+/* The log's value; NULL when the epoch gave none, after saying so through `training` in `who`'s name. */
+const double *tdi_monitor_value(const tdi_monitor *monitor, const char *who, td_training *training,
+                                const td_logs *logs);
+bool tdi_monitor_improves(const tdi_monitor *monitor, double value, double reference);
+/* Whether `value` is the best so far, or the first; then it is kept. */
+bool tdi_monitor_keep(tdi_monitor *monitor, double value);
+
+#endif
