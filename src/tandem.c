@@ -9,15 +9,15 @@
 const tdi_device_interface *const tdi_device_interfaces[] = {&tdi_cpu_device, NULL};
 
 static td_status explain(td_model *model, int64_t batch_size, FILE *out,
-                         void (*print)(tdi_runtime *runtime, int64_t batch, FILE *out))
+                         td_status (*print)(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error))
 {
     tdi_runtime *runtime;
     tdi_error *error = &model->context->error;
     if (batch_size < 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    print(runtime, batch_size, out);
-    return error->status;
+    TDI_TRY(print(runtime, batch_size, out, error));
+    return fflush(out) == 0 ? TD_OK : tdi_fail(error, TD_IO, "the report could not be written");
 }
 
 td_status td_explain(td_model *model, int64_t batch_size, FILE *out)

@@ -170,6 +170,8 @@ static const struct argp_option options[] = {
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
     {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},
     {"steps-per-epoch", KEY_STEPS_PER_EPOCH, "N", 0, "End an epoch after N steps (default: the whole data)", 0},
+    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
+     "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
     {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),

@@ -30,6 +30,7 @@ static const struct count_option {
     {KEY_EPOCHS, "epochs", AT(epochs), 1, INT_MAX, "5"},
     {KEY_INITIAL_EPOCH, "initial-epoch", AT(initial_epoch), 0, INT_MAX - 1, "3"},
     {KEY_STEPS_PER_EPOCH, "steps-per-epoch", AT(steps_per_epoch), 1, INT64_MAX, "100"},
+    {KEY_STEPS_PER_EXECUTION, "steps-per-execution", AT(steps_per_execution), 1, INT64_MAX, "100"},
     {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},

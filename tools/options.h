@@ -14,7 +14,7 @@
 struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
-    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, shards, seed;
+    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
@@ -43,6 +43,7 @@ enum option_key {
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
+    KEY_STEPS_PER_EXECUTION,
     KEY_BATCH_SIZE,
     KEY_SEED,
     KEY_DEVICES,

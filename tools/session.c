@@ -156,6 +156,7 @@ int session_compile(const struct options *options, struct session *session, enum
                                        .loss = loss,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
+                                       .steps_per_execution = options->steps_per_execution,
                                        .rematerialize = options->rematerialize ? TD_YES : TD_NO,
                                        .precision = options->precision}) != TD_OK)
         return compile_failed(session);

@@ -116,11 +116,11 @@ def whole(results, cases):
             ([""] + scaled if scaled else []))
 
 
-def insert(path, lines):
-    """Between the marks in the page, as a block of text."""
+def insert(path, lines, below=""):
+    """Between the marks in the page, as a block of text; `below` follows it."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, found, after = rest.partition(END)
     if not found:
         raise SystemExit(f"bench/run: {path} has not the lines {BEGIN} and {END}")
-    block = "\n".join([BEGIN, "```text", *lines, "```", END])
+    block = "\n".join([BEGIN, "```text", *lines, "```", *([below] if below else []), END])
     path.write_text(before + block + after, encoding="utf-8")

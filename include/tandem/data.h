@@ -95,6 +95,15 @@ TD_API void td_data_release(td_data *data); /* NULL is accepted */
  * at `path` is untouched. */
 TD_API td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape);
 
+typedef struct td_named_array {
+    const char *name; /* "y0" */
+    const float *values;
+    td_shape shape;
+} td_named_array;
+
+/* The same for several arrays, as an .npz file. */
+TD_API td_status td_save_npz(td_context *context, const char *path, int count, const td_named_array *arrays);
+
 #ifdef __cplusplus
 }
 #endif

@@ -205,13 +205,14 @@ typedef struct td_predict_args {
     td_location at;
     td_model *model;
     td_data *data;   /* adopted; y is not needed */
-    float *output;   /* [samples, output shape...], written */
+    float *output;   /* [samples, output shape...], written: the first output's */
     size_t capacity; /* floats that fit in `output` */
     td_guard guard;
-    int64_t batch_size; /* 32 */
+    float *const *outputs; /* instead of output: every output's, each with room for all samples */
+    int64_t batch_size;    /* 32 */
     FILE *progress;
 } td_predict_args;
-/* Writes the first output's prediction for every sample. */
+/* Writes the predictions for every sample. */
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})
@@ -226,12 +227,22 @@ TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x
 TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);
 
+/* The same for models of several inputs or outputs: x[i] is input i's rows, y[o] and outputs[o] output o's. */
+TD_API td_status td_train_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                         td_logs *logs);
+TD_API td_status td_test_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                        td_logs *logs);
+TD_API td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs);
+
 /* The two halves of td_train_on_batch. Between them td_gradient gives the gradient of the mean loss for a weight, as
  * numbered by td_weight, in place: it may be read and changed. It has the weight's shape, row-major, belongs to the
  * model, and holds until the next step or td_compile. NULL for a weight that is not trained, a number that there is
  * not, and before the model's first step. */
 TD_API td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
+TD_API td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                            td_logs *logs);
 TD_API float *td_gradient(td_model *model, int index);
+/* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
 
 /* ---- weights and facts ---- */

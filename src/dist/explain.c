@@ -24,6 +24,18 @@ static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t b
     }
 }
 
+static void explain_epoch(const tdi_runtime *runtime, FILE *out)
+{
+    long long steps = (long long)runtime->model->steps_per_execution;
+    if (steps)
+        fprintf(out, "an epoch: %lld step%s a run, as steps_per_execution says", steps, steps == 1 ? "" : "s");
+    else
+        fprintf(out, "an epoch: one run of all its steps (for a terminal's progress line, runs of 0.05 s)");
+    fprintf(out,
+            "; each lane brings its share of a step's rows together while the step before ends: bytes are converted "
+            "on the way, float32 in order is read in place\n");
+}
+
 static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
     const tdi_division *d = &runtime->division;
@@ -37,6 +49,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
     explain_sharing(runtime, mode, batch, out);
+    explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;
     fprintf(out, "collectives: %d\n", program->collectives);
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
@@ -56,16 +69,13 @@ static bool trains(const td_model *model)
     return model->optimizer.kind != TD_OPTIMIZER_NONE && model->compiled;
 }
 
-/* The plan of the first part of a batch. NULL: the model's context has the sentence. */
-static const tdi_plan *plan_of(tdi_runtime *runtime, int64_t batch)
+/* The plan of the first part of a batch. */
+static td_status plan_of(tdi_runtime *runtime, int64_t batch, const tdi_plan **plan, tdi_error *error)
 {
     tdi_plan *plans[TDI_MAX_PARTS];
-    tdi_error error = {0};
-    tdi_mode mode = trains(runtime->model) ? TDI_TRAIN : TDI_PREDICT;
-    if (tdi_runtime_prepare(runtime, mode, batch, plans, &error) == TD_OK)
-        return plans[0];
-    tdi_fail(&runtime->model->context->error, error.status, "%s", error.message);
-    return NULL;
+    TDI_TRY(tdi_runtime_prepare(runtime, trains(runtime->model) ? TDI_TRAIN : TDI_PREDICT, batch, plans, error));
+    *plan = plans[0];
+    return TD_OK;
 }
 
 /* What a step needs in memory besides the data. */
@@ -83,24 +93,23 @@ static void explain_memory(const tdi_runtime *runtime, const tdi_plan *plan, FIL
             state * 1e-6);
 }
 
-void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out)
+td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error)
 {
     bool training = trains(runtime->model);
-    const tdi_plan *plan = plan_of(runtime, batch);
-    if (!plan)
-        return;
+    const tdi_plan *plan;
+    TDI_TRY(plan_of(runtime, batch, &plan, error));
     explain_division(runtime, training ? TDI_TRAIN : TDI_PREDICT, batch, out);
     fprintf(out, "\n%s\n", training ? "one training step:" : "one prediction (the model is not compiled to train):");
     tdi_plan_explain(plan, out);
     explain_memory(runtime, plan, out);
+    return TD_OK;
 }
 
-void tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out)
+td_status tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
-    const tdi_plan *plan = plan_of(runtime, batch);
-    if (!plan)
-        return;
+    const tdi_plan *plan;
+    TDI_TRY(plan_of(runtime, batch, &plan, error));
     fprintf(
         out,
         "{\n\"training\": %s, \"batch_size\": %lld, \"replicas\": %d, \"parts\": %d, \"workers\": %d, \"lanes\": %d,\n"
@@ -109,4 +118,5 @@ void tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out)
         state_bytes(runtime));
     tdi_plan_explain_json(plan, out);
     fprintf(out, "}\n");
+    return TD_OK;
 }

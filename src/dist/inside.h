@@ -59,7 +59,8 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
+    bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
+    tdi_chooser chooser;  /* choices NULL: rules alone choose kernels */
 };
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);

@@ -177,11 +177,15 @@ td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *e
     run r = {.runtime = runtime, .job = job, .end = job->steps};
     TDI_TRY(prepare(&r, error));
     r.alone = runs_alone(&r);
+    bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
+    runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     tdi_team_run(runtime->team, run_thread, &r);
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
         runtime->model->iteration += r.done;
-    return outcome(&r, error);
+    TDI_TRY(outcome(&r, error));
+    runtime->fresh_gradients = runtime->fresh_gradients || job->mode == TDI_GRADIENTS;
+    return TD_OK;
 }
 
 /* ---- results ---- */
@@ -206,6 +210,11 @@ void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode)
 const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode)
 {
     return &runtime->modes[mode].program.slots;
+}
+
+bool tdi_runtime_has_gradients(const tdi_runtime *runtime)
+{
+    return runtime->fresh_gradients;
 }
 
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable)

@@ -46,10 +46,12 @@ void tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode, double sums[][2
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
 const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode);
 
+/* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
+bool tdi_runtime_has_gradients(const tdi_runtime *runtime);
 /* The reduced gradient of a trained variable after a TDI_GRADIENTS step. */
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
 
-void tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out);
-void tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out);
+td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error);
+td_status tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error);
 
 #endif

@@ -267,18 +267,37 @@ static size_t make_header(td_dtype dtype, const td_shape *shape, char out[256])
     return total;
 }
 
+static size_t size_of(td_dtype dtype, const td_shape *shape)
+{
+    size_t size = td_dtype_size(dtype);
+    for (int i = 0; i < shape->rank; i++)
+        size *= (size_t)shape->dim[i];
+    return size;
+}
+
+td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *elements, void **bytes, size_t *size,
+                        tdi_error *error)
+{
+    char head[256];
+    size_t head_size = make_header(dtype, shape, head), body = size_of(dtype, shape);
+    *bytes = malloc(head_size + body);
+    if (!*bytes)
+        return tdi_no_memory(error);
+    memcpy(*bytes, head, head_size);
+    memcpy((char *)*bytes + head_size, elements, body);
+    *size = head_size + body;
+    return TD_OK;
+}
+
 td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape, const void *elements, tdi_error *error)
 {
     char head[256];
-    size_t size = td_dtype_size(dtype);
     tdi_atomic *file;
-    for (int i = 0; i < shape->rank; i++)
-        size *= (size_t)shape->dim[i];
     size_t head_size = make_header(dtype, shape, head);
     TDI_TRY(tdi_atomic_create(path, &file, error));
     td_status status = tdi_atomic_write(file, head, head_size, error);
     if (status == TD_OK)
-        status = tdi_atomic_write(file, elements, size, error);
+        status = tdi_atomic_write(file, elements, size_of(dtype, shape), error);
     if (status == TD_OK)
         return tdi_atomic_commit(file, error);
     tdi_atomic_abort(file);

@@ -31,6 +31,9 @@ bool tdi_npz_has(const tdi_zip *zip, const char *array);
  * the caller frees it with free(). */
 td_status tdi_npz_read(tdi_zip *zip, const char *array, tdi_npy *npy, void **bytes, tdi_error *error);
 
+/* A C-order array as the bytes of a version 1 .npy file, which the caller frees with free(). */
+td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *elements, void **bytes, size_t *size,
+                        tdi_error *error);
 /* Writes a C-order array as a version 1 .npy file, atomically (atomic.h). */
 td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape, const void *elements,
                         tdi_error *error);

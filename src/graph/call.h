@@ -45,7 +45,6 @@ struct tdi_call {
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
-    int node_id;    /* names the node's random stream */
     int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
     const tdi_control *control;
     const tdi_part *part;

@@ -3,31 +3,7 @@
 
 #include <string.h>
 
-static const char *const activation_names[TD_ACTIVATION_COUNT] = {
-    [TD_LINEAR] = "linear",
-    [TD_RELU] = "relu",
-    [TD_TANH] = "tanh",
-    [TD_SIGMOID] = "sigmoid",
-    [TD_SOFTMAX] = "softmax",
-    [TD_LOG_SOFTMAX] = "log_softmax",
-    [TD_LEAKY_RELU] = "leaky_relu",
-    [TD_RELU6] = "relu6",
-    [TD_ELU] = "elu",
-    [TD_SELU] = "selu",
-    [TD_CELU] = "celu",
-    [TD_GELU] = "gelu",
-    [TD_SILU] = "silu",
-    [TD_SOFTPLUS] = "softplus",
-    [TD_SOFTSIGN] = "softsign",
-    [TD_EXPONENTIAL] = "exponential",
-    [TD_HARD_SIGMOID] = "hard_sigmoid",
-    [TD_HARD_SILU] = "hard_silu",
-    [TD_HARD_TANH] = "hard_tanh",
-    [TD_MISH] = "mish",
-    [TD_LOG_SIGMOID] = "log_sigmoid",
-    [TD_TANH_SHRINK] = "tanh_shrink",
-    [TD_SQUAREPLUS] = "squareplus",
-};
+#include "ops/ops.h"
 
 /* Keras accepts a class's name and its snake-case form. */
 static const struct {
@@ -52,7 +28,7 @@ static const struct {
 int tdi_activation_parse(const char *name)
 {
     for (int i = 0; i < TD_ACTIVATION_COUNT; i++)
-        if (strcmp(name, activation_names[i]) == 0)
+        if (strcmp(name, tdi_unary_name(i)) == 0)
             return i;
     if (strcmp(name, "swish") == 0)
         return TD_SILU;
@@ -63,7 +39,7 @@ int tdi_activation_parse(const char *name)
 
 const char *tdi_activation_name(int activation)
 {
-    return activation >= 0 && activation < TD_ACTIVATION_COUNT ? activation_names[activation] : NULL;
+    return activation >= 0 && activation < TD_ACTIVATION_COUNT ? tdi_unary_name(activation) : NULL;
 }
 
 int tdi_initializer_parse(const char *class_name)

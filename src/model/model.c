@@ -62,11 +62,13 @@ static td_status fill_model(td_model *model, tdi_error *error)
         TDI_TRY(adopt_layer(model, model->layers.at[i], error));
     lay_out(model);
     model->values = tdi_buffer_create((size_t)model->total * sizeof(float));
-    if (!model->values)
-        return tdi_no_memory(error);
+    return model->values ? TD_OK : tdi_no_memory(error);
+}
+
+static void draw_weights(td_model *model)
+{
     for (int i = 0; i < model->weights.count; i++)
         tdi_initialize(model->weights.at[i], model->seed, tdi_model_value(model, &model->weights.at[i]->variable));
-    return TD_OK;
 }
 
 static td_status check_io(int n_inputs, td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs,
@@ -211,5 +213,7 @@ td_model *td_model_create_(const td_model_args *args)
     if (tdi_model_create(context, args->name, chain, n_inputs, inputs, n_outputs, outputs, args->seed, &model,
                          &context->error) != TD_OK)
         tdi_error_prefix(&context->error, "%s:%d", args->at.file ? args->at.file : "?", args->at.line);
+    else
+        draw_weights(model);
     return model;
 }

@@ -52,7 +52,7 @@ struct td_model {
     void (*free_runtime)(tdi_runtime *runtime);
 };
 
-/* Makes a model of the calls between inputs and outputs, initial weights drawn from `seed` (0: from the clock). */
+/* Makes a model of the calls between inputs and outputs, its weights 0; `seed` 0: from the clock. */
 td_status tdi_model_create(td_context *context, const char *name, bool sequential, int n_inputs,
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);

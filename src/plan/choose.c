@@ -57,7 +57,6 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
                        .n_in = node->n_in,
                        .out = value_of(plan, node),
                        .attrs = node->attrs,
-                       .node_id = node->id,
                        .offset = node->variable ? node->variable->offset : 0};
     return TD_OK;
 }

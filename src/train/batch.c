@@ -1,37 +1,68 @@
 /* batch.c - one step at a time: for loops of the caller's own. */
-#include <string.h>
-
 #include "train/loop.h"
 
-static td_status check(const td_model *model, int64_t rows, const float *x, const float *y, tdi_mode mode,
-                       tdi_error *error)
+/* What the callers gave: x of every input, y of every output; y NULL to predict. */
+typedef struct batch {
+    int64_t rows;
+    const float *const *x, *const *y;
+} batch;
+
+static td_status check_one(const td_model *model, tdi_error *error)
 {
-    if (model->n_inputs != 1 || model->n_outputs != 1)
-        return tdi_fail(error, TD_UNSUPPORTED,
-                        "one batch at a time is for models with one input and one output; model \"%s\" has %d and %d",
-                        model->name, model->n_inputs, model->n_outputs);
-    if (rows < 1 || !x || (!y && mode != TDI_PREDICT))
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
-                        mode == TDI_PREDICT ? "" : " and of y");
-    return mode == TDI_PREDICT ? TD_OK : tdi_check_compiled(model, mode != TDI_EVALUATE, error);
+    if (model->n_inputs == 1 && model->n_outputs == 1)
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED,
+                    "model \"%s\" has %d inputs and %d outputs: give them as lists, to the function of the same name "
+                    "that ends in _lists",
+                    model->name, model->n_inputs, model->n_outputs);
 }
 
-static int64_t target_elements(const td_model *model)
+static bool all_there(const float *const *list, int count)
 {
-    td_shape target = tdi_loss_target_shape(&model->training[0].loss, &model->outputs[0]->shape);
+    for (int i = 0; i < count; i++)
+        if (!list || !list[i])
+            return false;
+    return true;
+}
+
+static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi_error *error)
+{
+    bool targets = mode != TDI_PREDICT;
+    if (b->rows < 1 || !all_there(b->x, model->n_inputs) || (targets && !all_there(b->y, model->n_outputs)))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
+                        targets ? " and of y" : "");
+    return targets ? tdi_check_compiled(model, mode != TDI_EVALUATE, error) : TD_OK;
+}
+
+static int64_t target_elements(const td_model *model, int output)
+{
+    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
     return tdi_shape_elements(&target);
 }
 
-static td_status run_batch(td_model *model, tdi_job *job, const float *x, const float *y, td_logs *logs,
-                           tdi_error *error)
+static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mode)
+{
+    tdi_array_feed feed = {0};
+    for (int i = 0; i < model->n_inputs; i++) {
+        feed.slots[i] = b->x[i];
+        feed.per_row[i] = tdi_shape_elements(&model->inputs[i]->shape);
+    }
+    for (int o = 0; mode != TDI_PREDICT && o < model->n_outputs; o++) {
+        feed.slots[model->n_inputs + o] = b->y[o];
+        feed.per_row[model->n_inputs + o] = target_elements(model, o);
+    }
+    return feed;
+}
+
+static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
-    TDI_TRY(check(model, job->samples, x, y, job->mode, error));
+    TDI_TRY(check(model, b, job->mode, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    tdi_array_feed feed = {x, y, tdi_shape_elements(&model->inputs[0]->shape), y ? target_elements(model) : 0, 1};
+    tdi_array_feed feed = feed_of(model, b, job->mode);
     job->feed = tdi_feed_arrays(&feed);
     job->steps = 1;
-    job->batch = job->samples;
+    job->batch = job->samples = b->rows;
     job->seed = model->seed;
     tdi_runtime_reset_sums(runtime, job->mode);
     TDI_TRY(tdi_runtime_run(runtime, job, error));
@@ -44,11 +75,20 @@ static td_status run_batch(td_model *model, tdi_job *job, const float *x, const 
     return TD_OK;
 }
 
+static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
+                          td_logs *logs)
+{
+    tdi_error error = {0};
+    tdi_job job = {.mode = mode};
+    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, y}, logs, &error), &error);
+}
+
 static td_status on_batch(td_model *model, tdi_mode mode, int64_t rows, const float *x, const float *y, td_logs *logs)
 {
     tdi_error error = {0};
-    tdi_job job = {.mode = mode, .samples = rows};
-    return tdi_report(model, NULL, run_batch(model, &job, x, y, logs, &error), &error);
+    if (check_one(model, &error) != TD_OK)
+        return tdi_report(model, NULL, error.status, &error);
+    return on_lists(model, mode, rows, &x, &y, logs);
 }
 
 td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs)
@@ -66,26 +106,41 @@ td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, co
     return on_batch(model, TDI_GRADIENTS, rows, x, y, logs);
 }
 
+td_status td_train_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                  td_logs *logs)
+{
+    return on_lists(model, TDI_TRAIN, rows, x, y, logs);
+}
+
+td_status td_test_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                 td_logs *logs)
+{
+    return on_lists(model, TDI_EVALUATE, rows, x, y, logs);
+}
+
+td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                     td_logs *logs)
+{
+    return on_lists(model, TDI_GRADIENTS, rows, x, y, logs);
+}
+
 /* ---- predict ---- */
 
-typedef struct destination {
-    float *output;
-    int64_t per_row;
-} destination;
-
-static void put(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values)
+td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs)
 {
-    (void)step, (void)output;
-    const destination *d = context;
-    memcpy(d->output + first * d->per_row, values, (size_t)(count * d->per_row) * sizeof *values);
+    tdi_error error = {0};
+    tdi_collector collector;
+    tdi_collector_init(&collector, model, rows, outputs);
+    tdi_job job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &collector};
+    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, NULL}, NULL, &error), &error);
 }
 
 td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output)
 {
     tdi_error error = {0};
-    destination d = {output, tdi_shape_elements(&model->outputs[0]->shape)};
-    tdi_job job = {.mode = TDI_PREDICT, .samples = rows, .take = put, .take_context = &d};
-    return tdi_report(model, NULL, run_batch(model, &job, x, NULL, NULL, &error), &error);
+    if (check_one(model, &error) != TD_OK)
+        return tdi_report(model, NULL, error.status, &error);
+    return td_predict_on_batch_lists(model, rows, &x, &output);
 }
 
 /* ---- gradients, apart ---- */
@@ -98,14 +153,20 @@ float *td_gradient(td_model *model, int index)
     return variable->trainable ? tdi_runtime_gradient(model->runtime, variable) : NULL;
 }
 
+static td_status apply(td_model *model, tdi_error *error)
+{
+    TDI_TRY(tdi_check_compiled(model, true, error));
+    if (!model->runtime || !tdi_runtime_has_gradients(model->runtime))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "model \"%s\" has no gradients to apply: call td_compute_gradients before each "
+                        "td_apply_gradients",
+                        model->name);
+    tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->seed};
+    return tdi_runtime_run(model->runtime, &job, error);
+}
+
 td_status td_apply_gradients(td_model *model)
 {
     tdi_error error = {0};
-    if (!model->runtime || model->optimizer.kind == TD_OPTIMIZER_NONE) {
-        tdi_fail(&error, TD_INVALID_ARGUMENT, "model \"%s\" has no gradients; call td_compute_gradients first",
-                 model->name);
-        return tdi_report(model, NULL, TD_INVALID_ARGUMENT, &error);
-    }
-    tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->seed};
-    return tdi_report(model, NULL, tdi_runtime_run(model->runtime, &job, &error), &error);
+    return tdi_report(model, NULL, apply(model, &error), &error);
 }

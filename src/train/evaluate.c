@@ -43,17 +43,22 @@ td_status td_evaluate_(const td_evaluate_args *args)
 
 /* ---- predict ---- */
 
-typedef struct collector {
-    float *output;
-    int64_t per_row, batch;
-} collector;
-
-static void collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values)
+void tdi_collector_init(tdi_collector *collector, const td_model *model, int64_t batch, float *const *outputs)
 {
-    const collector *c = context;
-    if (output == 0)
-        memcpy(c->output + (step * c->batch + first) * c->per_row, values,
-               (size_t)(count * c->per_row) * sizeof *values);
+    *collector = (tdi_collector){.batch = batch};
+    for (int o = 0; o < model->n_outputs; o++) {
+        collector->outputs[o] = outputs ? outputs[o] : NULL;
+        collector->per_row[o] = tdi_shape_elements(&model->outputs[o]->shape);
+    }
+}
+
+void tdi_collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values)
+{
+    const tdi_collector *c = context;
+    int64_t per_row = c->per_row[output];
+    if (c->outputs[output])
+        memcpy(c->outputs[output] + (step * c->batch + first) * per_row, values,
+               (size_t)(count * per_row) * sizeof *values);
 }
 
 static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order,
@@ -61,7 +66,9 @@ static td_status predict_in_order(const td_predict_args *args, tdi_source *sourc
 {
     tdi_progress progress;
     int64_t batch = batch_of(args->batch_size);
-    collector c = {args->output, tdi_shape_elements(&args->model->outputs[0]->shape), batch};
+    float *first[TDI_MAX_IO] = {args->output};
+    tdi_collector c;
+    tdi_collector_init(&c, args->model, batch, args->outputs ? args->outputs : first);
     tdi_pass pass = {.model = args->model,
                      .source = source,
                      .order = order,
@@ -70,11 +77,27 @@ static td_status predict_in_order(const td_predict_args *args, tdi_source *sourc
                      .batch = batch,
                      .steps = (source->samples + batch - 1) / batch,
                      .progress = &progress,
-                     .job = {.mode = TDI_PREDICT, .take = collect, .take_context = &c}};
+                     .job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &c}};
     tdi_progress_begin(&progress, args->progress, "", pass.steps);
     TDI_TRY(tdi_pass_run(&pass, error));
     tdi_progress_end(&progress, &(td_logs){0});
     return TD_OK;
+}
+
+static td_status check_room(const td_predict_args *args, const tdi_source *source, tdi_error *error)
+{
+    const td_model *model = args->model;
+    if (args->outputs && (args->output || args->capacity))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "give one output or a list of all outputs, not both");
+    for (int o = 0; args->outputs && o < model->n_outputs; o++)
+        if (!args->outputs[o])
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "outputs: there is none for output %d of %d", o,
+                            model->n_outputs);
+    int64_t needed = source->samples * tdi_shape_elements(&model->outputs[0]->shape);
+    if (args->outputs || (args->output && args->capacity >= (size_t)needed))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %lld floats; the output has room for %zu",
+                    (long long)needed, args->output ? args->capacity : 0);
 }
 
 static td_status predict(const td_predict_args *args, tdi_error *error)
@@ -83,10 +106,7 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     TDI_TRY(check_batch(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
-    int64_t needed = source->samples * tdi_shape_elements(&args->model->outputs[0]->shape);
-    if (!args->output || args->capacity < (size_t)needed)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %lld floats; the output has room for %zu",
-                        (long long)needed, args->output ? args->capacity : 0);
+    TDI_TRY(check_room(args, source, error));
     int64_t *order = malloc((size_t)source->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);

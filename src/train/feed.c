@@ -51,19 +51,13 @@ static td_status to_classes(const float *from, int64_t count, int32_t *to, int64
     return TD_OK;
 }
 
-static const float *array_row(const tdi_array_feed *feed, int slot, int64_t row, int64_t *per_row)
-{
-    bool input = slot < feed->n_inputs;
-    *per_row = input ? feed->x_per_row : feed->y_per_row;
-    return (input ? feed->x : feed->y) + row * *per_row;
-}
-
 static td_status array_rows(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                             tdi_error *error)
 {
     (void)step;
-    int64_t per_row;
-    const float *from = array_row(context, slot, first, &per_row);
+    const tdi_array_feed *feed = context;
+    int64_t per_row = feed->per_row[slot];
+    const float *from = feed->slots[slot] + first * per_row;
     if (as == TD_INT32)
         return to_classes(from, count * per_row, to, first, error);
     memcpy(to, from, (size_t)(count * per_row) * sizeof *from);
@@ -73,8 +67,8 @@ static td_status array_rows(void *context, int64_t step, int slot, int64_t first
 static const void *array_in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
 {
     (void)step;
-    int64_t per_row;
-    return as == TD_FLOAT32 ? array_row(context, slot, first, &per_row) : NULL;
+    const tdi_array_feed *feed = context;
+    return as == TD_FLOAT32 ? feed->slots[slot] + first * feed->per_row[slot] : NULL;
 }
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)

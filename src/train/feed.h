@@ -17,9 +17,8 @@ typedef struct tdi_source_feed {
 tdi_feed tdi_feed_source(tdi_source_feed *feed);
 
 typedef struct tdi_array_feed {
-    const float *x, *y;           /* y may be NULL */
-    int64_t x_per_row, y_per_row; /* floats */
-    int n_inputs;
+    const float *slots[2 * TDI_MAX_IO]; /* the model's inputs, then its targets */
+    int64_t per_row[2 * TDI_MAX_IO];    /* floats */
 } tdi_array_feed;
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed);

@@ -1,4 +1,6 @@
-/* files.c - td_load, td_save, td_save_npy, and the ready-made models of td_new. */
+/* files.c - td_load, td_save, td_save_npy, td_save_npz, and the ready-made models of td_new. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "files/npy.h"
@@ -20,6 +22,33 @@ td_status td_save(td_model *model, const char *path)
 td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape)
 {
     return tdi_npy_write(path, TD_FLOAT32, shape, values, &context->error);
+}
+
+static td_status add_entry(const td_named_array *array, char name[128], tdi_zip_entry *entry, tdi_error *error)
+{
+    void *bytes;
+    if (snprintf(name, 128, "%s.npy", array->name) >= 128)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "the name \"%.40s...\" is too long for an array", array->name);
+    TDI_TRY(tdi_npy_image(TD_FLOAT32, &array->shape, array->values, &bytes, &entry->size, error));
+    entry->name = name;
+    entry->bytes = bytes;
+    return TD_OK;
+}
+
+td_status td_save_npz(td_context *context, const char *path, int count, const td_named_array *arrays)
+{
+    tdi_zip_entry *entries = calloc((size_t)count, sizeof *entries);
+    char(*names)[128] = calloc((size_t)count, sizeof *names);
+    td_status status = entries && names ? TD_OK : tdi_no_memory(&context->error);
+    for (int i = 0; i < count && status == TD_OK; i++)
+        status = add_entry(&arrays[i], names[i], &entries[i], &context->error);
+    if (status == TD_OK)
+        status = tdi_zip_write(path, count, entries, &context->error);
+    for (int i = 0; i < count && entries; i++)
+        free((void *)(uintptr_t)entries[i].bytes);
+    free(entries);
+    free(names);
+    return status;
 }
 
 static td_tensor *mlp(td_context *context, td_tensor **x)

@@ -27,6 +27,16 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error);
 /* Takes the data's source, or its failure. */
 td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error);
 
+/* Where the predictions of every output go: rows of step s from row s * batch on. */
+typedef struct tdi_collector {
+    float *outputs[TDI_MAX_IO]; /* NULL: not wanted */
+    int64_t per_row[TDI_MAX_IO], batch;
+} tdi_collector;
+
+void tdi_collector_init(tdi_collector *collector, const td_model *model, int64_t batch, float *const *outputs);
+/* A job's `take`. */
+void tdi_collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
+
 /* Hands a run-time failure to the model's context, with the caller's place in front. */
 td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error);
 

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "cpu/cpu.h"
+#include "cpu/loops.h"
 #include "data/convert.h"
 
 static void bytes_divide_exactly(void **state)
@@ -22,6 +24,28 @@ static void bytes_divide_exactly(void **state)
         for (int i = 0; i < 256; i++)
             assert_true(floats[i] == (float)i / (float)divisor);
     }
+}
+
+static void the_device_divides_exactly_too(void **state)
+{
+    (void)state;
+    static const tdi_loops *const all[] = {
+        &tdi_loops_baseline,
+#ifdef TANDEM_X86
+        &tdi_loops_avx2,
+        &tdi_loops_avx512,
+#endif
+    };
+    uint8_t bytes[256];
+    float floats[256];
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (uint8_t)i;
+    for (int isa = 0; isa <= (int)tdi_cpu_best_isa(); isa++)
+        for (int divisor = 1; divisor <= 1024; divisor++) {
+            all[isa]->convert_bytes(bytes, floats, 256, tdi_exact_scale(1.0f / (float)divisor));
+            for (int i = 0; i < 256; i++)
+                assert_true(floats[i] == (float)i / (float)divisor);
+        }
 }
 
 static void odd_scales_are_themselves(void **state)
@@ -98,9 +122,9 @@ static void what_is_no_class_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_divide_exactly),       cmocka_unit_test(odd_scales_are_themselves),
-        cmocka_unit_test(every_dtype_becomes_floats), cmocka_unit_test(every_dtype_becomes_classes),
-        cmocka_unit_test(what_is_no_class_is_found),
+        cmocka_unit_test(bytes_divide_exactly),        cmocka_unit_test(the_device_divides_exactly_too),
+        cmocka_unit_test(odd_scales_are_themselves),   cmocka_unit_test(every_dtype_becomes_floats),
+        cmocka_unit_test(every_dtype_becomes_classes), cmocka_unit_test(what_is_no_class_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

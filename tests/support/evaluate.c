@@ -116,7 +116,6 @@ static void make_call(evaluation *e, const tdi_node *node, int part)
                                                    .split = TDI_WHOLE,
                                                    .end = 1,
                                                    .lanes = 1,
-                                                   .node_id = node->id,
                                                    .offset = node->variable ? node->variable->offset : 0,
                                                    .control = &e->control,
                                                    .part = &e->parts[part]};

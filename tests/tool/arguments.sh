@@ -40,7 +40,7 @@ for value in 0 -1 1.5 x 5x " 5" "5 " +5 0x10 1e3 "" 2147483648 99999999999999999
     says 2 "epochs: expected a whole number from 1 to 2147483647, got '$value'; try --epochs 5" \
         fit m.keras --train d.npz "--epochs=$value"
 done
-for option in epochs batch-size steps-per-epoch shards seed; do
+for option in epochs batch-size steps-per-epoch steps-per-execution shards seed; do
     says 2 "$option: expected a whole number from 1 to [0-9]*, got '0'" fit m.keras --train d.npz --$option 0
 done
 says 2 "initial-epoch: expected a whole number from 0" fit m.keras --train d.npz --initial-epoch -1
@@ -89,7 +89,7 @@ says 2 "expected --validation or --validation-split, got both" \
 
 # Names of results.
 says 2 "output: expected a name that ends in .keras, got 'x.h5'" fit m.keras --train d.npz --output x.h5
-says 2 "output: expected a name that ends in .npy, got 'x.npz'" predict m.keras --data d.npz --output x.npz
+says 2 "output: expected a name that ends in .npy, got 'x.txt'" predict m.keras --data d.npz --output x.txt
 says 2 "output: expected a name that ends in .keras, got '.keras'" new mlp -o .keras
 says 2 "output: expected a path of less than" new mlp -o "$(printf '%05000d' 0).keras"
 

@@ -1,0 +1,148 @@
+/* An epoch as one run: the same numbers however its rows come and however many steps a run has; it can be stopped in
+ * its midst. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/small.h"
+
+enum { SAMPLES = 203, BATCH = 16 };
+
+static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+static uint8_t bytes[SAMPLES * SMALL_SAMPLE];
+static double doubles[SAMPLES * SMALL_SAMPLE];
+static float halves[SAMPLES * SMALL_SAMPLE];
+
+static td_data *data_of(td_dtype dtype)
+{
+    td_shape shape = TD_SHAPE(SMALL_SAMPLE);
+    const void *values = dtype == TD_UINT8 ? (const void *)bytes : dtype == TD_FLOAT64 ? (const void *)doubles : halves;
+    float scale = dtype == TD_UINT8 ? 0.5f : 1;
+    return td_arrays(SAMPLES, values, shape, .x_dtype = dtype, .y = y, .scale = scale);
+}
+
+static float *trained(td_dtype dtype, td_choice shuffle, int64_t steps_per_execution, const char *devices,
+                      int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = devices, .shards = 2});
+    td_compile(model, .steps_per_execution = steps_per_execution);
+    td_epoch last;
+    assert_int_equal(
+        td_fit(model, data_of(dtype), .epochs = 2, .batch_size = BATCH, .shuffle = shuffle, .seed = 3, .last = &last),
+        TD_OK);
+    assert_int_equal(last.steps, (SAMPLES + BATCH - 1) / BATCH);
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+static void expect_same(float *a, float *b, int64_t count)
+{
+    assert_memory_equal(a, b, (size_t)count * sizeof *a);
+    free(b);
+}
+
+/* Read in place, gathered as floats, converted from bytes, converted from doubles: the values are the same. */
+static void rows_are_the_same_however_they_come(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:0", "cpu:0,cpu:1"};
+    int64_t count;
+    for (int d = 0; d < 2; d++)
+        for (td_choice shuffle = TD_YES; shuffle <= TD_NO; shuffle++) {
+            float *first = trained(TD_FLOAT32, shuffle, 0, devices[d], &count);
+            expect_same(first, trained(TD_UINT8, shuffle, 0, devices[d], &count), count);
+            expect_same(first, trained(TD_FLOAT64, shuffle, 0, devices[d], &count), count);
+            free(first);
+        }
+}
+
+static void steps_per_execution_changes_no_bit(void **state)
+{
+    (void)state;
+    int64_t count;
+    float *first = trained(TD_UINT8, TD_YES, 0, "cpu:0", &count);
+    for (int64_t steps = 1; steps < 20; steps += 6)
+        expect_same(first, trained(TD_UINT8, TD_YES, steps, "cpu:0", &count), count);
+    free(first);
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
+    assert_int_equal(td_compile(model, .steps_per_execution = -1), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "steps_per_execution: -1"));
+    td_context_free(context);
+}
+
+static void *stop_soon(void *context)
+{
+    struct timespec pause = {.tv_nsec = 20000000};
+    nanosleep(&pause, NULL);
+    td_request_stop(context);
+    return NULL;
+}
+
+/* One epoch is one run, which would take minutes: the request ends it after a whole step. */
+static void a_run_can_be_stopped(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 21 };
+    float *many = calloc(MANY, sizeof *many);
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(1));
+    td_model *model = td_model_create(in, td_dense(td_dense(in, 64), 1), .seed = 1);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
+    assert_non_null(many);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, stop_soon, context), 0);
+    td_data *data = td_arrays(MANY, many, TD_SHAPE(1), .y = many);
+    assert_int_equal(td_fit(model, data, .batch_size = 1, .epochs = 1000), TD_STOPPED);
+    pthread_join(thread, NULL);
+    assert_int_equal(td_failed(context), 0);
+    assert_int_equal(td_train_on_batch(model, 1, many, many, NULL), TD_OK);
+    td_context_free(context);
+    free(many);
+}
+
+/* A class number that the model does not have ends the run before its step; the steps before it are done. */
+static void a_bad_row_ends_the_run_before_its_step(void **state)
+{
+    (void)state;
+    float labels[SAMPLES];
+    memcpy(labels, y, sizeof labels);
+    labels[5 * BATCH + 2] = SMALL_CLASSES;
+    for (int lanes = 0; lanes < 2; lanes++) {
+        td_context *context = td_context_create(NULL);
+        td_model *model =
+            small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = lanes ? "cpu:0,cpu:1,cpu:2" : "cpu:0"});
+        td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
+        assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
+        assert_non_null(strstr(td_error(context), "step 5, row 2: class number"));
+        assert_int_equal(model->iteration, 5);
+        td_context_free(context);
+    }
+}
+
+int main(void)
+{
+    small_data(SAMPLES, x, y);
+    for (int i = 0; i < SAMPLES * SMALL_SAMPLE; i++) {
+        bytes[i] = (uint8_t)(x[i] > 0 ? x[i] * 4 : 0);
+        doubles[i] = bytes[i] / 2.0;
+        halves[i] = bytes[i] / 2.0f;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_the_same_however_they_come),
+        cmocka_unit_test(steps_per_execution_changes_no_bit),
+        cmocka_unit_test(a_run_can_be_stopped),
+        cmocka_unit_test(a_bad_row_ends_the_run_before_its_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Models of several inputs and outputs: trained from lists and from files of arrays, predicted whole. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "files/scratch.h"
+#include "support/small.h"
+
+enum { ROWS = 60, A = 5, B = 3 };
+
+static float a[ROWS * A], b[ROWS * B], sums[ROWS * 2];
+
+static void make_data(void)
+{
+    tdi_random random = tdi_random_create(5, 1);
+    for (int i = 0; i < ROWS * A; i++)
+        a[i] = (float)tdi_random_normal(&random);
+    for (int i = 0; i < ROWS * B; i++)
+        b[i] = (float)tdi_random_normal(&random);
+    for (int i = 0; i < ROWS; i++) {
+        sums[2 * i] = a[i * A] + b[i * B];
+        sums[2 * i + 1] = a[i * A + 1];
+    }
+}
+
+static td_model *two_by_two(td_context *context, bool losses)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(A)), *z = td_input(context, TD_SHAPE(B));
+    td_tensor *joined = td_dense(td_concatenate(TD_TENSORS(x, z)), 32, .activation = TD_TANH);
+    td_tensor *label = td_dense(joined, 2), *sum = td_dense(joined, 2);
+    td_model *model =
+        td_model_create(NULL, NULL, .inputs = TD_TENSORS(x, z), .outputs = TD_TENSORS(label, sum), .seed = 4);
+    if (losses)
+        td_compile(model, .optimizer = td_adam(.learning_rate = 0.02f), .loss = TD_MEAN_SQUARED_ERROR);
+    return model;
+}
+
+/* The total is the sum of the outputs' losses, and falls. */
+static void lists_train(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = two_by_two(context, true);
+    const float *x[] = {a, b}, *y[] = {sums, sums};
+    td_logs logs;
+    double first = 0;
+    for (int step = 0; step < 200; step++) {
+        assert_int_equal(td_train_on_batch_lists(model, ROWS, x, y, &logs), TD_OK);
+        assert_int_equal(logs.count, 3);
+        assert_true(fabs(logs.entry[0].value - logs.entry[1].value - logs.entry[2].value) < 1e-5 * logs.entry[0].value);
+        first = step ? first : logs.entry[0].value;
+    }
+    assert_true(logs.entry[0].value < first / 20);
+    assert_int_equal(td_test_on_batch_lists(model, ROWS, x, y, &logs), TD_OK);
+    assert_true(logs.entry[0].value < first / 20);
+    td_context_free(context);
+}
+
+static void halves_train_as_well(void **state)
+{
+    (void)state;
+    const float *x[] = {a, b}, *y[] = {sums, sums};
+    float *weights[2];
+    int64_t count = 0;
+    for (int halves = 0; halves < 2; halves++) {
+        td_context *context = td_context_create(NULL);
+        td_model *model = two_by_two(context, true);
+        for (int step = 0; step < 3; step++) {
+            if (halves) {
+                assert_int_equal(td_compute_gradients_lists(model, ROWS, x, y, NULL), TD_OK);
+                assert_int_equal(td_apply_gradients(model), TD_OK);
+            } else {
+                assert_int_equal(td_train_on_batch_lists(model, ROWS, x, y, NULL), TD_OK);
+            }
+        }
+        weights[halves] = small_weights(model, &count);
+        td_context_free(context);
+    }
+    assert_true(relative_difference(weights[0], weights[1], count) < 1e-6);
+    free(weights[0]);
+    free(weights[1]);
+}
+
+static void every_output_is_predicted(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = two_by_two(context, false);
+    const char *path = scratch_path("two.npz");
+    td_named_array arrays[] = {{"x0", a, TD_SHAPE(ROWS, A)}, {"x1", b, TD_SHAPE(ROWS, B)}};
+    assert_int_equal(td_save_npz(context, path, 2, arrays), TD_OK);
+    float first[ROWS * 2], second[ROWS * 2], whole[2][ROWS * 2], only[ROWS * 2];
+    float *outputs[] = {first, second}, *by_hand[] = {whole[0], whole[1]};
+    const float *x[] = {a, b};
+    assert_int_equal(td_predict(model, td_open(path), .outputs = outputs, .batch_size = 7), TD_OK);
+    assert_int_equal(td_predict_on_batch_lists(model, ROWS, x, by_hand), TD_OK);
+    assert_true(relative_difference(first, whole[0], ROWS * 2) < 1e-5);
+    assert_true(relative_difference(second, whole[1], ROWS * 2) < 1e-5);
+    assert_true(relative_difference(first, second, ROWS * 2) > 0.01);
+    assert_int_equal(td_predict(model, td_open(path), only, ROWS * 2, .batch_size = 7), TD_OK);
+    assert_memory_equal(only, first, sizeof only);
+    td_context_free(context);
+}
+
+static void a_file_trains_them(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = two_by_two(context, true);
+    const char *path = scratch_path("all.npz");
+    td_named_array arrays[] = {{"x0", a, TD_SHAPE(ROWS, A)},
+                               {"x1", b, TD_SHAPE(ROWS, B)},
+                               {"y0", sums, TD_SHAPE(ROWS, 2)},
+                               {"y1", sums, TD_SHAPE(ROWS, 2)}};
+    assert_int_equal(td_save_npz(context, path, 4, arrays), TD_OK);
+    td_epoch last;
+    assert_int_equal(td_fit(model, td_open(path), .epochs = 40, .batch_size = 16, .last = &last, .seed = 2), TD_OK);
+    assert_int_equal(last.logs.count, 3);
+    assert_true(last.logs.entry[0].value < 0.4);
+    td_context_free(context);
+}
+
+static void single_functions_name_the_lists(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = two_by_two(context, true);
+    float out[ROWS * 2], *nothing[2] = {out, NULL};
+    const float *lacking[] = {a, NULL};
+    assert_int_equal(td_train_on_batch(model, ROWS, a, sums, NULL), TD_UNSUPPORTED);
+    assert_non_null(strstr(td_error(context), "2 inputs and 2 outputs"));
+    td_clear_error(context);
+    assert_int_equal(td_train_on_batch_lists(model, ROWS, lacking, lacking, NULL), TD_INVALID_ARGUMENT);
+    td_clear_error(context);
+    td_data *data = td_arrays(ROWS, a, TD_SHAPE(A));
+    assert_int_equal(td_predict(model, data, .outputs = nothing), TD_INVALID_ARGUMENT);
+    td_context_free(context);
+}
+
+int main(void)
+{
+    make_data();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_train),
+        cmocka_unit_test(halves_train_as_well),
+        cmocka_unit_test(every_output_is_predicted),
+        cmocka_unit_test(a_file_trains_them),
+        cmocka_unit_test(single_functions_name_the_lists),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
