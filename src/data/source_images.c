@@ -101,7 +101,7 @@ static td_status add_x(images_source *source, const td_open_args *args, tdi_erro
     TDI_TRY(tdi_image_form_of(source->images.at[0], TDI_IMAGE_COLOURS, &args->image_size, &source->form, error));
     whole->samples = source->images.count;
     whole->n_x = 1;
-    set_column(whole, 0, "x", TD_UINT8, args->scale ? args->scale : 1.0f / 255,
+    set_column(whole, 0, "x", TD_UINT8, args->scale != 0 ? args->scale : 1.0f / 255,
                &TD_SHAPE(image->height, image->width, image->channels));
     return TD_OK;
 }

@@ -294,7 +294,7 @@ static td_status add_column(tfrecord_source *source, const taken *first, const c
     TDI_TRY(look(first, facts, false, error));
     snprintf(column->name, sizeof column->name, "%s", name);
     column->dtype = kind_dtypes[facts->kind];
-    column->scale = *name == 'y' ? 1 : scale ? scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
+    column->scale = *name == 'y' ? 1 : scale != 0 ? scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
     if (facts->kind == FEATURE_IMAGE)
         column->shape = TD_SHAPE(facts->image.height, facts->image.width, facts->image.channels);
     else if (facts->count != 1)

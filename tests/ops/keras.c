@@ -224,7 +224,8 @@ static void convolutions(void **state)
         .name = #kind_ " pool " #name_, .x = x_, .y = y_, .x_data = pool_##kind_##_##name_##_x,                        \
         .y_data = pool_##kind_##_##name_##_y, .dy_data = pool_##kind_##_##name_##_dy,                                  \
         .dx_data = pool_##kind_##_##name_##_dx, .pool = {                                                              \
-            __VA_ARGS__                                                                                                \
+            __VA_ARGS__,                                                                                               \
+            .sides = {0}                                                                                               \
         }                                                                                                              \
     }
 
