@@ -31,6 +31,8 @@ def obstacle():
         return "takes root"
     if not shutil.which("debootstrap"):
         return "debootstrap is not installed"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+        return "/proc cannot be mounted in it here"
     if onednn_version() not in RELEASES:
         return "there is no oneDNN here to differ from"
     return None
@@ -64,5 +66,6 @@ def copy_sources(source, root):
 
 
 def run(root, script, **options):
-    """Runs a shell script in the copy of the sources; its exit status."""
-    return subprocess.run(["chroot", root, "sh", "-ec", f"cd /root/tandem; {script}"], env=BARE, **options).returncode
+    """Runs a shell script in the copy of the sources, with /proc there while it runs; its exit status."""
+    enter = 'mount --rbind /proc "$0/proc" && exec chroot "$0" sh -ec "cd /root/tandem; $1"'
+    return subprocess.run(["unshare", "--mount", "sh", "-ec", enter, root, script], env=BARE, **options).returncode

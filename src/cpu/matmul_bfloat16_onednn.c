@@ -1,6 +1,7 @@
 /* matmul_bfloat16_onednn.c - matrix products of bfloat16 operands by oneDNN's matmul primitive: sums are float32.
  *
- * A weight is float32 and is rounded as it is packed, on each run; what is bfloat16 already is taken as it is. */
+ * A weight is float32 and is rounded as it is packed, on each run; what is bfloat16 already is taken as it is. Lanes
+ * share the rows: oneDNN 3.7 writes beyond the columns of a narrow share. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,10 +21,12 @@ typedef struct matmul_state {
     size_t packed_bytes, scratchpad_bytes;
 } matmul_state;
 
-/* A lane's share of the product: [rows, depth] . [depth, columns], where its operands begin, in elements. */
+/* A lane's share of the product: [rows, depth] . [depth, columns], where its operands begin, in elements. oneDNN 3.7
+ * takes the only row of a transposed factor for one that lies in one piece: such a row is gathered into one. */
 typedef struct share {
     int64_t rows, columns, depth;
-    int64_t a, b, bias, c;
+    int64_t a, c;
+    bool gathered;
     dnnl_dims_t a_strides, b_strides, c_strides;
 } share;
 
@@ -33,17 +36,14 @@ static share share_of(const tdi_call *call)
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
     int64_t ldc = tdi_last_extent(&call->out.shape);
     tdi_runs runs = tdi_call_runs(call);
-    bool columns = call->split == TDI_COLUMNS;
-    share s = {.rows = columns ? runs.count : runs.length / ldc,
-               .columns = columns ? runs.length : ldc,
+    share s = {.rows = runs.length / ldc,
+               .columns = ldc,
                .depth = attrs->transpose_b ? ldb : tdi_outer_extent(&call->in[1].shape),
+               .a = runs.first / ldc * (attrs->transpose_a ? 1 : lda),
                .c = runs.first};
-    int64_t row = columns ? 0 : runs.first / ldc;
-    s.bias = columns ? runs.first : 0;
-    s.a = row * (attrs->transpose_a ? 1 : lda);
-    s.b = s.bias * (attrs->transpose_b ? ldb : 1);
-    s.a_strides[attrs->transpose_a] = lda;
-    s.a_strides[!attrs->transpose_a] = 1;
+    s.gathered = s.rows == 1 && attrs->transpose_a;
+    s.a_strides[attrs->transpose_a && !s.gathered] = s.gathered ? s.depth : lda;
+    s.a_strides[!attrs->transpose_a || s.gathered] = 1;
     s.b_strides[attrs->transpose_b] = ldb;
     s.b_strides[!attrs->transpose_b] = 1;
     s.c_strides[0] = ldc;
@@ -177,7 +177,9 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
         matmul_release(s);
         return status;
     }
-    *scratch = rounded(s->packed_bytes) + rounded(s->scratchpad_bytes);
+    share w = share_of(call);
+    size_t gathered = w.gathered ? (size_t)w.depth * sizeof(uint16_t) : 0;
+    *scratch = rounded(s->packed_bytes) + rounded(s->scratchpad_bytes) + gathered;
     *state = s;
     return TD_OK;
 }
@@ -198,19 +200,30 @@ static void activate(const tdi_call *call, const share *w)
             tdi_cpu_loops()->activate_bfloat16(w->columns, activation, element(&call->out, w->c + i * ldc));
 }
 
+/* Where a share's left factor is. */
+static void *left_factor(const tdi_call *call, const share *w, uint16_t *gathered)
+{
+    const uint16_t *row = element(&call->in[0], w->a);
+    int64_t lda = tdi_last_extent(&call->in[0].shape);
+    for (int64_t k = 0; w->gathered && k < w->depth; k++)
+        gathered[k] = row[k * lda];
+    return w->gathered ? gathered : element(&call->in[0], w->a);
+}
+
 static void matmul_run(const tdi_call *call)
 {
     matmul_state *s = call->state;
     share w = share_of(call);
     char *scratch = call->scratch;
-    void *b = element(&call->in[1], w.b);
-    tdi_onednn_bind(s->of_a, element(&call->in[0], w.a));
+    void *b = call->in[1].data;
+    char *scratchpad = scratch + rounded(s->packed_bytes);
+    tdi_onednn_bind(s->of_a, left_factor(call, &w, (uint16_t *)(void *)(scratchpad + rounded(s->scratchpad_bytes))));
     tdi_onednn_bind(s->of_b, b);
     tdi_onednn_bind(s->of_packed, s->reorder ? scratch : b);
     tdi_onednn_bind(s->of_c, element(&call->out, w.c));
-    tdi_onednn_bind(s->scratchpad, scratch + rounded(s->packed_bytes));
+    tdi_onednn_bind(s->scratchpad, scratchpad);
     if (s->has_bias)
-        tdi_onednn_bind(s->of_bias, element(&call->in[2], w.bias));
+        tdi_onednn_bind(s->of_bias, call->in[2].data);
     const dnnl_exec_arg_t pack[] = {{DNNL_ARG_FROM, s->of_b}, {DNNL_ARG_TO, s->of_packed}};
     if (s->reorder)
         dnnl_primitive_execute(s->reorder, s->stream, 2, pack);
@@ -231,7 +244,7 @@ static const char *declines(const tdi_call *call)
 const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matmul",
                                                    .op = &tdi_op_matmul,
                                                    .takes = TDI_TAKES_BFLOAT16,
-                                                   .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+                                                   .splits = TDI_CAN_ROWS,
                                                    .declines = declines,
                                                    .prepare = prepare,
                                                    .release = matmul_release,
