@@ -273,11 +273,9 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 enum { GRADIENT_FLOATS = 2048 };
 
-/* Rows of the gradient that are made, and used, at a time. */
 static int64_t gradient_rows(const tdi_call *call)
 {
-    int64_t rows = GRADIENT_FLOATS / tdi_last_extent(&call->out.shape) / ROWS * ROWS;
-    return rows < ROWS ? ROWS : rows;
+    return tdi_gradient_rows(call, GRADIENT_FLOATS, ROWS);
 }
 
 static const char *update_declines(const tdi_call *call)
@@ -297,25 +295,16 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
     return TD_OK;
 }
 
+static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
+{
+    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    multiply((left){(const float *)call->in[1].data + first, 1, lda}, (right){call->in[2].data, columns},
+             (result){gradient, columns}, rows, columns, tdi_outer_extent(&call->in[1].shape));
+}
+
 static void update_run(const tdi_call *call)
 {
-    const tdi_matmul_update_attrs *attrs = call->attrs;
-    tdi_update update = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
-    tdi_runs runs = tdi_call_runs(call);
-    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
-    int64_t depth = tdi_outer_extent(&call->in[1].shape), begin = runs.first / columns;
-    int64_t end = begin + runs.length / columns, step = gradient_rows(call);
-    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
-    for (int i = 3; i < call->n_in; i++)
-        s.slot[i - 3] = call->in[i].data;
-    for (int64_t i = begin; i < end; i += step) {
-        int64_t rows = end - i < step ? end - i : step;
-        multiply((left){(const float *)call->in[1].data + i, 1, lda}, (right){call->in[2].data, columns},
-                 (result){call->scratch, columns}, rows, columns, depth);
-        tdi_stretch now = tdi_stretch_at(s, i * columns);
-        now.gradient = call->scratch;
-        TDI_ISA_NAME(tdi_loops).update(&update, rows * columns, now);
-    }
+    tdi_update_by_product(call, gradient_rows(call), multiply_gradient, TDI_ISA_NAME(tdi_loops).update);
 }
 
 TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS, .declines = update_declines, .prepare = update_prepare,

@@ -31,11 +31,10 @@ const tdi_kernel tdi_cpu_matmul_onednn = {
 
 enum { GRADIENT_FLOATS = 64 * 1024 };
 
-/* Rows of the gradient that are made, and used, at a time: in the second-level cache. */
+/* In the second-level cache. */
 static int64_t gradient_rows(const tdi_call *call)
 {
-    int64_t rows = GRADIENT_FLOATS / tdi_last_extent(&call->out.shape) / 16 * 16;
-    return rows < 16 ? 16 : rows;
+    return tdi_gradient_rows(call, GRADIENT_FLOATS, 16);
 }
 
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -45,25 +44,16 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
     return TD_OK;
 }
 
+static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
+{
+    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    dnnl_sgemm('T', 'N', rows, columns, tdi_outer_extent(&call->in[1].shape), 1.0f,
+               (const float *)call->in[1].data + first, lda, call->in[2].data, columns, 0.0f, gradient, columns);
+}
+
 static void update_run(const tdi_call *call)
 {
-    const tdi_matmul_update_attrs *attrs = call->attrs;
-    tdi_update update = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
-    tdi_runs runs = tdi_call_runs(call);
-    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
-    int64_t depth = tdi_outer_extent(&call->in[1].shape), begin = runs.first / columns;
-    int64_t end = begin + runs.length / columns, step = gradient_rows(call);
-    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
-    for (int i = 3; i < call->n_in; i++)
-        s.slot[i - 3] = call->in[i].data;
-    for (int64_t i = begin; i < end; i += step) {
-        int64_t rows = end - i < step ? end - i : step;
-        dnnl_sgemm('T', 'N', rows, columns, depth, 1.0f, (const float *)call->in[1].data + i, lda, call->in[2].data,
-                   columns, 0.0f, call->scratch, columns);
-        tdi_stretch now = tdi_stretch_at(s, i * columns);
-        now.gradient = call->scratch;
-        tdi_cpu_loops()->update(&update, rows * columns, now);
-    }
+    tdi_update_by_product(call, gradient_rows(call), multiply_gradient, tdi_cpu_loops()->update);
 }
 
 const tdi_kernel tdi_cpu_matmul_update_onednn = {.name = "onednn matmul_update",

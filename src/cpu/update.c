@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "ops/common.h"
+
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control)
 {
     tdi_update update = {.op = op,
@@ -20,4 +22,31 @@ tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, con
     update.rate_1 = rates.rate_1;
     update.rate_2 = rates.rate_2;
     return update;
+}
+
+int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile)
+{
+    int64_t rows = floats / tdi_last_extent(&call->out.shape) / tile * tile;
+    return rows < tile ? tile : rows;
+}
+
+void tdi_update_by_product(const tdi_call *call, int64_t step,
+                           void (*multiply)(const tdi_call *call, int64_t first, int64_t rows, float *gradient),
+                           void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch))
+{
+    const tdi_matmul_update_attrs *attrs = call->attrs;
+    tdi_update numbers = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
+    tdi_runs runs = tdi_call_runs(call);
+    int64_t columns = tdi_last_extent(&call->out.shape), begin = runs.first / columns;
+    int64_t end = begin + runs.length / columns;
+    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
+    for (int i = 3; i < call->n_in; i++)
+        s.slot[i - 3] = call->in[i].data;
+    for (int64_t i = begin; i < end; i += step) {
+        int64_t rows = end - i < step ? end - i : step;
+        multiply(call, i, rows, call->scratch);
+        tdi_stretch now = tdi_stretch_at(s, i * columns);
+        now.gradient = call->scratch;
+        update(&numbers, rows * columns, now);
+    }
 }

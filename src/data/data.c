@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/context.h"
 #include "data/source.h"
 #include "data/source_arrays.h"
+#include "files/folders.h"
 
 /* What a constructor gives when there is no memory even for the handle; it counts no owners. */
 static const td_data data_no_memory = {.error = {TD_NO_MEMORY, "out of memory"}};
@@ -59,32 +59,17 @@ td_data *td_arrays_(const td_arrays_args *args)
     return data;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
-/* The user's cache by the XDG rules: a relative $XDG_CACHE_HOME counts as unset. */
-static void cache_path(char *path, size_t size)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/')
-        snprintf(path, size, "%s/tandem/mnist", cache);
-    else
-        snprintf(path, size, "%s/.cache/tandem/mnist", home ? home : "");
-}
-
 static td_status mnist_path(char *path, size_t size, tdi_error *error)
 {
     const char *data = getenv("TANDEM_DATA");
     if (data && data[0]) {
         snprintf(path, size, "%s/mnist", data);
-        if (is_directory(path))
+        if (tdi_is_folder(path))
             return TD_OK;
     }
-    cache_path(path, size);
-    if (is_directory(path))
+    if (!tdi_user_cache("mnist", path, size))
+        snprintf(path, size, "~/.cache/tandem/mnist");
+    else if (tdi_is_folder(path))
         return TD_OK;
     return tdi_fail(
         error, TD_NOT_FOUND,

@@ -13,18 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/folders.h"
+
 /* ---- listing ---- */
 
 static bool is_image_name(const char *name)
 {
     const char *end = strrchr(name, '.');
     return end && end != name && (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png"));
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
 static int by_name(const void *a, const void *b)
@@ -39,7 +35,7 @@ static td_status add_path(tdi_paths *paths, const char *folder, const char *name
     if (!path)
         return tdi_no_memory(error);
     snprintf(path, length, "%s/%s", folder, name);
-    if (is_folder(path) != folders) {
+    if (tdi_is_folder(path) != folders) {
         free(path);
         return TD_OK;
     }

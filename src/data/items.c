@@ -9,14 +9,6 @@
 #include "base/thread.h"
 #include "data/convert.h"
 
-static int64_t elements_of(const tdi_column *column)
-{
-    int64_t elements = 1;
-    for (int i = 0; i < column->shape.rank; i++)
-        elements *= column->shape.dim[i];
-    return elements;
-}
-
 static td_status convert(const tdi_source *source, int column, int64_t row, const void *from, int64_t elements,
                          void *to, td_dtype as, tdi_error *error)
 {
@@ -43,7 +35,7 @@ td_status tdi_items_gather(tdi_source *source, int column, const int64_t *rows, 
 {
     tdi_items *items = (tdi_items *)source;
     const tdi_column *facts = &source->columns[column];
-    int64_t elements = elements_of(facts);
+    int64_t elements = tdi_sample_elements(&facts->shape);
     size_t stored = (size_t)elements * td_dtype_size(facts->dtype), made = (size_t)elements * td_dtype_size(as);
     bool in_place = as == facts->dtype && (as != TD_FLOAT32 || facts->scale == 1);
     char *sample = in_place ? NULL : malloc(stored + 1);
@@ -81,7 +73,7 @@ static size_t largest_sample(const tdi_source *source)
 {
     size_t largest = 1;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
-        size_t size = (size_t)elements_of(&source->columns[i]) * td_dtype_size(source->columns[i].dtype);
+        size_t size = (size_t)tdi_sample_elements(&source->columns[i].shape) * td_dtype_size(source->columns[i].dtype);
         largest = size > largest ? size : largest;
     }
     return largest;

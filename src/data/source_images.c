@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "data/formats.h"
 #include "data/image_files.h"
 #include "data/items.h"
+#include "files/folders.h"
 
 #define MAX_PATH 4096
 
@@ -23,12 +23,6 @@ typedef struct images_source {
     int64_t *classes; /* [samples], to classify */
 } images_source;
 
-static bool is_folder(const char *path)
-{
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
 /* ---- which folders ---- */
 
 static const char *const role_names[2][4] = {{"train", NULL}, {"test", "val", "validation", NULL}};
@@ -38,7 +32,7 @@ static bool find_part(const char *path, td_role role, const char *suffix, char p
 {
     for (const char *const *name = role_names[role]; *name; name++) {
         int length = snprintf(part, MAX_PATH, "%s/%s%s", path, *name, suffix);
-        if (length < MAX_PATH && is_folder(part))
+        if (length < MAX_PATH && tdi_is_folder(part))
             return true;
     }
     return false;
@@ -47,7 +41,7 @@ static bool find_part(const char *path, td_role role, const char *suffix, char p
 static bool holds_folders(const char *path)
 {
     tdi_paths folders = {0};
-    bool holds = is_folder(path) && tdi_list_folders(path, &folders, NULL) == TD_OK && folders.count > 0;
+    bool holds = tdi_is_folder(path) && tdi_list_folders(path, &folders, NULL) == TD_OK && folders.count > 0;
     tdi_paths_free(&folders);
     return holds;
 }
@@ -55,7 +49,7 @@ static bool holds_folders(const char *path)
 static bool holds_images(const char *path)
 {
     tdi_paths images = {0};
-    bool holds = is_folder(path) && tdi_list_images(path, &images, NULL) == TD_OK && images.count > 0;
+    bool holds = tdi_is_folder(path) && tdi_list_images(path, &images, NULL) == TD_OK && images.count > 0;
     tdi_paths_free(&images);
     return holds;
 }
@@ -78,7 +72,7 @@ static bool images_claims(const char *path)
     char first[MAX_PATH];
     size_t length = strcspn(path, ",");
     snprintf(first, sizeof first, "%.*s", (int)(length < MAX_PATH ? length : 0), path);
-    return is_folder(first) && (path[length] == ',' || leads_to_images(first, 2));
+    return tdi_is_folder(first) && (path[length] == ',' || leads_to_images(first, 2));
 }
 
 /* ---- columns ---- */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "files/atomic.h"
+#include "files/folders.h"
 
 enum { VERSION = 1, LARGEST = 16 << 20 };
 static const char version_key[] = "tandem choices";
@@ -21,44 +22,17 @@ static const char version_key[] = "tandem choices";
 
 typedef enum place { PLACE_OFF, PLACE_NONE, PLACE_FILE } place;
 
-static bool set(const char *variable)
-{
-    return variable && *variable;
-}
-
 /* The folder, then the file's path. */
 static place find_place(char *folder, char *path)
 {
-    const char *own = getenv("TANDEM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length;
-    if (set(own) && strcmp(own, "off") == 0)
+    const char *own = getenv("TANDEM_CACHE");
+    bool given = own && *own;
+    if (given && strcmp(own, "off") == 0)
         return PLACE_OFF;
-    if (set(own))
-        length = snprintf(folder, PATH_MAX, "%s", own);
-    else if (set(xdg) && xdg[0] == '/')
-        length = snprintf(folder, PATH_MAX, "%s/tandem", xdg);
-    else if (set(home) && home[0] == '/')
-        length = snprintf(folder, PATH_MAX, "%s/.cache/tandem", home);
-    else
+    if (given ? snprintf(folder, PATH_MAX, "%s", own) >= PATH_MAX : !tdi_user_cache("", folder, PATH_MAX))
         return PLACE_NONE;
-    if (length < 0 || length >= PATH_MAX)
-        return PLACE_NONE;
-    length = snprintf(path, PATH_MAX, "%s/choices.json", folder);
+    int length = snprintf(path, PATH_MAX, "%s/choices.json", folder);
     return length < PATH_MAX ? PLACE_FILE : PLACE_NONE;
-}
-
-/* mkdir -p, private as XDG wants it. */
-static void make_folder(char *folder)
-{
-    for (char *slash = folder + 1;; slash++) {
-        slash += strcspn(slash, "/");
-        char was = *slash;
-        *slash = '\0';
-        mkdir(folder, 0700); /* what fails is seen when the file is written */
-        *slash = was;
-        if (!was)
-            return;
-    }
 }
 
 /* ---- to and from JSON ---- */
@@ -241,7 +215,7 @@ void tdi_choices_remember(td_context *context)
     if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE)
         return;
     choices->changed = false;
-    make_folder(folder);
+    tdi_make_folders(folder, 0700); /* private, as XDG wants it */
     json_t *root = merge(path, choices);
     if (write_file(path, root, &error) != TD_OK)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);

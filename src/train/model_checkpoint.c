@@ -2,8 +2,8 @@
  * before it stands, and the failure is td_fit's when the last save is the one that failed. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "files/folders.h"
 #include "formats/keras.h"
 #include "train/monitor.h"
 #include "train/path_pattern.h"
@@ -19,14 +19,14 @@ typedef struct checkpoint {
     tdi_error failed; /* the last save's failure */
 } checkpoint;
 
-/* Makes the folders of a path that are missing; what cannot be made shows when the file is written. */
-static void make_folders(char *path)
+static void make_folders_of(char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777);
-        *slash = '/';
-    }
+    char *name = strrchr(path, '/');
+    if (!name || name == path)
+        return;
+    *name = '\0';
+    tdi_make_folders(path, 0777);
+    *name = '/';
 }
 
 /* Keras: without the monitored log, it saves. */
@@ -60,7 +60,7 @@ static td_status save_when_wanted(checkpoint *self, td_training *training, const
     TDI_TRY(tdi_path_fill(self->pattern, training->epoch + 1, batch, logs, path, sizeof path, &training->error));
     if (!is_wanted(self, training, logs, path))
         return TD_OK;
-    make_folders(path);
+    make_folders_of(path);
     self->failed = (tdi_error){0};
     if (tdi_keras_write(training->model, path, &self->failed) != TD_OK) {
         char line[sizeof self->failed.message + 64];
