@@ -1,6 +1,8 @@
 /* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
 #include "dist/runtime.h"
 
+#include <string.h>
+
 #include "dist/choice_file.h"
 #include "dist/inside.h"
 
@@ -203,9 +205,11 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
             return TD_NO_MEMORY;
     }
     if (!state->metrics[mode]) {
-        state->metrics[mode] = tdi_device_memory(device, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double), error);
+        size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
+        state->metrics[mode] = tdi_device_memory(device, bytes, error);
         if (!state->metrics[mode])
             return TD_NO_MEMORY;
+        memset(state->metrics[mode], 0, bytes);
     }
     return TD_OK;
 }
