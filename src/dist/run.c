@@ -180,14 +180,16 @@ static td_status outcome(const run *r, tdi_error *error)
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
-td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error)
+td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
+    job->done = 0;
     TDI_TRY(prepare(&r, error));
     r.alone = runs_alone(&r);
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     tdi_team_run(runtime->team, run_thread, &r);
+    job->done = r.done;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
         runtime->model->iteration += r.done;
@@ -198,26 +200,29 @@ td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *e
 
 /* ---- results ---- */
 
-void tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode, double sums[][2])
+/* The parts' accumulators are added up in the order of parts. */
+void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs)
 {
-    memset(sums, 0, TDI_MAX_METRIC_SLOTS * sizeof *sums);
+    const tdi_metric_slots *slots = &runtime->modes[mode].program.slots;
+    double sums[TDI_MAX_METRIC_SLOTS][2] = {{0}};
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int s = 0; s < runtime->modes[mode].program.slots.count; s++) {
+        for (int s = 0; s < slots->count; s++) {
             sums[s][0] += runtime->parts[p].metrics[mode][2 * s];
             sums[s][1] += runtime->parts[p].metrics[mode][2 * s + 1];
         }
+    tdi_program_logs(runtime->model, slots, sums, prefix, logs);
 }
 
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode)
 {
     for (int p = 0; p < runtime->division.parts; p++)
         if (runtime->parts[p].metrics[mode])
-            memset(runtime->parts[p].metrics[mode], 0, tdi_metric_bytes(tdi_runtime_slots(runtime, mode)));
+            memset(runtime->parts[p].metrics[mode], 0, tdi_metric_bytes(&runtime->modes[mode].program.slots));
 }
 
 void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts)
 {
-    const tdi_metric_slots *slots = tdi_runtime_slots(runtime, TDI_CONFUSION);
+    const tdi_metric_slots *slots = &runtime->modes[TDI_CONFUSION].program.slots;
     int cells = slots->classes[output] * slots->classes[output];
     memset(counts, 0, (size_t)cells * sizeof *counts);
     for (int p = 0; p < runtime->division.parts; p++)
@@ -225,9 +230,29 @@ void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *count
             counts[i] += runtime->parts[p].metrics[TDI_CONFUSION][2 * slots->confusion[output] + i];
 }
 
-const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode)
+int tdi_runtime_parts(const tdi_runtime *runtime)
 {
-    return &runtime->modes[mode].program.slots;
+    return runtime->division.parts;
+}
+
+void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums)
+{
+    memset(sums, 0, (size_t)runtime->division.parts * METRICS_BYTES);
+    for (int p = 0; p < runtime->division.parts; p++)
+        if (runtime->parts[p].metrics[mode])
+            memcpy(sums + p * TDI_MAX_METRIC_SLOTS * 2, runtime->parts[p].metrics[mode], METRICS_BYTES);
+}
+
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, const double *sums, int parts, tdi_error *error)
+{
+    TDI_TRY(tdi_need_sums(runtime, mode, error));
+    tdi_runtime_reset_sums(runtime, mode);
+    for (int p = 0; p < parts; p++) {
+        double *to = runtime->parts[parts == runtime->division.parts ? p : 0].metrics[mode];
+        for (int i = 0; i < TDI_MAX_METRIC_SLOTS * 2; i++)
+            to[i] += sums[p * TDI_MAX_METRIC_SLOTS * 2 + i];
+    }
+    return TD_OK;
 }
 
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime)

@@ -64,8 +64,7 @@ static tdi_node *emit_input(const builder *b, const tdi_call_site *site)
         if (input->site != site)
             continue;
         td_shape shape = with_batch(&input->shape);
-        bool integer = input->dtype == TD_INT32 || input->dtype == TD_INT64;
-        return tdi_input(b->graph, i, &shape, integer ? TD_INT32 : TD_FLOAT32);
+        return tdi_input(b->graph, i, &shape, b->model->indices[i] ? TD_INT32 : TD_FLOAT32);
     }
     return NULL;
 }

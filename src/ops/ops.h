@@ -18,6 +18,7 @@
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
     X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \
+    X(upsample2d) X(upsample2d_grad)                                                                                   \
     X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad)                                                      \
     X(sparse_softmax_cross_entropy) X(sparse_softmax_cross_entropy_grad)                                               \
     X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
@@ -197,6 +198,21 @@ tdi_node *tdi_max_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *
 tdi_node *tdi_max_pool2d_grad(tdi_graph *graph, tdi_node *x, tdi_node *y, tdi_node *dy, const tdi_pool2d_attrs *attrs);
 tdi_node *tdi_average_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
 tdi_node *tdi_average_pool2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_pool2d_attrs *attrs);
+
+/* x [B, h, w, c] -> [B, h * factor_h, w * factor_w, c], and the adjoint. */
+typedef struct tdi_upsample2d_attrs {
+    int factor_h, factor_w;
+    bool bilinear; /* else each pixel is repeated */
+} tdi_upsample2d_attrs;
+tdi_node *tdi_upsample2d(tdi_graph *graph, tdi_node *x, const tdi_upsample2d_attrs *attrs);
+tdi_node *tdi_upsample2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_upsample2d_attrs *attrs);
+/* Where position `at` of an enlarged axis takes its value from: positions low and high of the axis of `extent`, the
+ * share `share` from high, the rest from low. Kernels and reference agree through it. */
+typedef struct tdi_taps {
+    int64_t low, high;
+    float share;
+} tdi_taps;
+tdi_taps tdi_upsample_taps(bool bilinear, int64_t extent, int factor, int64_t at);
 
 /* ---- softmax and losses; over the last axis ---- */
 

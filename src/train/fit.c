@@ -110,15 +110,13 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
         tdi_error_prefix(error, "epoch %d", epoch + 1);
         return status;
     }
-    double sums[TDI_MAX_METRIC_SLOTS][2];
-    tdi_runtime_sums(runtime, TDI_TRAIN, sums);
     int64_t done = pass.done * f->batch;
     *result = (td_epoch){.epoch = epoch,
                          .steps = pass.done,
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .learning_rate = f->model->optimizer.learning_rate};
-    tdi_program_logs(f->model, tdi_runtime_slots(runtime, TDI_TRAIN), sums, "", &result->logs);
+    tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "train/feed.h"
 #include "train/progress.h"
 
-/* A pass over `samples` samples in batches. */
+/* A pass over `samples` samples in batches; a resumed one begins with `done` steps, which took `seconds`. */
 typedef struct tdi_pass {
     td_model *model;
     tdi_source *source;
@@ -18,7 +18,7 @@ typedef struct tdi_pass {
     tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
     td_training *training; /* whose callbacks are called between steps; NULL: none */
-    double seconds;        /* the result: time in steps */
+    double seconds;        /* the result, after a failure too: time in steps */
     int64_t done;          /* steps */
 } tdi_pass;
 
