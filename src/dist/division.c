@@ -163,7 +163,7 @@ tdi_division tdi_divide_otherwise(const tdi_division *division)
     tdi_division d = *division;
     d.parts = d.workers = division->lanes;
     d.lanes = division->workers;
-    snprintf(d.why, sizeof d.why, "so the cores are faster");
+    snprintf(d.why, sizeof d.why, "steps were the fastest so");
     return d;
 }
 
