@@ -4,11 +4,6 @@
 
 #include "train/loop.h"
 
-static int64_t batch_of(int64_t batch_size)
-{
-    return batch_size ? batch_size : 32;
-}
-
 static td_status check_batch(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
 {
     if (guard)
@@ -22,12 +17,14 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
 {
     tdi_source *source;
     td_logs logs = {0};
+    int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
     TDI_TRY(check_batch(args->guard, "td_evaluate", args->batch_size, error));
     TDI_TRY(tdi_check_compiled(args->model, false, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(args->model, source, true, error));
+    TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));
     atomic_store(&args->model->context->stop, 0);
-    TDI_TRY(tdi_evaluate_source(args->model, source, batch_of(args->batch_size), "", args->progress, &logs, error));
+    TDI_TRY(tdi_evaluate_source(args->model, source, batch, "", args->progress, &logs, error));
     if (args->logs)
         *args->logs = logs;
     return TD_OK;
@@ -61,11 +58,10 @@ void tdi_collect(void *context, int64_t step, int64_t first, int64_t count, int 
                (size_t)(count * per_row) * sizeof *values);
 }
 
-static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order,
+static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order, int64_t batch,
                                   tdi_error *error)
 {
     tdi_progress progress;
-    int64_t batch = batch_of(args->batch_size);
     float *first[TDI_MAX_IO] = {args->output};
     tdi_collector c;
     tdi_collector_init(&c, args->model, batch, args->outputs ? args->outputs : first);
@@ -107,12 +103,14 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
     TDI_TRY(check_room(args, source, error));
+    int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
+    TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));
     int64_t *order = malloc((size_t)source->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);
     tdi_epoch_order(order, source->samples, false, 0, 0);
     atomic_store(&args->model->context->stop, 0);
-    td_status status = predict_in_order(args, source, order, error);
+    td_status status = predict_in_order(args, source, order, batch, error);
     free(order);
     return status;
 }
