@@ -71,8 +71,8 @@ td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_
                         layer->name, (long long)layer->batch, (long long)batch);
     if (samples % batch)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "layer \"%s\" is stateful, with batches of %lld samples: the last batch of %s's %lld would "
-                        "have %lld; leave them out",
+                        "layer \"%s\" is stateful, with batches of %lld samples: %s has %lld, and the last batch would "
+                        "have %lld; leave those out",
                         layer->name, (long long)batch, source, (long long)samples, (long long)(samples % batch));
     return TD_OK;
 }
