@@ -6,8 +6,8 @@
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
-enum { PLANS_KEPT = 16 }; /* per part and mode */
-enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) };
+enum { PLANS_KEPT = 16 };                                           /* per part and mode */
+enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) }; /* without confusion matrices */
 
 typedef struct tdi_kept_plan {
     int64_t rows;

@@ -192,8 +192,9 @@ static bool wants_gradients(tdi_mode mode)
 static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi_error *error)
 {
     double **metrics = &runtime->parts[part].metrics[mode];
+    size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
     if (!*metrics)
-        *metrics = tdi_device_memory(tdi_part_device(runtime, part), METRICS_BYTES, error);
+        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
     return *metrics ? TD_OK : TD_NO_MEMORY;
 }
 

@@ -132,7 +132,8 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     if (f->validation)
-        TDI_TRY(tdi_evaluate_source(f->model, f->validation, f->batch, "val_", NULL, &result.logs, error));
+        TDI_TRY(
+            tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
     if (f->args->last)
