@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 #define MOST_CATEGORIES 4096
 
 /* ---- names ---- */
@@ -31,9 +33,11 @@ td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const 
         return tdi_no_memory(error);
     for (; columns->n_names < first->count; columns->n_names++) {
         snprintf(number, sizeof number, "%d", columns->n_names);
-        columns->names[columns->n_names] = strdup(*is_data ? number : first->cells[columns->n_names]);
-        if (!columns->names[columns->n_names])
+        char *name = columns->names[columns->n_names] = strdup(*is_data ? number : first->cells[columns->n_names]);
+        if (!name)
             return tdi_no_memory(error);
+        while ((name = strchr(name, ',')))
+            *name = ' ';
     }
     return TD_OK;
 }
@@ -118,36 +122,36 @@ static td_status read_words(tdi_csv_columns *columns, char *words, bool targets,
     return TD_OK;
 }
 
-/* "x=" and the columns that the words do not name, in front of the words. */
-static char *with_the_others(const tdi_csv_columns *columns, const char *words)
+static bool is_named(const char *words, const char *name)
 {
-    size_t size = strlen(words) + 8;
+    size_t length = strlen(name);
+    for (const char *word = strchr(words, '='); word; word = strchr(word + 1, ','))
+        if (strncmp(word + 1, name, length) == 0 && strchr(",:", word[1 + length]))
+            return true;
+    return false;
+}
+
+static td_status add_the_others(tdi_csv_columns *columns, const char *words, tdi_error *error)
+{
+    TDI_TRY(add_group(columns, "x", error));
     for (int i = 0; i < columns->n_names; i++)
-        size += strlen(columns->names[i]) + 1;
-    char *all = malloc(size), *at = all;
-    for (int i = 0; all && i < columns->n_names; i++) {
-        bool named = false;
-        for (const char *word = strchr(words, '='); word && !named; word = strchr(word + 1, ',')) {
-            size_t length = strlen(columns->names[i]);
-            named = strncmp(word + 1, columns->names[i], length) == 0 && strchr(",:", word[1 + length]);
-        }
-        if (!named)
-            at += sprintf(at, "%s%s", at == all ? "x=" : ",", columns->names[i]);
-    }
-    if (all)
-        sprintf(at, "%s%s", at == all ? "" : ",", words);
-    return all;
+        if (!is_named(words, columns->names[i]))
+            TDI_TRY(add_column(columns, columns->names[i], TDI_CELLS_NUMBERS, error));
+    return TD_OK;
 }
 
 td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error)
 {
-    char last[1024];
-    snprintf(last, sizeof last, "y=%s", columns->names[columns->n_names - 1]);
-    const char *given = features ? features : last;
-    char *words = *given == 'x' ? strdup(given) : with_the_others(columns, given);
-    td_status status = words ? read_words(columns, words, targets, error) : tdi_no_memory(error);
+    tdi_text last = {0};
+    tdi_text_format(&last, "y=%s", columns->names[columns->n_names - 1]);
+    char *words = features ? strdup(features) : last.chars;
+    if (!words)
+        return tdi_no_memory(error);
+    td_status status = *words == 'y' ? add_the_others(columns, words, error) : TD_OK;
+    if (status == TD_OK)
+        status = read_words(columns, words, targets, error);
     free(words);
-    if (status == TD_OK && !columns->n_x)
+    if (status == TD_OK && (!columns->n_x || !columns->list.count || columns->list.at[0].group))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in x=TEMP,PRES,y=pm2.5");
     return status;
 }

@@ -13,12 +13,12 @@ typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_H
 typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
-    int group;               /* of tdi_csv_columns: which input or target it is part of */
-    int at;                  /* which cell of a record */
+    int group;                  /* of tdi_csv_columns: which input or target it is part of */
+    int at;                     /* which cell of a record */
     tdi_vec(char *) categories; /* in the order of their codes */
-    bool known;              /* categories and mean are a recipe's: they do not change */
-    double mean;             /* of the cells that are there */
-    int64_t count;           /* of these */
+    bool known;                 /* categories and mean are a recipe's: they do not change */
+    double mean;                /* of the cells that are there */
+    int64_t count;              /* of these */
 } tdi_csv_column;
 
 /* An input or a target: some columns side by side. */
@@ -28,7 +28,7 @@ typedef struct tdi_csv_group {
 } tdi_csv_group;
 
 typedef struct tdi_csv_columns {
-    char *path;  /* of the file whose header was read, for messages */
+    char *path;   /* of the file whose header was read, for messages */
     char **names; /* [n_names] of the file's columns */
     int n_names;
     int n_x, n_groups; /* inputs stand before targets */
@@ -36,7 +36,8 @@ typedef struct tdi_csv_columns {
     tdi_vec(tdi_csv_column) list;
 } tdi_csv_columns;
 
-/* The names in the first record: its cells, or when all of them are numbers, and it is data, "0", "1", ... */
+/* The names in the first record: its cells, commas as blanks, or when all of them are numbers, and it is data, "0",
+ * "1", ... */
 td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const char *path, tdi_csv_columns *columns,
                          bool *is_data, tdi_error *error);
 

@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/csv_columns.h"
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/items.h"
+#include "data/recipe.h"
 
-enum { INPUT_BAD = 1, TARGET_BAD = 2 }; /* marks of a row */
+enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* marks of a row */
+enum { NO_CATEGORY = -1 };
 
 static const char *const missing_names[] = {"refuse", "mean", "zero", "previous", "drop"};
 
@@ -25,10 +28,10 @@ typedef struct csv_source {
     td_missing missing;
     bool skip, targets;
     int64_t window, horizon;
-    json_t *recipe;             /* that the data is read by; NULL: none */
-    tdi_vec(float) cells;       /* [rows, columns] */
-    tdi_vec(char) marks;        /* [rows] */
-    tdi_vec(int) files;         /* each file's first row */
+    json_t *recipe;                 /* that the data is read by; NULL: none */
+    tdi_vec(float) cells;           /* [rows, columns] */
+    tdi_vec(char) marks;            /* [rows] */
+    tdi_vec(int) files;             /* each file's first row */
     float *values[TDI_MAX_COLUMNS]; /* [rows, width] of each group */
 } csv_source;
 
@@ -52,12 +55,12 @@ static td_status check_missing(const csv_source *source, const tdi_csv_column *c
     bool category = column->cells != TDI_CELLS_NUMBERS;
     if (source->missing == TD_MISSING_REFUSE)
         return tdi_fail(error, TD_BAD_FILE,
-                        "column \"%s\" is missing; say what stands in for it: missing mean, zero or previous, or drop",
+                        "column \"%s\" is missing; say what to do then: --missing mean, zero, previous or drop",
                         column->name);
     if (category && (source->missing == TD_MISSING_MEAN ||
                      (source->missing == TD_MISSING_ZERO && column->cells == TDI_CELLS_CODES)))
         return tdi_fail(error, TD_BAD_FILE,
-                        "column \"%s\" is missing, and categories have no %s; choose missing previous or drop",
+                        "column \"%s\" is missing, and categories have no %s; choose --missing previous or drop",
                         column->name, missing_names[source->missing]);
     return TD_OK;
 }
@@ -97,7 +100,7 @@ static td_status add_row(csv_source *source, const tdi_csv *csv, const char *pat
         tdi_error_prefix(&local, "%s: line %" PRId64, path, record->line);
     if (status != TD_BAD_FILE || (record && !source->skip))
         return tdi_fail(error, status, "%s", local.message);
-    source->marks.at[source->marks.count - 1] = INPUT_BAD | TARGET_BAD;
+    source->marks.at[source->marks.count - 1] = UNREADABLE;
     if (record)
         leave_out(source, local.message);
     return TD_OK;
@@ -141,10 +144,11 @@ static td_status same_header(const csv_source *source, const tdi_csv_columns *ot
     for (int i = 0; i < first->n_names || i < other->n_names; i++) {
         const char *a = i < first->n_names ? first->names[i] : "", *b = i < other->n_names ? other->names[i] : "";
         if (strcmp(a, b) != 0)
-            return tdi_fail(error, TD_BAD_FILE,
-                            "%s: column %d of its first line is \"%.64s\", but \"%.64s\" in %s: all files must have the "
-                            "same columns",
-                            other->path, i + 1, b, a, first->path);
+            return tdi_fail(
+                error, TD_BAD_FILE,
+                "%s: column %d of its first line is \"%.64s\", but \"%.64s\" in %s: all files must have the "
+                "same columns",
+                other->path, i + 1, b, a, first->path);
     }
     return TD_OK;
 }
@@ -205,31 +209,33 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
 
 /* ---- missing values ---- */
 
-static bool begins_file(const csv_source *source, int row)
+/* NaN where nothing does: the row is left out then. */
+static float stand_in(const csv_source *source, const tdi_csv_column *column)
 {
-    for (int i = 0; i < source->files.count; i++)
-        if (source->files.at[i] == row)
-            return true;
-    return false;
+    if (source->missing == TD_MISSING_MEAN)
+        return (float)column->mean;
+    if (source->missing == TD_MISSING_ZERO)
+        return column->cells == TDI_CELLS_ONE_HOT ? (float)NO_CATEGORY : 0;
+    return NAN;
 }
 
 static void fill_column(csv_source *source, int at)
 {
     const tdi_csv_column *column = &source->columns.list.at[at];
     int width = source->columns.list.count, mark = column->group < source->columns.n_x ? INPUT_BAD : TARGET_BAD;
-    float stands_in = source->missing == TD_MISSING_MEAN   ? (float)column->mean
-                      : source->missing == TD_MISSING_ZERO ? 0.0f
-                                                           : NAN;
-    for (int row = 0; row < source->marks.count; row++) {
+    bool previous = source->missing == TD_MISSING_PREVIOUS;
+    float stands_in = stand_in(source, column);
+    for (int row = 0, file = 0; row < source->marks.count; row++) {
         float *cell = source->cells.at + (int64_t)row * width + at;
-        bool readable = source->marks.at[row] != (INPUT_BAD | TARGET_BAD);
-        if (source->missing == TD_MISSING_PREVIOUS && begins_file(source, row))
-            stands_in = NAN;
+        if (file < source->files.count && source->files.at[file] == row) {
+            stands_in = stand_in(source, column);
+            file++;
+        }
         if (isnan(*cell))
             *cell = stands_in;
-        else if (source->missing == TD_MISSING_PREVIOUS && readable)
+        else if (previous && source->marks.at[row] != UNREADABLE)
             stands_in = *cell;
-        if (isnan(*cell) && !(column->cells == TDI_CELLS_ONE_HOT && source->missing == TD_MISSING_ZERO))
+        if (isnan(*cell))
             source->marks.at[row] = (char)(source->marks.at[row] | mark);
     }
 }
@@ -248,7 +254,7 @@ static void spread_column(const csv_source *source, int at, float *to, int64_t w
         float cell = source->cells.at[row * source->columns.list.count + at];
         if (column->cells != TDI_CELLS_ONE_HOT)
             *to = cell;
-        else if (cell >= 0 && cell < (float)column->categories.count) /* not where it is missing */
+        else if (cell >= 0 && cell < (float)column->categories.count)
             to[(int64_t)cell] = 1;
     }
 }
@@ -293,8 +299,12 @@ static td_status make_groups(csv_source *source, float scale, tdi_error *error)
 {
     tdi_csv_columns *columns = &source->columns;
     for (int i = 0; i < columns->list.count; i++) {
-        TDI_TRY(tdi_csv_sort(&columns->list.at[i], source->cells.at + i, source->marks.count, columns->list.count,
-                             error));
+        const tdi_csv_column *column = &columns->list.at[i];
+        if (column->cells == TDI_CELLS_NUMBERS && !column->known && !column->count)
+            return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->items.source.name,
+                            column->name);
+        TDI_TRY(
+            tdi_csv_sort(&columns->list.at[i], source->cells.at + i, source->marks.count, columns->list.count, error));
         fill_column(source, i);
     }
     for (int g = 0; g < columns->n_groups; g++) {
@@ -341,7 +351,7 @@ static td_status make_samples(csv_source *source, tdi_error *error)
     }
     if (!whole->samples)
         return tdi_fail(error, TD_BAD_FILE, "%s: its %d rows make no sample%s", whole->name, source->marks.count,
-                        dropped         ? ": each holds a missing value, or a line that cannot be read"
+                        dropped          ? ": each holds a missing value, or a line that cannot be read"
                         : source->window ? ": the window and the horizon are longer than the file"
                                          : "");
     if (dropped && !whole->skipped)

@@ -207,7 +207,8 @@ static td_status feed(tdi_csv *csv, tdi_error *error)
         return tdi_no_memory(error);
     if (parsed != length)
         return broken(csv, "a quote stands inside a cell that is not quoted, or is not doubled", error);
-    return csv->fed > MOST ? broken(csv, "a record of more than 1 MiB: a quote is opened and not closed", error) : TD_OK;
+    return csv->fed > MOST ? broken(csv, "a record of more than 1 MiB: a quote is opened and not closed", error)
+                           : TD_OK;
 }
 
 static td_status finish(tdi_csv *csv, tdi_error *error)
