@@ -23,7 +23,7 @@ struct options {
     bool restore_best_weights, save_best_only;
     td_missing missing;
     int64_t window, horizon;
-    bool no_shuffle, skip_errors, quiet, json, rematerialize, confusion;
+    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
     td_precision precision;
@@ -44,6 +44,7 @@ enum option_key {
     KEY_DATA,
     KEY_SCALE,
     KEY_NO_SHUFFLE,
+    KEY_RESET_STATES,
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
@@ -124,7 +125,8 @@ enum option_key {
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
-        "batch-size", KEY_BATCH_SIZE, "N", 0, "Samples per step, over all devices together (default: 32)", 0           \
+        "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
+            "Samples per step, over all devices together (default: 32, or a stateful layer's)", 0                      \
     }
 #define OPTION_DEVICES                                                                                                 \
     {                                                                                                                  \

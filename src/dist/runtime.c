@@ -367,6 +367,8 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
     bool grown = false;
+    if (mode != TDI_APPLY)
+        TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
     TDI_TRY(make_mode(runtime, mode, error));
     for (int p = 0; p < runtime->division.parts; p++) {
         int64_t own = mode == TDI_APPLY ? 1 : tdi_part_rows(runtime, p, rows);
