@@ -31,6 +31,8 @@ static int open_log(struct fit *fit)
 static int open_data(struct fit *fit)
 {
     int status = session_data(fit->options, "train", fit->options->train, TD_TRAIN, &fit->train);
+    if (status == TOOL_DONE && fit->options->augmented)
+        status = session_augment(fit->options, &fit->train);
     if (status == TOOL_DONE && fit->options->validation)
         status = session_data(fit->options, "validation", fit->options->validation, TD_TEST, &fit->validation);
     return status;
@@ -109,6 +111,7 @@ static td_status train(struct fit *fit)
                                   .steps_per_epoch = options->steps_per_epoch,
                                   .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
                                   .seed = (uint64_t)options->seed,
+                                  .input_threads = (int)options->input_threads,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
 }
@@ -165,6 +168,10 @@ static const struct argp_option options[] = {
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"augment", KEY_AUGMENT, "LIST", 0,
+     "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
+    {"input-threads", KEY_INPUT_THREADS, "N", 0,
+     "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
     OPTIONS_READING,
     OPTION_GROUP("Training:", GROUP_TRAINING),
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
@@ -173,7 +180,7 @@ static const struct argp_option options[] = {
     {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
-    {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
+    {"seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
      "Stop when the monitored log has not improved for PATIENCE epochs", 0},

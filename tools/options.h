@@ -18,6 +18,9 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    td_augment_args augment;
+    bool augmented;
+    int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
     bool no_shuffle, skip_errors, quiet, json, rematerialize;
@@ -75,7 +78,9 @@ enum option_key {
     KEY_SAVE_BEST_ONLY,
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
-    KEY_ON_ERROR
+    KEY_ON_ERROR,
+    KEY_AUGMENT,
+    KEY_INPUT_THREADS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

@@ -29,5 +29,7 @@ int session_failed(const struct session *session);
 
 /* Opens the data given by `--option`. On failure *data is NULL. */
 int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data);
+/* Augments *data by --augment. On failure *data is NULL. */
+int session_augment(const struct options *options, td_data **data);
 
 #endif

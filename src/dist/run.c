@@ -80,15 +80,26 @@ static void end_before(run *r, int64_t step)
         ;
 }
 
-static void feed(run *r, int worker, int lane, int64_t i)
+static void bring(run *r, int worker, int lane, int64_t i)
 {
     tdi_error error = {0};
     int lanes = r->alone ? 1 : r->runtime->division.lanes;
-    if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
+    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
     end_before(r, i);
     if (!atomic_exchange(&r->unfed, true))
         r->error = error;
+}
+
+static void feed(run *r, int worker, int lane, int64_t i)
+{
+    if (i >= r->job->steps)
+        return;
+    bool timed = r->job->waited && worker == 0 && lane == 0;
+    double began = timed ? tdi_seconds() : 0;
+    bring(r, worker, lane, i);
+    if (timed)
+        *r->job->waited += tdi_seconds() - began;
 }
 
 /* Accumulators are lane 0's own. */
