@@ -227,6 +227,9 @@ const struct command fit_command = {
     "    tandem fit mlp.keras --train mnist/ --seed 7 \\\n"
     "      --devices cpu:0,cpu:1 --shards 2\n"
     "\n"
+    "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
+    "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
     "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n",

@@ -54,6 +54,7 @@ static const struct real_option {
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
     {KEY_EPSILON, "epsilon", AT(epsilon), 0, FLT_MAX, "a number not below 0", "1e-7"},
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
+    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
 };
 
@@ -299,6 +300,7 @@ static const struct text_option {
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
+    {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
@@ -308,6 +310,7 @@ static const struct flag_option {
     size_t at;
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
+    {KEY_CONFUSION, AT(confusion)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},

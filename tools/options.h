@@ -14,6 +14,7 @@
 struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
+    const char *confusion_file;
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
@@ -23,7 +24,8 @@ struct options {
     int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
-    bool no_shuffle, skip_errors, quiet, json, rematerialize;
+    bool no_shuffle, skip_errors, quiet, json, rematerialize, confusion;
+    td_optional ignore_class;
 
     td_precision precision;
     td_optimizer_kind optimizer;
@@ -79,6 +81,9 @@ enum option_key {
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
     KEY_ON_ERROR,
+    KEY_CONFUSION,
+    KEY_CONFUSION_FILE,
+    KEY_IGNORE_CLASS,
     KEY_AUGMENT,
     KEY_INPUT_THREADS
 };
@@ -134,6 +139,17 @@ enum option_key {
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \
         "quiet", KEY_QUIET, NULL, 0, "No progress on standard output", 0                                               \
+    }
+#define OPTIONS_CONFUSION                                                                                              \
+    {"confusion",                                                                                                      \
+     KEY_CONFUSION,                                                                                                    \
+     NULL,                                                                                                             \
+     0,                                                                                                                \
+     "Which class was taken for which; precision, recall and F1 of each, IoU of a segmentation",                       \
+     0},                                                                                                               \
+        {"confusion-file", KEY_CONFUSION_FILE, "FILE.csv", 0, "Write that matrix to a file, too", 0},                  \
+    {                                                                                                                  \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0, "Leave samples or pixels of class N out of it", 0                    \
     }
 #define OPTIONS_OPTIMIZER                                                                                              \
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd or adam, its state starting afresh", 0},                              \

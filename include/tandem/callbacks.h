@@ -34,13 +34,13 @@ TD_API void td_training_say(td_training *training, const char *line);
 typedef struct td_callback_functions {
     td_status (*train_begin)(void *user, td_training *training);
     td_status (*epoch_begin)(void *user, td_training *training);
-    /* After every `every` steps (0: each): loss and metrics so far in the epoch. Steps between two calls run without
-     * coming back, so a large `every` costs nothing. */
+    /* After every `every` steps (0: each), counted across epochs: loss and metrics so far in the epoch. Steps between
+     * two calls run without coming back, so a large `every` costs nothing. */
     td_status (*batch_end)(void *user, td_training *training, const td_logs *logs);
     int64_t every;
     /* What the epoch gave; entries that a callback adds to epoch->logs are seen by those behind it. */
     td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
-    td_status (*train_end)(void *user, td_training *training); /* not after a failure */
+    td_status (*train_end)(void *user, td_training *training); /* not after a failure, but one of another's train_end */
     void (*release)(void *user);
 } td_callback_functions;
 

@@ -98,7 +98,7 @@ typedef struct td_input_args {
     td_context *context;
     td_shape shape;
     td_guard guard;
-    td_dtype dtype; /* TD_FLOAT32 */
+    td_dtype dtype; /* TD_FLOAT32; TD_INT32 or TD_INT64 for indices, which an embedding takes */
     const char *name;
 } td_input_args;
 TD_API td_tensor *td_input_(const td_input_args *args);
@@ -165,6 +165,26 @@ TD_API td_tensor *td_zero_padding2d_(const td_zero_padding2d_args *args);
 #define td_zero_padding2d(...) td_zero_padding2d_(&(td_zero_padding2d_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_tensor *, td_zero_padding2d, td_zero_padding2d_args)
+
+typedef enum td_interpolation { TD_NEAREST = 0, TD_BILINEAR } td_interpolation;
+
+/* Images made `size` times as high and as wide: pixels repeated, or interpolated between their centres. `factors`
+ * overrides the square `size`.
+ * [batch, height, width, channels] -> [batch, height * size, width * size, channels] */
+typedef struct td_up_sampling2d_args {
+    td_location at;
+    td_tensor *x;
+    int size; /* 2 */
+    td_guard guard;
+    td_size factors;
+    td_interpolation interpolation; /* TD_NEAREST */
+    TD_LAYER_OPTIONS;
+} td_up_sampling2d_args;
+TD_API td_tensor *td_up_sampling2d_(const td_up_sampling2d_args *args);
+#ifndef __cplusplus
+#define td_up_sampling2d(...) td_up_sampling2d_(&(td_up_sampling2d_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_up_sampling2d, td_up_sampling2d_args)
 
 /* The maximum, or the average, over windows; average pooling leaves padding out of its count.
  * [batch, height, width, channels] -> [batch, out_height, out_width, channels]. `pool` overrides `pool_size`. */
@@ -341,6 +361,25 @@ TD_API td_tensor *td_batch_normalization_(const td_batch_normalization_args *arg
     td_batch_normalization_(&(td_batch_normalization_args){.at = TD_HERE, .x = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_tensor *, td_batch_normalization, td_batch_normalization_args)
+
+/* A vector of output_dim numbers for each of input_dim indices: row i of its weight [input_dim, output_dim].
+ * [batch, ...] -> [batch, ..., output_dim]. Its input holds whole numbers from 0 to input_dim - 1; where that is the
+ * model's input, of any dtype, another number is refused as a batch is read. Elsewhere fractions are cut off, as Keras
+ * does, and an index that is out of range gives NaN. */
+typedef struct td_embedding_args {
+    td_location at;
+    td_tensor *x;
+    int64_t input_dim, output_dim;
+    td_guard guard;
+    td_initializer embeddings_initializer; /* random uniform from -0.05 to 0.05 */
+    td_regularizer embeddings_regularizer;
+    TD_LAYER_OPTIONS;
+} td_embedding_args;
+TD_API td_tensor *td_embedding_(const td_embedding_args *args);
+#ifndef __cplusplus
+#define td_embedding(...) td_embedding_(&(td_embedding_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_embedding, td_embedding_args)
 
 /* A long short-term memory over a sequence (Hochreiter & Schmidhuber 1997). [batch, time, n] -> [batch, units], h of
  * the last step; with return_sequences [batch, time, units], h of every step. Weights: kernel [n, 4 units],

@@ -188,6 +188,9 @@ TD_API td_status td_fit_(const td_fit_args *args);
 #endif
 TD_BY_NAME_(td_status, td_fit, td_fit_args)
 
+/* confusion.h: which class was taken for which. */
+typedef struct td_confusion td_confusion;
+
 typedef struct td_evaluate_args {
     td_location at;
     td_model *model;
@@ -196,6 +199,10 @@ typedef struct td_evaluate_args {
     td_guard guard;
     int64_t batch_size; /* 32 */
     FILE *progress;
+    td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
+                                 the output's loss is a cross-entropy over classes. NULL: none is made */
+    int confusion_output;     /* of which output; 0 */
+    td_optional ignore_class; /* samples of this class are left out of it; the loss and the metrics count them */
 } td_evaluate_args;
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus
@@ -211,10 +218,13 @@ typedef struct td_predict_args {
     size_t capacity; /* floats that fit in `output` */
     td_guard guard;
     float *const *outputs; /* instead of output: every output's, each with room for all samples */
-    int64_t batch_size;    /* 32 */
+    const char *path;   /* instead of output: the predictions are written as they are made to this .npy file; of a model
+                           with several outputs to an .npz file, as y0, y1, ... They need not fit in memory. On
+                           failure a file already there is untouched */
+    int64_t batch_size; /* 32 */
     FILE *progress;
 } td_predict_args;
-/* Writes the predictions for every sample. */
+/* Writes the predictions for every sample. TD_STOPPED after td_request_stop. */
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})

@@ -46,6 +46,10 @@
     X(bfloat16_average_pool2d, isa)                                                                                    \
     X(bfloat16_average_pool2d_grad, isa)                                                                               \
     X(bfloat16_reduce, isa)                                                                                            \
+    X(gather, isa)                                                                                                     \
+    X(scatter_add, isa)                                                                                                \
+    X(upsample2d, isa)                                                                                                 \
+    X(upsample2d_grad, isa)                                                                                            \
     X(batch_norm_stats, isa)                                                                                           \
     X(batch_norm, isa)                                                                                                 \
     X(batch_norm_grad_stats, isa)                                                                                      \
@@ -70,7 +74,8 @@
     X(pad)                                                                                                             \
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
-    X(binary_accuracy)
+    X(binary_accuracy)                                                                                                 \
+    X(class_pairs)
 
 /* Through oneDNN: X(stem) */
 #ifdef TANDEM_ONEDNN

@@ -19,10 +19,10 @@ static td_status convert(const tdi_source *source, int column, int64_t row, cons
     }
     if (tdi_convert_classes(facts->dtype, from, to, elements) < 0)
         return TD_OK;
-    return tdi_fail(error, TD_BAD_FILE,
-                    "%s: %s of sample %" PRId64 " is not a class number (a whole number that 32 bits hold): give class "
-                    "numbers, or a loss for such targets",
-                    source->name, facts->name, row);
+    return tdi_fail(error, TD_BAD_FILE, "%s: %s of sample %" PRId64 " is not %s (a whole number that 32 bits hold): %s",
+                    source->name, facts->name, row, column < source->n_x ? "an index" : "a class number",
+                    column < source->n_x ? "the model looks rows up by it"
+                                         : "give class numbers, or a loss for such targets");
 }
 
 static int64_t row_of(const tdi_items *items, int64_t row)

@@ -33,6 +33,7 @@ void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t co
 /* A pass over a source's samples: an epoch, an evaluation, a prediction. */
 typedef struct tdi_source_pass {
     const int64_t *order; /* [samples] the rows in the order in which they will be gathered; borrowed until end */
+    int64_t first;        /* place in the order where that begins: an epoch that is resumed had those before it */
     int64_t samples, batch;
     uint64_t seed;
     int64_t epoch;

@@ -37,10 +37,10 @@ static td_status not_a_class(const tdi_source *source, int column, int64_t row, 
         snprintf(value, sizeof value, "%.17g", precise);
     }
     return tdi_fail(error, TD_BAD_FILE,
-                    "%s: %s of sample %" PRId64
-                    " is %s, which is not a class number (a whole number that 32 bits hold): "
-                    "give class numbers, or a loss for such targets",
-                    source->name, facts->name, row, value);
+                    "%s: %s of sample %" PRId64 " is %s, which is not %s (a whole number that 32 bits hold): %s",
+                    source->name, facts->name, row, value, column < source->n_x ? "an index" : "a class number",
+                    column < source->n_x ? "the model looks rows up by it"
+                                         : "give class numbers, or a loss for such targets");
 }
 
 static td_status gather_classes(tdi_table *table, int column, const int64_t *rows, int64_t count, int32_t *to,

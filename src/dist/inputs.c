@@ -9,8 +9,7 @@ td_dtype tdi_input_type(const td_model *model, int slot)
 {
     if (slot >= model->n_inputs)
         return tdi_loss_wants_classes(&model->training[slot - model->n_inputs].loss) ? TD_INT32 : TD_FLOAT32;
-    td_dtype dtype = model->inputs[slot]->dtype;
-    return dtype == TD_INT32 || dtype == TD_INT64 ? TD_INT32 : TD_FLOAT32;
+    return model->indices[slot] ? TD_INT32 : TD_FLOAT32;
 }
 
 static int64_t elements_per_row(const td_model *model, int slot)
@@ -32,7 +31,7 @@ int tdi_input_slots(const td_model *model, tdi_mode mode)
     return mode == TDI_APPLY ? 0 : model->n_inputs + (mode == TDI_PREDICT ? 0 : model->n_outputs);
 }
 
-/* Class numbers are always brought together, and checked on the way. */
+/* Class numbers and indices are always brought together, and checked on the way. */
 static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int64_t index, int slot, int64_t first)
 {
     td_dtype as = tdi_input_type(runtime->model, slot);
@@ -69,16 +68,30 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
     return TD_OK;
 }
 
-static td_status check_classes(const tdi_runtime *runtime, int slot, const int32_t *labels, int64_t count, int64_t step,
-                               int64_t first, tdi_error *error)
+static int64_t limit_of(const td_model *model, int slot)
 {
-    const td_tensor *output = runtime->model->outputs[slot - runtime->model->n_inputs];
-    int64_t classes = output->shape.dim[output->shape.rank - 1];
-    for (int64_t i = 0; i < count; i++)
-        if (labels[i] < 0 || labels[i] >= classes)
+    if (slot < model->n_inputs)
+        return model->indices[slot];
+    const td_shape *output = &model->outputs[slot - model->n_inputs]->shape;
+    return output->dim[output->rank - 1];
+}
+
+static td_status check_range(const td_model *model, int slot, const int32_t *numbers, int64_t rows, int64_t step,
+                             int64_t first, tdi_error *error)
+{
+    int64_t limit = limit_of(model, slot), per_row = elements_per_row(model, slot);
+    for (int64_t i = 0; i < rows * per_row; i++) {
+        if (numbers[i] >= 0 && numbers[i] < limit)
+            continue;
+        if (slot >= model->n_inputs)
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "step %lld, row %lld: class number %d, but the model has classes 0 to %lld",
-                            (long long)step, (long long)(first + i), (int)labels[i], (long long)classes - 1);
+                            (long long)step, (long long)(first + i / per_row), (int)numbers[i], (long long)limit - 1);
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "step %lld, row %lld: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
+                        (long long)step, (long long)(first + i / per_row), (int)numbers[i],
+                        model->inputs[slot]->site->layer->name, (long long)limit - 1);
+    }
     return TD_OK;
 }
 
@@ -94,10 +107,10 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
     int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
     char *to = (char *)runtime->parts[part].inputs[step.index & 1][slot].data + begin * per_row * 4;
     TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
-    if (slot < runtime->model->n_inputs || as != TD_INT32)
+    if (as != TD_INT32)
         return TD_OK;
-    return check_classes(runtime, slot, (const int32_t *)(const void *)to, (end - begin) * per_row, number,
-                         first + begin, error);
+    return check_range(runtime->model, slot, (const int32_t *)(const void *)to, end - begin, number, first + begin,
+                       error);
 }
 
 td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,

@@ -6,7 +6,8 @@
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
-enum { PLANS_KEPT = 16 }; /* per part and mode */
+enum { PLANS_KEPT = 16 };                                           /* per part and mode */
+enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) }; /* without confusion matrices */
 
 typedef struct tdi_kept_plan {
     int64_t rows;
@@ -66,6 +67,9 @@ struct tdi_runtime {
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */
 void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
+
+/* The mode's program and every part's accumulators, before its first step. */
+td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);

@@ -10,9 +10,10 @@ typedef struct run {
     tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
     int64_t last_rows;
     int64_t done;        /* steps completed */
+    double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
-    atomic_bool unfed, not_finite;
-    tdi_error error; /* the feed's */
+    atomic_bool failed, not_finite;
+    tdi_error error; /* the feed's, or that of who takes the outputs */
     bool alone;      /* one lane makes all: the others need not even meet it */
 } run;
 
@@ -43,16 +44,32 @@ static bool losses_finite(const run *r, int first, int count)
     return true;
 }
 
-static void take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans)
+static void end_before(run *r, int64_t step)
+{
+    int64_t end = atomic_load(&r->end);
+    while (step < end && !atomic_compare_exchange_weak(&r->end, &end, step))
+        ;
+}
+
+/* The first failure is the one reported. */
+static void fail_before(run *r, int64_t step, const tdi_error *error)
+{
+    end_before(r, step);
+    if (!atomic_exchange(&r->failed, true))
+        r->error = *error;
+}
+
+static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans, tdi_error *error)
 {
     const tdi_runtime *runtime = r->runtime;
     for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
         int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
         int64_t count = tdi_part_rows(runtime, p, step.rows);
         for (int o = 0; count && o < runtime->model->n_outputs; o++)
-            r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
-                         tdi_plan_output(plans[p], o));
+            TDI_TRY(r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
+                                 tdi_plan_output(plans[p], o), error));
     }
+    return TD_OK;
 }
 
 static void meet(const run *r, tdi_communicator *communicator)
@@ -65,19 +82,13 @@ static void meet(const run *r, tdi_communicator *communicator)
 static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
+    tdi_error error = {0};
     if (!r->alone)
         tdi_barrier_wait(lanes);
-    if (lane == 0)
-        take_outputs(r, worker, step, plans);
+    if (lane == 0 && take_outputs(r, worker, step, plans, &error) != TD_OK)
+        fail_before(r, step.index + 1, &error);
     if (!r->alone)
         tdi_barrier_wait(lanes);
-}
-
-static void end_before(run *r, int64_t step)
-{
-    int64_t end = atomic_load(&r->end);
-    while (step < end && !atomic_compare_exchange_weak(&r->end, &end, step))
-        ;
 }
 
 static void bring(run *r, int worker, int lane, int64_t i)
@@ -86,20 +97,18 @@ static void bring(run *r, int worker, int lane, int64_t i)
     int lanes = r->alone ? 1 : r->runtime->division.lanes;
     if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
-    end_before(r, i);
-    if (!atomic_exchange(&r->unfed, true))
-        r->error = error;
+    fail_before(r, i, &error);
 }
 
 static void feed(run *r, int worker, int lane, int64_t i)
 {
     if (i >= r->job->steps)
         return;
-    bool timed = r->job->waited && worker == 0 && lane == 0;
+    bool timed = worker == 0 && lane == 0;
     double began = timed ? tdi_seconds() : 0;
     bring(r, worker, lane, i);
     if (timed)
-        *r->job->waited += tdi_seconds() - began;
+        r->waited += tdi_seconds() - began;
 }
 
 /* Accumulators are lane 0's own. */
@@ -178,19 +187,23 @@ static td_status outcome(const run *r, tdi_error *error)
             error, TD_NOT_FINITE,
             "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
             (long long)(r->job->first_step + r->done - 1));
-    if (atomic_load(&r->unfed))
+    if (atomic_load(&r->failed))
         return tdi_fail(error, r->error.status, "%s", r->error.message);
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
-td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error)
+td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
+    job->done = 0;
+    job->waited = 0;
     TDI_TRY(prepare(&r, error));
     r.alone = runs_alone(&r);
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     tdi_team_run(runtime->team, run_thread, &r);
+    job->done = r.done;
+    job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
         runtime->model->iteration += r.done;
@@ -201,26 +214,59 @@ td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *e
 
 /* ---- results ---- */
 
-void tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode, double sums[][2])
+/* The parts' accumulators are added up in the order of parts. */
+void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs)
 {
-    memset(sums, 0, TDI_MAX_METRIC_SLOTS * sizeof *sums);
+    const tdi_metric_slots *slots = &runtime->modes[mode].program.slots;
+    double sums[TDI_MAX_METRIC_SLOTS][2] = {{0}};
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int s = 0; s < runtime->modes[mode].program.slots.count; s++) {
+        for (int s = 0; s < slots->count; s++) {
             sums[s][0] += runtime->parts[p].metrics[mode][2 * s];
             sums[s][1] += runtime->parts[p].metrics[mode][2 * s + 1];
         }
+    tdi_program_logs(runtime->model, slots, sums, prefix, logs);
 }
 
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode)
 {
     for (int p = 0; p < runtime->division.parts; p++)
         if (runtime->parts[p].metrics[mode])
-            memset(runtime->parts[p].metrics[mode], 0, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double));
+            memset(runtime->parts[p].metrics[mode], 0, tdi_metric_bytes(&runtime->modes[mode].program.slots));
 }
 
-const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode)
+void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts)
 {
-    return &runtime->modes[mode].program.slots;
+    const tdi_metric_slots *slots = &runtime->modes[TDI_CONFUSION].program.slots;
+    int cells = slots->classes[output] * slots->classes[output];
+    memset(counts, 0, (size_t)cells * sizeof *counts);
+    for (int p = 0; p < runtime->division.parts; p++)
+        for (int i = 0; i < cells; i++)
+            counts[i] += runtime->parts[p].metrics[TDI_CONFUSION][2 * slots->confusion[output] + i];
+}
+
+int tdi_runtime_parts(const tdi_runtime *runtime)
+{
+    return runtime->division.parts;
+}
+
+void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums)
+{
+    memset(sums, 0, (size_t)runtime->division.parts * METRICS_BYTES);
+    for (int p = 0; p < runtime->division.parts; p++)
+        if (runtime->parts[p].metrics[mode])
+            memcpy(sums + p * TDI_MAX_METRIC_SLOTS * 2, runtime->parts[p].metrics[mode], METRICS_BYTES);
+}
+
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, const double *sums, int parts, tdi_error *error)
+{
+    TDI_TRY(tdi_need_sums(runtime, mode, error));
+    tdi_runtime_reset_sums(runtime, mode);
+    for (int p = 0; p < parts; p++) {
+        double *to = runtime->parts[parts == runtime->division.parts ? p : 0].metrics[mode];
+        for (int i = 0; i < TDI_MAX_METRIC_SLOTS * 2; i++)
+            to[i] += sums[p * TDI_MAX_METRIC_SLOTS * 2 + i];
+    }
+    return TD_OK;
 }
 
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime)

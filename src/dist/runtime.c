@@ -189,6 +189,23 @@ static bool wants_gradients(tdi_mode mode)
     return mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY;
 }
 
+static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi_error *error)
+{
+    double **metrics = &runtime->parts[part].metrics[mode];
+    size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
+    if (!*metrics)
+        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
+    return *metrics ? TD_OK : TD_NO_MEMORY;
+}
+
+td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+{
+    TDI_TRY(make_mode(runtime, mode, error));
+    for (int p = 0; p < runtime->division.parts; p++)
+        TDI_TRY(need_metrics(runtime, p, mode, error));
+    return TD_OK;
+}
+
 static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const tdi_plan *plan, bool *grown,
                            tdi_error *error)
 {
@@ -202,12 +219,7 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
         if (!state->gradients)
             return TD_NO_MEMORY;
     }
-    if (!state->metrics[mode]) {
-        state->metrics[mode] = tdi_device_memory(device, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double), error);
-        if (!state->metrics[mode])
-            return TD_NO_MEMORY;
-    }
-    return TD_OK;
+    return need_metrics(runtime, index, mode, error);
 }
 
 static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t need, bool *grown, tdi_error *error)

@@ -27,11 +27,14 @@ typedef struct tdi_job {
     int64_t batch;             /* rows of each step but the last */
     int64_t samples;           /* of all steps: the last of them may be short */
     uint64_t seed;
-    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. May be NULL. */
-    void (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
+    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. The job ends with
+     * its failure. May be NULL. */
+    td_status (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,
+                      tdi_error *error);
     void *take_context;
     const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
-    double *waited; /* NULL, or: the first thread's seconds of bringing rows together and waiting for them are added */
+    int64_t done;           /* the result: steps run, after a failure too */
+    double waited; /* the result too: the first thread's seconds of bringing rows together and waiting for them */
 } tdi_job;
 
 /* The model's runtime, made on first use. */
@@ -48,12 +51,19 @@ tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 
 /* Runs a job. Training advances model->iteration by the steps done. TD_NOT_FINITE naming the step when a loss is not a
  * number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it early. */
-td_status tdi_runtime_run(tdi_runtime *runtime, const tdi_job *job, tdi_error *error);
+td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error);
 
-/* Sums of the mode's accumulators over the parts, in the order of parts, since the last reset. */
-void tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode, double sums[][2]);
+/* An output's matrix, [actual][predicted], after TDI_CONFUSION steps: its slot's classes in square. */
+void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts);
+/* The mode's loss and metrics since the last reset, each name with `prefix`, added to `logs`. */
+void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs);
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
-const tdi_metric_slots *tdi_runtime_slots(const tdi_runtime *runtime, tdi_mode mode);
+
+/* What the logs are made of, for a backup: each part's accumulators [TDI_MAX_METRIC_SLOTS][2], zeros before the first
+ * step. Those of another number of parts are added up. */
+int tdi_runtime_parts(const tdi_runtime *runtime);
+void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums);
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, const double *sums, int parts, tdi_error *error);
 
 /* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime);

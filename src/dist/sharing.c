@@ -80,6 +80,14 @@ static bool make_state(rehearsal *r)
     return true;
 }
 
+static size_t metric_bytes(const rehearsal *r)
+{
+    const tdi_mode_state *mode = r->runtime->modes;
+    while (mode->program.graph != r->spec->graph)
+        mode++;
+    return tdi_metric_bytes(&mode->program.slots);
+}
+
 static bool make_memory(rehearsal *r, int count)
 {
     r->scratch = buffer(r, (size_t)r->spec->lanes * sizeof *r->scratch);
@@ -89,7 +97,7 @@ static bool make_memory(rehearsal *r, int count)
     r->bindings.scratch = r->scratch;
     r->bindings.activations = buffer(r, most(r, count, tdi_plan_activation_bytes));
     r->bindings.exchange = buffer(r, most(r, count, tdi_plan_exchange_bytes));
-    r->bindings.metrics = buffer(r, TDI_MAX_METRIC_SLOTS * 2 * sizeof(double));
+    r->bindings.metrics = buffer(r, metric_bytes(r));
     r->control = buffer(r, (size_t)r->spec->lanes * sizeof *r->control);
     r->part = buffer(r, (size_t)r->spec->lanes * sizeof *r->part);
     for (int lane = 0; r->control && r->part && lane < r->spec->lanes; lane++) {

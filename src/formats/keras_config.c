@@ -95,6 +95,21 @@ td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error)
                     name ? name : tdi_keras_show(dtype, text));
 }
 
+td_status tdi_keras_read_dtype(const json_t *json, td_dtype *dtype, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    const td_dtype known[] = {TD_FLOAT32, TD_INT32, TD_INT64};
+    const char *name = !json || json_is_null(json) ? "float32" : policy_name(json);
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, td_dtype_name(known[i])) == 0) {
+            *dtype = known[i];
+            return TD_OK;
+        }
+    return tdi_fail(error, TD_UNSUPPORTED,
+                    "property \"dtype\" is %s; Tandem knows inputs of float32, and of int32 and int64 for Embedding",
+                    name ? name : tdi_keras_show(json, text));
+}
+
 td_status tdi_keras_read_policy(const json_t *dtype, bool *bfloat16, tdi_error *error)
 {
     char text[TDI_KERAS_TEXT];
@@ -245,6 +260,15 @@ static td_status read_padding(const json_t *value, td_padding *padding, tdi_erro
     if (!name || (strcmp(name, "valid") != 0 && strcmp(name, "same") != 0))
         return unknown_value(value, "Tandem knows \"valid\" and \"same\"", error);
     *padding = name[0] == 'v' ? TD_VALID : TD_SAME;
+    return TD_OK;
+}
+
+static td_status read_interpolation(const json_t *value, td_interpolation *interpolation, tdi_error *error)
+{
+    const char *name = json_string_value(value);
+    if (!name || (strcmp(name, "nearest") != 0 && strcmp(name, "bilinear") != 0))
+        return unknown_value(value, "Tandem knows \"nearest\" and \"bilinear\"", error);
+    *interpolation = name[0] == 'n' ? TD_NEAREST : TD_BILINEAR;
     return TD_OK;
 }
 
@@ -427,6 +451,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
         return read_activation(value, to, error);
     case TDI_FIELD_PADDING:
         return read_padding(value, to, error);
+    case TDI_FIELD_INTERPOLATION:
+        return read_interpolation(value, to, error);
     case TDI_FIELD_INITIALIZER:
         return read_initializer(value, to, error);
     case TDI_FIELD_REGULARIZER:
@@ -564,6 +590,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return write_shape(field, from);
     case TDI_FIELD_ACTIVATION:
         return json_string(tdi_activation_name((int)*(const td_activation *)from));
+    case TDI_FIELD_INTERPOLATION:
+        return json_string(*(const td_interpolation *)from == TD_BILINEAR ? "bilinear" : "nearest");
     case TDI_FIELD_PADDING:
         return json_string(*(const td_padding *)from == TD_SAME ? "same" : "valid");
     case TDI_FIELD_INITIALIZER:

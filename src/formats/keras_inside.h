@@ -32,6 +32,8 @@ void tdi_keras_append(json_t **array, json_t *value);
 json_t *tdi_keras_object(const char *module, const char *class_name, json_t *config);
 /* A DTypePolicy or its name: TD_UNSUPPORTED unless it is float32. NULL stands for float32. */
 td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error);
+/* An input's: float32, or int32 or int64. */
+td_status tdi_keras_read_dtype(const json_t *json, td_dtype *dtype, tdi_error *error);
 /* The same for a layer, which may compute in bfloat16: mixed_bfloat16. */
 td_status tdi_keras_read_policy(const json_t *dtype, bool *bfloat16, tdi_error *error);
 json_t *tdi_keras_policy(bool bfloat16);

@@ -61,7 +61,7 @@ static td_status read_input_shape(reader *r, const json_t *config, td_input_args
 static td_status read_layer_args(reader *r, const tdi_layer_type *type, const json_t *config, void *args)
 {
     if (strcmp(type->class_name, "InputLayer") == 0) {
-        TDI_TRY(tdi_keras_check_dtype(json_object_get(config, "dtype"), r->error));
+        TDI_TRY(tdi_keras_read_dtype(json_object_get(config, "dtype"), &((td_input_args *)args)->dtype, r->error));
         TDI_TRY(read_input_shape(r, config, args));
     }
     return tdi_keras_read_fields(type->fields, config, layer_keys, args, r->error);
@@ -72,7 +72,8 @@ static td_status make_layer(reader *r, const tdi_layer_type *type, const json_t 
 {
     bool frozen = r->frozen || json_is_false(json_object_get(config, "trainable"));
     bool bfloat16 = false;
-    TDI_TRY(tdi_keras_read_policy(json_object_get(config, "dtype"), &bfloat16, r->error));
+    if (type != &tdi_layer_type_input)
+        TDI_TRY(tdi_keras_read_policy(json_object_get(config, "dtype"), &bfloat16, r->error));
     void *args = calloc(1, type->args_size);
     if (!args)
         return tdi_no_memory(r->error);
@@ -418,7 +419,7 @@ static json_t *write_config(const tdi_layer *layer)
 {
     json_t *config = json_pack("{s:s}", "name", layer->name);
     if (is_input_layer(layer)) {
-        tdi_keras_put(&config, "dtype", json_string("float32"));
+        tdi_keras_put(&config, "dtype", json_string(td_dtype_name(((const td_input_args *)layer->args)->dtype)));
     } else {
         tdi_keras_put(&config, "trainable", json_boolean(layer->trainable));
         tdi_keras_put(&config, "dtype", tdi_keras_policy(layer->bfloat16));
@@ -454,7 +455,7 @@ static json_t *write_tensor(const td_model *model, const td_tensor *tensor)
 {
     return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                      tdi_keras_batch_shape(&tensor->shape), "dtype",
-                     tensor->site->layer->bfloat16 ? "bfloat16" : "float32", "keras_history",
+                     tensor->site->layer->bfloat16 ? "bfloat16" : td_dtype_name(tensor->dtype), "keras_history",
                      write_history(model, tensor));
 }
 

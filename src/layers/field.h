@@ -9,21 +9,22 @@
 
 typedef enum tdi_field_kind {
     TDI_FIELD_END = 0,
-    TDI_FIELD_INT,         /* int */
-    TDI_FIELD_INT64,       /* int64_t */
-    TDI_FIELD_FLOAT,       /* float; zero stands for the default */
-    TDI_FIELD_OPTIONAL,    /* td_optional */
-    TDI_FIELD_NULLABLE,    /* float; JSON null stands for 0 */
-    TDI_FIELD_CHOICE,      /* td_choice */
-    TDI_FIELD_SIZE,        /* td_size; JSON [height, width] or one number for both */
-    TDI_FIELD_SIDES,       /* td_sides; JSON [[top, bottom], [left, right]], [height, width] or one number for all */
-    TDI_FIELD_SHAPE,       /* td_shape */
-    TDI_FIELD_ACTIVATION,  /* td_activation, zero stands for the default; JSON null is linear */
-    TDI_FIELD_PADDING,     /* td_padding */
-    TDI_FIELD_INITIALIZER, /* td_initializer */
-    TDI_FIELD_REGULARIZER, /* td_regularizer; JSON null is none */
-    TDI_FIELD_SEED,        /* int64_t; JSON null is 0 */
-    TDI_FIELD_FIXED        /* Tandem knows one value only, `text` (JSON); another in a file is refused by name */
+    TDI_FIELD_INT,           /* int */
+    TDI_FIELD_INT64,         /* int64_t */
+    TDI_FIELD_FLOAT,         /* float; zero stands for the default */
+    TDI_FIELD_OPTIONAL,      /* td_optional */
+    TDI_FIELD_NULLABLE,      /* float; JSON null stands for 0 */
+    TDI_FIELD_CHOICE,        /* td_choice */
+    TDI_FIELD_SIZE,          /* td_size; JSON [height, width] or one number for both */
+    TDI_FIELD_SIDES,         /* td_sides; JSON [[top, bottom], [left, right]], [height, width] or one number for all */
+    TDI_FIELD_SHAPE,         /* td_shape */
+    TDI_FIELD_ACTIVATION,    /* td_activation, zero stands for the default; JSON null is linear */
+    TDI_FIELD_PADDING,       /* td_padding */
+    TDI_FIELD_INTERPOLATION, /* td_interpolation */
+    TDI_FIELD_INITIALIZER,   /* td_initializer */
+    TDI_FIELD_REGULARIZER,   /* td_regularizer; JSON null is none */
+    TDI_FIELD_SEED,          /* int64_t; JSON null is 0 */
+    TDI_FIELD_FIXED          /* Tandem knows one value only, `text` (JSON); another in a file is refused by name */
 } tdi_field_kind;
 
 typedef struct tdi_field {

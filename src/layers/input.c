@@ -16,10 +16,10 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     const td_input_args *args = layer->args;
     (void)n_in;
     (void)in;
-    if (args->dtype != TD_FLOAT32)
+    if (args->dtype != TD_FLOAT32 && args->dtype != TD_INT32 && args->dtype != TD_INT64)
         return tdi_fail(error, TD_UNSUPPORTED,
-                        "an input of %s: Tandem computes in float32; use TD_FLOAT32, to which data of other types is "
-                        "converted when it is read",
+                        "an input of %s: Tandem computes in float32, to which data of other types is converted when it "
+                        "is read; use TD_FLOAT32, or TD_INT32 for indices",
                         td_dtype_name(args->dtype));
     if (args->shape.rank < 0 || args->shape.rank > TD_MAX_RANK - 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "an input of %d axes: at most %d besides the batch are possible",

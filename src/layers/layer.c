@@ -126,6 +126,12 @@ static td_status check_inputs(const tdi_layer *layer, int n_in, td_tensor *const
         if (in[i]->context != layer->context)
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "its inputs belong to different contexts: make the whole model in one td_context");
+    for (int i = 0; i < n_in; i++)
+        if (in[i]->dtype != TD_FLOAT32 && !type->indices)
+            return tdi_fail(error, TD_UNSUPPORTED,
+                            "it computes in float32 and was called on an input of %s, which Embedding takes: make the "
+                            "input float32, to which data of other types is converted when it is read",
+                            td_dtype_name(in[i]->dtype));
     return TD_OK;
 }
 
@@ -134,7 +140,7 @@ static td_status check_shared(const tdi_layer *layer, const td_shape *in, tdi_er
 {
     const td_shape *first = &layer->build_shape;
     char seen[TDI_SHAPE_TEXT], built[TDI_SHAPE_TEXT];
-    if (layer->weights.count == 0 || in->dim[in->rank - 1] == first->dim[first->rank - 1])
+    if (layer->weights.count == 0 || layer->type->indices || in->dim[in->rank - 1] == first->dim[first->rank - 1])
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "its weights were made for inputs like %s and do not fit %s: share it between inputs whose last "
@@ -180,11 +186,16 @@ static td_status infer_and_build(tdi_layer *layer, int n_in, td_tensor *const *i
 
 static td_tensor *new_tensor(tdi_call_site *site, const td_shape *shape)
 {
-    td_tensor *tensor = TDI_NEW(site->layer->context->arena, td_tensor);
+    const tdi_layer *layer = site->layer;
+    td_tensor *tensor = TDI_NEW(layer->context->arena, td_tensor);
+    bool input = layer->type == &tdi_layer_type_input;
     if (!tensor)
         return NULL;
-    *tensor = (td_tensor){
-        .context = site->layer->context, .site = site, .which = site->n_out, .shape = *shape, .dtype = TD_FLOAT32};
+    *tensor = (td_tensor){.context = layer->context,
+                          .site = site,
+                          .which = site->n_out,
+                          .shape = *shape,
+                          .dtype = input ? ((const td_input_args *)layer->args)->dtype : TD_FLOAT32};
     return site->out[site->n_out++] = tensor;
 }
 

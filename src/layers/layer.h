@@ -29,6 +29,8 @@ typedef struct tdi_layer_type {
     bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
     const char *cell;        /* the folder below the layer's own that has the weights in Keras's files; NULL: none */
 
+    /* The layer takes indices, whole numbers from 0 to one less than this; NULL: it takes numbers. */
+    int64_t (*indices)(const tdi_layer *layer);
     /* How many outputs a call has; NULL: one. At most TDI_MAX_LAYER_OUTPUTS. */
     int (*outputs)(const tdi_layer *layer);
     /* The outputs' shapes per sample; fails with a sentence naming the shapes. Called before `build`. */
@@ -46,7 +48,7 @@ typedef struct tdi_layer_type {
 #define TDI_LAYERS(X)                                                                                                  \
     X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
     X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization) X(lstm)                    \
-    X(zero_padding2d) X(relu) X(softmax)
+    X(zero_padding2d) X(relu) X(softmax) X(embedding) X(up_sampling2d)
 /* clang-format on */
 
 #define TDI_DECLARE_LAYER_(stem) extern const tdi_layer_type tdi_layer_type_##stem;

@@ -55,9 +55,46 @@ static uint64_t seed_from_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* How many rows the smallest table has that `input` is looked up in; 0 where a layer takes it as numbers. */
+static int64_t indices_of(const td_model *model, const td_tensor *input)
+{
+    int64_t least = 0;
+    for (int i = 0; i < model->sites.count; i++) {
+        const tdi_call_site *site = model->sites.at[i];
+        for (int j = 0; j < site->n_in; j++) {
+            if (site->in[j] != input)
+                continue;
+            if (!site->layer->type->indices)
+                return 0;
+            int64_t rows = site->layer->type->indices(site->layer);
+            least = least && least < rows ? least : rows;
+        }
+    }
+    return least;
+}
+
+/* An input that is an output too is given back as numbers. */
+static td_status find_indices(td_model *model, tdi_error *error)
+{
+    for (int i = 0; i < model->n_inputs; i++)
+        model->indices[i] = indices_of(model, model->inputs[i]);
+    for (int o = 0; o < model->n_outputs; o++)
+        for (int i = 0; i < model->n_inputs; i++)
+            if (model->outputs[o] == model->inputs[i])
+                model->indices[i] = 0;
+    for (int i = 0; i < model->n_inputs; i++)
+        if (model->inputs[i]->dtype != TD_FLOAT32 && !model->indices[i])
+            return tdi_fail(error, TD_UNSUPPORTED,
+                            "model: input \"%s\" of %s is an output as well: make it float32, or leave it out of the "
+                            "outputs",
+                            model->inputs[i]->site->layer->name, td_dtype_name(model->inputs[i]->dtype));
+    return TD_OK;
+}
+
 static td_status fill_model(td_model *model, tdi_error *error)
 {
     TDI_TRY(tdi_model_order(model, error));
+    TDI_TRY(find_indices(model, error));
     for (int i = 0; i < model->layers.count; i++)
         TDI_TRY(adopt_layer(model, model->layers.at[i], error));
     lay_out(model);

@@ -18,6 +18,7 @@
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
     X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \
+    X(upsample2d) X(upsample2d_grad)                                                                                   \
     X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad)                                                      \
     X(sparse_softmax_cross_entropy) X(sparse_softmax_cross_entropy_grad)                                               \
     X(softmax_cross_entropy) X(softmax_cross_entropy_grad)                                                             \
@@ -28,6 +29,7 @@
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(batch_mean) X(batch_mean_grad)                                                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
+    X(class_pairs) X(count_pairs)                                                                                      \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam) X(matmul_update)
 /* clang-format on */
 
@@ -197,6 +199,21 @@ tdi_node *tdi_max_pool2d_grad(tdi_graph *graph, tdi_node *x, tdi_node *y, tdi_no
 tdi_node *tdi_average_pool2d(tdi_graph *graph, tdi_node *x, const tdi_pool2d_attrs *attrs);
 tdi_node *tdi_average_pool2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_pool2d_attrs *attrs);
 
+/* x [B, h, w, c] -> [B, h * factor_h, w * factor_w, c], and the adjoint. */
+typedef struct tdi_upsample2d_attrs {
+    int factor_h, factor_w;
+    bool bilinear; /* else each pixel is repeated */
+} tdi_upsample2d_attrs;
+tdi_node *tdi_upsample2d(tdi_graph *graph, tdi_node *x, const tdi_upsample2d_attrs *attrs);
+tdi_node *tdi_upsample2d_grad(tdi_graph *graph, tdi_node *dy, const tdi_upsample2d_attrs *attrs);
+/* Where position `at` of an enlarged axis takes its value from: positions low and high of the axis of `extent`, the
+ * share `share` from high, the rest from low. Kernels and reference agree through it. */
+typedef struct tdi_taps {
+    int64_t low, high;
+    float share;
+} tdi_taps;
+tdi_taps tdi_upsample_taps(bool bilinear, int64_t extent, int factor, int64_t at);
+
 /* ---- softmax and losses; over the last axis ---- */
 
 tdi_node *tdi_softmax(tdi_graph *graph, tdi_node *x);
@@ -228,6 +245,21 @@ typedef struct tdi_binary_accuracy_attrs {
 tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets, float threshold);
 /* Adds sum(x) and its number of elements to metric accumulator `slot`. An effect. */
 tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
+
+/* Who was taken for whom: actual * classes + predicted [...], as a float; -1 where the actual class is none of the
+ * classes, as keras.metrics.MeanIoU leaves those out. The prediction is [..., c]; the target is class numbers [...], or
+ * [..., c], whose largest is the class. c = 1: two classes, the second where a number is above `threshold`. */
+typedef struct tdi_class_pairs_attrs {
+    float threshold;
+} tdi_class_pairs_attrs;
+enum { TDI_MOST_CLASSES = 4096 }; /* a float counts their pairs exactly */
+tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, float threshold);
+int64_t tdi_class_pair(const tdi_call *call, int64_t position); /* one of them; for kernels */
+/* Adds how often each pair occurs to a matrix of doubles that begins at metric accumulator `slot`. An effect. */
+typedef struct tdi_count_pairs_attrs {
+    int classes;
+} tdi_count_pairs_attrs;
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot);
 
 /* ---- dropout ---- */
 

@@ -68,10 +68,8 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     TDI_TRY(tdi_runtime_run(runtime, job, error));
     if (!logs)
         return TD_OK;
-    double sums[TDI_MAX_METRIC_SLOTS][2];
-    tdi_runtime_sums(runtime, job->mode, sums);
     *logs = (td_logs){0};
-    tdi_program_logs(model, tdi_runtime_slots(runtime, job->mode), sums, "", logs);
+    tdi_runtime_logs(runtime, job->mode, "", logs);
     return TD_OK;
 }
 

@@ -59,15 +59,32 @@ void tdi_callbacks_free(td_callback *const *callbacks)
 
 /* ---- calling ---- */
 
-int64_t tdi_callbacks_stride(const td_training *training, int64_t done, int64_t left)
+static int64_t every_of(const td_callback *callback)
+{
+    return callback->functions.every ? callback->functions.every : 1;
+}
+
+int64_t tdi_callbacks_stride(const td_training *training, int64_t left)
 {
     for (td_callback *const *at = training->callbacks; at && *at; at++) {
-        const td_callback_functions *functions = &(*at)->functions;
-        int64_t every = functions->every ? functions->every : 1, wait = every - done % every;
-        if (functions->batch_end && wait < left)
+        int64_t every = every_of(*at), wait = every - training->batches % every;
+        if ((*at)->functions.batch_end && wait < left)
             left = wait;
     }
     return left;
+}
+
+static bool is_due(const td_training *training, const td_callback *callback)
+{
+    return callback->functions.batch_end && training->batches % every_of(callback) == 0;
+}
+
+bool tdi_callbacks_due(const td_training *training)
+{
+    for (td_callback *const *at = training->callbacks; at && *at; at++)
+        if (is_due(training, *at))
+            return true;
+    return false;
 }
 
 /* A callback that fails without saying why is still named by its place in the list. */
@@ -80,12 +97,17 @@ static td_status check(td_training *training, int place, td_status status, tdi_e
     return tdi_fail(error, status, "callback %d failed: %s", place, td_status_name(status));
 }
 
+/* In the order of the list, then who wants to be the last. */
+#define FOR_EACH(callback, place)                                                                                      \
+    for (int last = 0; last < 2; last++)                                                                               \
+        for (int place = 0; training->callbacks && training->callbacks[place]; place++)                                \
+            for (const td_callback *callback = training->callbacks[place]; callback && callback->last == last;         \
+                 callback = NULL)
+
 #define CALL_EACH(function, ...)                                                                                       \
-    for (int place = 0; training->callbacks && training->callbacks[place]; place++) {                                  \
-        const td_callback *callback = training->callbacks[place];                                                      \
-        if (callback->functions.function)                                                                              \
-            TDI_TRY(check(training, place, callback->functions.function(callback->user, __VA_ARGS__), error));         \
-    }                                                                                                                  \
+    FOR_EACH(callback, place)                                                                                          \
+    if (callback->functions.function)                                                                                  \
+        TDI_TRY(check(training, place, callback->functions.function(callback->user, __VA_ARGS__), error));             \
     return TD_OK
 
 td_status tdi_callbacks_train_begin(td_training *training, tdi_error *error)
@@ -100,12 +122,9 @@ td_status tdi_callbacks_epoch_begin(td_training *training, tdi_error *error)
 
 td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, tdi_error *error)
 {
-    for (int place = 0; training->callbacks && training->callbacks[place]; place++) {
-        const td_callback *callback = training->callbacks[place];
-        int64_t every = callback->functions.every ? callback->functions.every : 1;
-        if (callback->functions.batch_end && training->steps % every == 0)
-            TDI_TRY(check(training, place, callback->functions.batch_end(callback->user, training, logs), error));
-    }
+    FOR_EACH(callback, place)
+    if (is_due(training, callback))
+        TDI_TRY(check(training, place, callback->functions.batch_end(callback->user, training, logs), error));
     return TD_OK;
 }
 
@@ -114,9 +133,16 @@ td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_er
     CALL_EACH(epoch_end, training, epoch);
 }
 
+/* All are called, whatever the others say: the best weights are brought back though a file could not be written. */
 td_status tdi_callbacks_train_end(td_training *training, tdi_error *error)
 {
-    CALL_EACH(train_end, training);
+    td_status first = TD_OK;
+    FOR_EACH(callback, place)
+    if (callback->functions.train_end) {
+        td_status status = check(training, place, callback->functions.train_end(callback->user, training), error);
+        first = first == TD_OK ? status : first;
+    }
+    return first;
 }
 
 /* ---- what a callback may ask ---- */

@@ -12,6 +12,7 @@ struct td_callback {
     td_callback_functions functions;
     void *user;
     tdi_error error; /* why it is poison */
+    bool last;       /* called when all others have been: it keeps what they remember */
 };
 
 struct td_training {
@@ -19,7 +20,9 @@ struct td_training {
     FILE *progress;
     td_callback *const *callbacks; /* NULL-terminated; NULL: none */
     int epoch;
-    int64_t steps; /* done in the epoch */
+    int64_t steps;   /* done in the epoch */
+    double seconds;  /* that they took */
+    int64_t batches; /* done in all epochs */
     bool stop;
     tdi_error error; /* what a callback gave as the reason of its failure */
 };
@@ -31,8 +34,10 @@ td_callback *tdi_callback_poison(const char *name, const char *reason);
 td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error);
 void tdi_callbacks_free(td_callback *const *callbacks);
 
-/* Steps until one of them wants to be called again, having done `done`; `left` when none does before. */
-int64_t tdi_callbacks_stride(const td_training *training, int64_t done, int64_t left);
+/* Steps until one of them wants to be called again; `left` when none does before. */
+int64_t tdi_callbacks_stride(const td_training *training, int64_t left);
+/* Does one of them want its batch_end after the step that was just done? */
+bool tdi_callbacks_due(const td_training *training);
 
 td_status tdi_callbacks_train_begin(td_training *training, tdi_error *error);
 td_status tdi_callbacks_epoch_begin(td_training *training, tdi_error *error);

@@ -44,8 +44,8 @@ static td_status to_classes(const float *from, int64_t count, int32_t *to, int64
 {
     for (int64_t i = 0; i < count; i++) {
         if (!(from[i] > -2147483648.0f && from[i] < 2147483648.0f) || (float)(int32_t)from[i] != from[i])
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "row %lld: %g is not a class number", (long long)(first + i),
-                            (double)from[i]);
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "row %lld: %g is not a class number or an index",
+                            (long long)(first + i), (double)from[i]);
         to[i] = (int32_t)from[i];
     }
     return TD_OK;

@@ -115,8 +115,6 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
         tdi_error_prefix(error, "epoch %d", epoch + 1);
         return status;
     }
-    double sums[TDI_MAX_METRIC_SLOTS][2];
-    tdi_runtime_sums(runtime, TDI_TRAIN, sums);
     int64_t done = pass.done * f->batch;
     *result = (td_epoch){.epoch = epoch,
                          .steps = pass.done,
@@ -124,7 +122,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .seconds = pass.seconds,
                          .seconds_waiting = pass.seconds_waiting,
                          .learning_rate = f->model->optimizer.learning_rate};
-    tdi_program_logs(f->model, tdi_runtime_slots(runtime, TDI_TRAIN), sums, "", &result->logs);
+    tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
 }
 
@@ -140,7 +138,8 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     if (f->validation)
-        TDI_TRY(tdi_evaluate_source(f->model, f->validation, f->batch, "val_", NULL, &result.logs, error));
+        TDI_TRY(
+            tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));

@@ -11,16 +11,11 @@ static const double CHUNK_SECONDS = 0.05;
 
 static void show(const tdi_pass *pass, tdi_runtime *runtime)
 {
-    if (!pass->progress || pass->job.mode == TDI_PREDICT) {
-        td_logs none = {0};
-        if (pass->progress)
-            tdi_progress_update(pass->progress, pass->done, &none);
-        return;
-    }
-    double sums[TDI_MAX_METRIC_SLOTS][2];
     td_logs logs = {0};
-    tdi_runtime_sums(runtime, pass->job.mode, sums);
-    tdi_program_logs(pass->model, tdi_runtime_slots(runtime, pass->job.mode), sums, "", &logs);
+    if (!pass->progress)
+        return;
+    if (pass->job.mode != TDI_PREDICT)
+        tdi_runtime_logs(runtime, pass->job.mode, "", &logs);
     tdi_progress_update(pass->progress, pass->done, &logs);
 }
 
@@ -34,41 +29,47 @@ static int64_t chunk_steps(const tdi_pass *pass)
     else if (pass->done && pass->seconds > 0)
         wanted = (int64_t)(CHUNK_SECONDS * (double)pass->done / pass->seconds) + 1;
     wanted = wanted < left ? wanted : left;
-    return pass->training ? tdi_callbacks_stride(pass->training, pass->done, wanted) : wanted;
+    return pass->training ? tdi_callbacks_stride(pass->training, wanted) : wanted;
 }
 
 static td_status call_back(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
-    td_training *training = pass->training;
-    if (!training)
-        return TD_OK;
-    double sums[TDI_MAX_METRIC_SLOTS][2];
     td_logs logs = {0};
-    tdi_runtime_sums(runtime, pass->job.mode, sums);
-    tdi_program_logs(pass->model, tdi_runtime_slots(runtime, pass->job.mode), sums, "", &logs);
-    training->steps = pass->done;
-    return tdi_callbacks_batch_end(training, &logs, error);
+    if (!pass->training || !tdi_callbacks_due(pass->training))
+        return TD_OK;
+    tdi_runtime_logs(runtime, pass->job.mode, "", &logs);
+    return tdi_callbacks_batch_end(pass->training, &logs, error);
+}
+
+static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+{
+    tdi_job job = pass->job;
+    job.first_step = pass->done;
+    job.steps = chunk_steps(pass);
+    job.samples = pass->samples - pass->done * pass->batch;
+    if (job.samples > job.steps * pass->batch)
+        job.samples = job.steps * pass->batch;
+    double began = tdi_seconds();
+    td_status status = tdi_runtime_run(runtime, &job, error);
+    pass->seconds += tdi_seconds() - began;
+    pass->seconds_waiting += job.waited;
+    pass->done += job.done;
+    if (pass->training) {
+        pass->training->steps = pass->done;
+        pass->training->batches += job.done;
+        pass->training->seconds = pass->seconds;
+    }
+    return status;
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
     pass->job.batch = pass->batch;
     pass->job.stop = &pass->model->context->stop;
-    pass->job.waited = &pass->seconds_waiting;
     while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
         if (atomic_load(pass->job.stop))
             return TD_STOPPED;
-        tdi_job job = pass->job;
-        int64_t done_samples = pass->done * pass->batch;
-        job.first_step = pass->done;
-        job.steps = chunk_steps(pass);
-        job.samples = pass->samples - done_samples;
-        if (job.samples > job.steps * pass->batch)
-            job.samples = job.steps * pass->batch;
-        double began = tdi_seconds();
-        TDI_TRY(tdi_runtime_run(runtime, &job, error));
-        pass->seconds += tdi_seconds() - began;
-        pass->done += job.steps;
+        TDI_TRY(run_job(pass, runtime, error));
         show(pass, runtime);
         TDI_TRY(call_back(pass, runtime, error));
     }
@@ -120,8 +121,13 @@ static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
 {
     tdi_runtime *runtime;
-    tdi_source_pass facts = {pass->order,    pass->samples, pass->batch,
-                             pass->job.seed, pass->epoch,   pass->job.mode == TDI_TRAIN};
+    tdi_source_pass facts = {.order = pass->order,
+                             .first = pass->done * pass->batch,
+                             .samples = pass->samples,
+                             .batch = pass->batch,
+                             .seed = pass->job.seed,
+                             .epoch = pass->epoch,
+                             .training = pass->job.mode == TDI_TRAIN};
     TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);
@@ -157,8 +163,17 @@ td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *er
     return TD_OK;
 }
 
-static td_status evaluate_in_order(td_model *model, tdi_source *source, const int64_t *order, int64_t batch,
-                                   const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
+td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
+{
+    if (guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: an argument too many; give options by name", function);
+    if (batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
+    return TD_OK;
+}
+
+static td_status evaluate_in_order(td_model *model, tdi_source *source, tdi_mode mode, const int64_t *order,
+                                   int64_t batch, const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
@@ -166,26 +181,24 @@ static td_status evaluate_in_order(td_model *model, tdi_source *source, const in
     tdi_pass pass = {
         .model = model, .source = source, .order = order, .in_order = true, .samples = source->samples, .batch = batch};
     pass.steps = (source->samples + batch - 1) / batch;
-    pass.job.mode = TDI_EVALUATE;
+    pass.job.mode = mode;
     pass.progress = &progress;
     tdi_progress_begin(&progress, out, "", pass.steps);
-    tdi_runtime_reset_sums(runtime, TDI_EVALUATE);
+    tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_pass_run(&pass, error));
-    double sums[TDI_MAX_METRIC_SLOTS][2];
-    tdi_runtime_sums(runtime, TDI_EVALUATE, sums);
-    tdi_program_logs(model, tdi_runtime_slots(runtime, TDI_EVALUATE), sums, prefix, logs);
+    tdi_runtime_logs(runtime, mode, prefix, logs);
     tdi_progress_end(&progress, logs);
     return TD_OK;
 }
 
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, int64_t batch, const char *prefix, FILE *out,
-                              td_logs *logs, tdi_error *error)
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
+                              FILE *out, td_logs *logs, tdi_error *error)
 {
     int64_t *order = malloc((size_t)source->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);
     tdi_epoch_order(order, source->samples, false, 0, 0);
-    td_status status = evaluate_in_order(model, source, order, batch, prefix, out, logs, error);
+    td_status status = evaluate_in_order(model, source, mode, order, batch, prefix, out, logs, error);
     free(order);
     return status;
 }

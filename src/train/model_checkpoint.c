@@ -14,7 +14,7 @@ typedef struct checkpoint {
     char *pattern;
     tdi_monitor monitor;
     bool best_only, verbose;
-    int64_t save_freq, seen; /* steps between saves, 0: epochs; since the last */
+    int64_t save_freq; /* steps between saves; 0: epochs */
     td_optional threshold;
     tdi_error failed; /* the last save's failure */
 } checkpoint;
@@ -76,17 +76,12 @@ static td_status checkpoint_begin(void *user, td_training *training)
     (void)training;
     self->monitor.has_best = self->threshold.is_set;
     self->monitor.best = self->threshold.value;
-    self->seen = 0;
     return TD_OK;
 }
 
 static td_status checkpoint_batch(void *user, td_training *training, const td_logs *logs)
 {
-    checkpoint *self = user;
-    if (!self->save_freq || ++self->seen < self->save_freq)
-        return TD_OK;
-    self->seen = 0;
-    return save_when_wanted(self, training, logs);
+    return save_when_wanted(user, training, logs);
 }
 
 static td_status checkpoint_epoch(void *user, td_training *training, td_epoch *epoch)
@@ -140,5 +135,6 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
                          .threshold = args->initial_value_threshold};
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, 0);
     functions.batch_end = args->save_freq ? checkpoint_batch : NULL;
+    functions.every = args->save_freq;
     return td_callback_create(&functions, self);
 }

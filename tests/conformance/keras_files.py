@@ -35,8 +35,13 @@ def compiled(model, optimizer, loss, y, metrics=("accuracy",), steps=3, weights=
     return model, y
 
 
+def numbers_for(tensor):
+    shape = (SAMPLES, *tensor.shape[1:])
+    return random(*shape) if tensor.dtype == "float32" else np.random.default_rng(5).integers(0, 9, shape).astype(tensor.dtype)
+
+
 def inputs_of(model):
-    x = [random(SAMPLES, *tensor.shape[1:]) for tensor in model.inputs]
+    x = [numbers_for(tensor) for tensor in model.inputs]
     return x[0] if len(x) == 1 else x
 
 
@@ -80,6 +85,15 @@ def recurrent():
     return keras.Model(x, layers.Dense(2)(layers.Concatenate()([h, z, c])))
 
 
+def larger():
+    """Integers in, embedded, and images made larger both ways."""
+    x = layers.Input((4, 3), dtype="int32")
+    y = layers.Embedding(9, 5, embeddings_initializer="ones", embeddings_regularizer="l1")(x)
+    y = layers.UpSampling2D((2, 3))(y)
+    y = layers.UpSampling2D(2, interpolation="bilinear")(layers.Conv2D(3, 2, activation="tanh")(y))
+    return keras.Model(x, layers.Dense(2)(layers.Flatten()(y)))
+
+
 def initializers():
     kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
              keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
@@ -116,6 +130,7 @@ def cases():
                               weights={"first": 1.0, "second": 0.5})
     yield "frozen", *compiled(frozen(), "adam", sparse, labels(3))
     yield "recurrent", *compiled(recurrent(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
+    yield "larger", *compiled(larger(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
     yield "initializers", initializers(), None
     yield "deferred", deferred(), None
 
@@ -125,7 +140,7 @@ def resave(path, to, model):
     single = len(model.inputs) == 1
     x_file, p_file = path.with_suffix(".x"), path.with_suffix(".p")
     if single:
-        inputs_of(model).tofile(x_file)
+        inputs_of(model).astype("float32").tofile(x_file)
         command += [SAMPLES, x_file, p_file]
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, f"resave exited with {done.returncode}: {done.stdout}"

@@ -30,6 +30,7 @@ class Case:
     optimizer: object = None  # SGD by default
     warm: int = 0             # steps that Keras trains before it saves the file
     devices: tuple = ("cpu", "cpu:0,cpu:1")
+    x: object = None          # normal numbers by default
 
 
 def random():
@@ -192,6 +193,43 @@ def recurrent():
     yield Case("last and state", keras.Model(x, layers.Dense(4)(layers.Concatenate()([c, y]))), classes(4), sparse())
 
 
+def indices():
+    def net(*stack, shape=(6,), dtype="int32"):
+        return keras.Sequential([layers.Input(shape, dtype=dtype), *stack])
+
+    adam, x = keras.optimizers.Adam, classes(20, 6)
+    yield Case("last", net(layers.Embedding(20, 5), layers.LSTM(7), layers.Dense(4)), classes(4), sparse(), adam(), x=x)
+    yield Case("float32 input", net(layers.Embedding(20, 5), layers.Flatten(), layers.Dense(4), dtype="float32"),
+               classes(4), sparse(), x=x)
+    yield Case("wide", net(layers.Embedding(20, 80), layers.LSTM(16, return_sequences=True), layers.Dense(20)),
+               classes(20, 6), sparse(), adam(), x=x)
+    yield Case("regularized", net(layers.Embedding(20, 8, embeddings_regularizer="l2"), layers.Flatten(), layers.Dense(4)),
+               classes(4), sparse(), keras.optimizers.SGD(0.1, momentum=0.9), x=x)
+    yield Case("frozen", net(layers.Embedding(20, 8, trainable=False), layers.Flatten(), layers.Dense(4)), classes(4),
+               sparse(), x=x)
+    yield Case("planes", net(layers.Embedding(20, 3), layers.Conv2D(4, 2, activation="tanh"), layers.Flatten(),
+                             layers.Dense(4), shape=(3, 5)), classes(4), sparse(), x=classes(20, 3, 5))
+    y = keras.Input((6,), dtype="int64")
+    both = layers.Concatenate()([layers.Embedding(20, 4)(y), layers.Embedding(30, 3)(y)])
+    yield Case("two tables", keras.Model(y, layers.Dense(4)(layers.Flatten()(both))), classes(4), sparse(), x=x)
+
+
+def upsampling():
+    def net(*stack, shape=(5, 4, 3)):
+        return sequential(shape, layers.Conv2D(6, 2, activation="tanh"), *stack, layers.Conv2D(2, 2, activation="relu"),
+                          layers.Flatten(), layers.Dense(4))
+
+    up = layers.UpSampling2D
+    yield Case("nearest", net(up()), classes(4), sparse())
+    yield Case("nearest, uneven", net(up((3, 1))), classes(4), sparse())
+    yield Case("bilinear", net(up(2, interpolation="bilinear")), classes(4), sparse())
+    yield Case("bilinear, uneven", net(up((1, 5), interpolation="bilinear")), classes(4), sparse(), keras.optimizers.Adam())
+    yield Case("bilinear, one pixel", net(layers.GlobalAveragePooling2D(keepdims=True), up(4, interpolation="bilinear")),
+               classes(4), sparse())
+    yield Case("labels by pixel", sequential((8, 8, 3), layers.Conv2D(8, 3, padding="same", strides=2, activation="relu"),
+                                             up(2, interpolation="bilinear"), layers.Conv2D(5, 1)), classes(5, 8, 8), sparse())
+
+
 def losses():
     def net(units, activation=None):
         return sequential((7,), layers.Dense(9, activation="tanh"), layers.Dense(units, activation=activation))
@@ -270,7 +308,9 @@ def check_reopened(name, trained, x, y, more, iterations):
 def run_case(case, folder):
     keras.utils.set_random_seed(3)
     case.model.compile(optimizer=case.optimizer or keras.optimizers.SGD(), loss=case.loss)
-    x = np.random.default_rng(1).normal(size=(SAMPLES, *case.model.input_shape[1:])).astype("float32")
+    x = case.x
+    if x is None:
+        x = np.random.default_rng(1).normal(size=(SAMPLES, *case.model.input_shape[1:])).astype("float32")
     train(case.model, x[:case.warm * BATCH], case.y[:case.warm * BATCH])
     start = pathlib.Path(folder) / "start.keras"
     case.model.save(start)
@@ -284,7 +324,7 @@ def run_case(case, folder):
 
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
-                                                       recurrent, losses, optimizers, regularizers)}
+                                                       recurrent, indices, upsampling, losses, optimizers, regularizers)}
 
 
 def main(group):

@@ -85,6 +85,13 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
             {.shape = shape_}                                                                                          \
         }                                                                                                              \
     }
+#define UPSAMPLE(stem_, name_, shape_, factor_h_, factor_w_, bilinear_)                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_##stem_, .name = name_, .attrs = ATTRS(tdi_upsample2d_attrs, factor_h_, factor_w_, bilinear_),   \
+        .n_leaves = 1, .leaf = {                                                                                       \
+            {.shape = shape_}                                                                                          \
+        }                                                                                                              \
+    }
 #define POOL_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                           \
     {                                                                                                                  \
         .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
@@ -194,6 +201,20 @@ static const op_case large_cases[] = {
               {.shape = OP_DIMS(BATCH), .dtype = TD_INT32, .limit = 613},
               {.shape = OP_DIMS(BATCH)}}},
 
+    UPSAMPLE(upsample2d, "nearest, many channels", OP_DIMS(BATCH, 5, 7, 35), 2, 3, false),
+    UPSAMPLE(upsample2d, "bilinear, many channels", OP_DIMS(BATCH, 5, 7, 35), 2, 4, true),
+    UPSAMPLE(upsample2d, "bilinear, few channels", OP_DIMS(BATCH, 9, 11, 3), 8, 8, true),
+    UPSAMPLE(upsample2d_grad, "nearest, many channels", OP_DIMS(BATCH, 6, 8, 35), 3, 2, false),
+    UPSAMPLE(upsample2d_grad, "bilinear, many channels", OP_DIMS(BATCH, 6, 8, 35), 2, 2, true),
+    {.op = &tdi_op_gather,
+     .name = "wide",
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(40, 2, 67)}, {.shape = OP_DIMS(BATCH, 9), .dtype = TD_INT32, .limit = 40}}},
+    {.op = &tdi_op_scatter_add,
+     .name = "wide",
+     .attrs = ATTRS(tdi_shape_attrs, OP_DIMS(40, 2, 67)),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9), .dtype = TD_INT32, .limit = 40}, {.shape = OP_DIMS(BATCH, 9, 2, 67)}}},
     POOL(max_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 2, 2, 2, 2, TD_VALID),
     POOL(max_pool2d, "few channels", OP_DIMS(BATCH, 28, 28, 6), 2, 2, 2, 2, TD_VALID),
     POOL(max_pool2d, "few channels, three by two, cells left over", OP_DIMS(BATCH, 11, 13, 3), 3, 2, 3, 2, TD_VALID),

@@ -93,7 +93,8 @@ static void read_pass(td_data *data, uint64_t seed, int64_t epoch, bool training
     tdi_error error = {0};
     int64_t order[SAMPLES];
     tdi_epoch_order(order, SAMPLES, false, 0, 0);
-    tdi_source_pass pass = {order, SAMPLES, 8, seed, epoch, training};
+    tdi_source_pass pass = {
+        .order = order, .samples = SAMPLES, .batch = 8, .seed = seed, .epoch = epoch, .training = training};
     assert_int_equal(tdi_source_begin(source, &pass, &error), TD_OK);
     for (int i = SAMPLES; i-- > 0;) /* in another order than the pass's */
         assert_int_equal(source->gather(source, 0, &order[i], 1, x[i], TD_FLOAT32, &error), TD_OK);

@@ -173,7 +173,14 @@ static void wrong_sizes(void **state)
     EXPECT(td_input(context, TD_SHAPE(3, 0)), "axis 2 of its shape is 0");
     EXPECT(td_input(context, TD_SHAPE(1, 2, 3, 4, 5, 6)), "at most 5");
     EXPECT(td_input(context, TD_SHAPE(INT64_MAX, INT64_MAX)), "larger than any machine's memory");
-    check_error(context, td_input(context, TD_SHAPE(3), .dtype = TD_INT32), TD_UNSUPPORTED, "computes in float32");
+    check_error(context, td_input(context, TD_SHAPE(3), .dtype = TD_UINT8), TD_UNSUPPORTED, "computes in float32");
+    check_error(context, td_dense(td_input(context, TD_SHAPE(3), .dtype = TD_INT32), 4), TD_UNSUPPORTED,
+                "called on an input of int32");
+    EXPECT(td_embedding(v, 0, 4), "input_dim is 0");
+    EXPECT(td_embedding(v, 4, -1), "output_dim is -1");
+    EXPECT(td_up_sampling2d(v), "got [batch, 6]");
+    EXPECT(td_up_sampling2d(x, -1), "size is -1 x -1");
+    EXPECT(td_up_sampling2d(x, .interpolation = (td_interpolation)7), "no interpolation number 7");
 }
 
 static void wrong_combinations(void **state)

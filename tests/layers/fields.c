@@ -90,6 +90,10 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
     case TDI_FIELD_PADDING:
         assert_string_equal(*(const td_padding *)value == TD_SAME ? "same" : "valid", json_string_value(json));
         break;
+    case TDI_FIELD_INTERPOLATION:
+        assert_string_equal(*(const td_interpolation *)value == TD_BILINEAR ? "bilinear" : "nearest",
+                            json_string_value(json));
+        break;
     case TDI_FIELD_INITIALIZER:
         check_initializer(value, json);
         break;
@@ -154,6 +158,8 @@ static void tables_are_keras(void **state)
     check_layer(context, td_zero_padding2d(x, 0, .sides = TD_SIDES(1, 2, 3, 4)), golden_ZeroPadding2D);
     check_layer(context, td_relu(x), golden_ReLU);
     check_layer(context, td_softmax(x), golden_Softmax);
+    check_layer(context, td_embedding(td_input(context, TD_SHAPE(5), .dtype = TD_INT32), 9, 4), golden_Embedding);
+    check_layer(context, td_up_sampling2d(x), golden_UpSampling2D);
     td_context_free(context);
 }
 

@@ -84,6 +84,16 @@ static const char golden_LSTM[] =
     "\"recurrent_constraint\": null, \"bias_constraint\": null, \"dropout\": 0.0, "
     "\"recurrent_dropout\": 0.0, \"seed\": null} ";
 
+static const char golden_Embedding[] =
+    "{\"input_dim\": 9, \"output_dim\": 4, \"embeddings_initializer\": {\"module\": "
+    "\"keras.initializers\", \"class_name\": \"RandomUniform\", \"config\": {\"seed\": null, \"minval\": "
+    "-0.05, \"maxval\": 0.05}, \"registered_name\": null}, \"embeddings_regularizer\": null, "
+    "\"activity_regularizer\": null, \"embeddings_constraint\": null, \"mask_zero\": false, "
+    "\"quantization_config\": null} ";
+
+static const char golden_UpSampling2D[] =
+    "{\"size\": [2, 2], \"data_format\": \"channels_last\", \"interpolation\": \"nearest\"} ";
+
 static const char golden_SGD[] =
     "{\"learning_rate\": 0.009999999776482582, \"weight_decay\": null, \"clipnorm\": null, "
     "\"global_clipnorm\": null, \"clipvalue\": null, \"use_ema\": false, \"ema_momentum\": 0.99, "

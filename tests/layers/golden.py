@@ -45,6 +45,8 @@ DEFAULTS = {
     "ReLU": called(layers.ReLU(), image),
     "Softmax": called(layers.Softmax(), image),
     "LSTM": called(layers.LSTM(7), sequence),
+    "Embedding": called(layers.Embedding(9, 4), keras.Input((5,), dtype="int32")),
+    "UpSampling2D": called(layers.UpSampling2D(), image),
     "SGD": optimizers.SGD(),
     "Adam": optimizers.Adam(),
 }

@@ -116,6 +116,14 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
+#define UPSAMPLE(op_, name_, shape_, factor_h_, factor_w_, bilinear_)                                                  \
+    {                                                                                                                  \
+        .op = &tdi_op_##op_, .name = name_, .attrs = ATTRS(tdi_upsample2d_attrs, factor_h_, factor_w_, bilinear_),     \
+        .n_leaves = 1, .leaf = {                                                                                       \
+            {.shape = shape_}                                                                                          \
+        }                                                                                                              \
+    }
+
 const op_case op_cases_windows[] = {
     CONV("3x3 valid", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), 1, 1, 1, 1, 1, TD_VALID),
     CONV("5x5 same, one channel", OP_DIMS(BATCH, 6, 6, 1), OP_DIMS(5, 5, 1, 3), 1, 1, 1, 1, 1, TD_SAME),
@@ -185,4 +193,14 @@ const op_case op_cases_windows[] = {
     AVERAGE_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
     AVERAGE_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
     AVERAGE_GRAD("same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(BATCH, 2, 3, 2), 3, 3, 2, 2, TD_SAME),
+
+    UPSAMPLE(upsample2d, "nearest, 2x2", OP_DIMS(BATCH, 3, 4, 2), 2, 2, false),
+    UPSAMPLE(upsample2d, "nearest, 3x1", OP_DIMS(BATCH, 2, 3, 3), 3, 1, false),
+    UPSAMPLE(upsample2d, "bilinear, 2x2", OP_DIMS(BATCH, 3, 4, 2), 2, 2, true),
+    UPSAMPLE(upsample2d, "bilinear, 3x4", OP_DIMS(BATCH, 2, 3, 1), 3, 4, true),
+    UPSAMPLE(upsample2d, "bilinear, one pixel", OP_DIMS(BATCH, 1, 1, 3), 4, 2, true),
+    UPSAMPLE(upsample2d_grad, "nearest, 2x2", OP_DIMS(BATCH, 4, 6, 2), 2, 2, false),
+    UPSAMPLE(upsample2d_grad, "nearest, 1x3", OP_DIMS(BATCH, 2, 6, 3), 1, 3, false),
+    UPSAMPLE(upsample2d_grad, "bilinear, 2x2", OP_DIMS(BATCH, 6, 4, 2), 2, 2, true),
+    UPSAMPLE(upsample2d_grad, "bilinear, 3x4", OP_DIMS(BATCH, 6, 8, 1), 3, 4, true),
     {0}};

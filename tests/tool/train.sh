@@ -29,6 +29,7 @@ for key in epoch loss accuracy val_loss val_accuracy steps samples seconds secon
 done
 [ "$(number steps log.jsonl)" = 10 ] || fail "expected 10 steps: $(cat log.jsonl)"
 [ "$(number samples log.jsonl)" = 300 ] || fail "expected 300 samples: $(cat log.jsonl)"
+[ "$(grep -c -- "- waited for input: [0-9.]*%$" out)" -eq 4 ] || fail "expected to be told of waiting: $(cat out)"
 head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins with: $(head -n 1 log.jsonl)"
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
@@ -37,6 +38,15 @@ expect 0 evaluate mlp-trained.keras --data digits --quiet
 grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
 holds "$(number accuracy out) >= 0.9"
 grep -q "val_" out && fail "evaluate printed: $(cat out)"
+
+expect 0 evaluate mlp-trained.keras --data digits --quiet --confusion --confusion-file classes.csv
+grep -q "^class *precision *recall *f1 *support$" out || fail "evaluate --confusion printed: $(cat out)"
+[ "$(grep -c "^[0-9] .* 5$" out)" -ge 10 ] || fail "evaluate --confusion: expected 5 of each digit: $(cat out)"
+[ "$(awk -F, 'NR > 1 { for (i = 2; i <= NF; i++) sum += $i } END { print sum }' classes.csv)" = 50 ] ||
+    fail "classes.csv does not count 50 samples: $(cat classes.csv)"
+expect 1 evaluate mlp-trained.keras --data digits --quiet --confusion-file no/where.csv
+grep -q "folder.*no" err || fail "a confusion-file that cannot be: $(cat err)"
+says 2 "ignore-class: expected a class number" evaluate mlp-trained.keras --data digits --ignore-class x
 
 expect 0 predict mlp-trained.keras --data digits --output p.npy
 head -c 128 p.npy | grep -a -q "'descr': '<f4', 'fortran_order': False, 'shape': (50, 10,\{0,1\})" || fail "p.npy: $(head -c 128 p.npy)"
@@ -55,6 +65,10 @@ predictions b.npy --seed 3
 predictions c.npy --seed 4
 cmp -s a.npy b.npy || fail "the same seed gave other bits"
 cmp -s a.npy c.npy && fail "another seed gave the same bits"
+predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
+predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
+cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
+cmp -s f.npy a.npy && fail "--augment changed nothing"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"

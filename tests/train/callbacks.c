@@ -251,7 +251,7 @@ static td_status count_batch(void *user, td_training *training, const td_logs *l
     assert_true(logs->count >= 1);
     c->batches++;
     c->last_steps = td_training_steps(training);
-    if (td_training_epoch(training) == 1 && c->last_steps == 4)
+    if (td_training_epoch(training) == 1 && c->last_steps == 3)
         td_training_stop(training);
     return TD_OK;
 }
@@ -260,7 +260,7 @@ static td_status count_epoch(void *user, td_training *training, td_epoch *epoch)
 {
     counts *c = user;
     assert_int_equal(epoch->epoch, td_training_epoch(training));
-    assert_int_equal(epoch->steps, c->epochs == 1 ? 4 : 5);
+    assert_int_equal(epoch->steps, c->epochs == 1 ? 3 : 5);
     c->epochs++;
     return TD_OK;
 }
@@ -292,13 +292,28 @@ static void test_ones_own_is_called_and_may_stop(void **state)
     assert_int_equal(td_fit(model, samples(), .epochs = 9, .batch_size = BATCH,
                             .callbacks = TD_CALLBACKS(td_callback_create(&functions, &c))),
                      TD_OK);
-    /* Steps 2 and 4 of two epochs of 5; the second ends at its step 4. */
+    /* Every second step of two epochs of 5: 2 and 4, then 1 and 3, at which the second ends. */
     assert_int_equal(c.begun, 1);
     assert_int_equal(c.batches, 4);
     assert_int_equal(c.epochs, 2);
     assert_int_equal(c.ended, 1);
     assert_int_equal(c.released, 1);
-    assert_int_equal(model->iteration, 9);
+    assert_int_equal(model->iteration, 8);
+    td_context_free(context);
+}
+
+static void test_save_freq_counts_across_epochs(void **state)
+{
+    (void)state;
+    static const char *const saved[] = {"1-3.keras", "2-1.keras", "2-4.keras", "3-2.keras", "3-5.keras"};
+    td_context *context = td_context_create(NULL);
+    td_model *model = fresh(context);
+    assert_int_equal(
+        td_fit(model, samples(), .epochs = 3, .batch_size = BATCH,
+               .callbacks = TD_CALLBACKS(td_model_checkpoint(in_folder("{epoch}-{batch}.keras"), .save_freq = 3))),
+        TD_OK);
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
+        assert_int_equal(unlink(in_folder(saved[i])), 0);
     td_context_free(context);
 }
 
@@ -382,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_paths_are_filled_as_python_does),
         cmocka_unit_test_setup_teardown(test_csv_logger_writes_kerass_columns, make_folder, drop_folder),
         cmocka_unit_test(test_ones_own_is_called_and_may_stop),
+        cmocka_unit_test_setup_teardown(test_save_freq_counts_across_epochs, make_folder, drop_folder),
         cmocka_unit_test(test_a_schedule_sets_each_epochs_rate),
         cmocka_unit_test(test_failures_are_td_fits),
         cmocka_unit_test(test_a_checkpoint_that_fails_is_said_at_the_end),

@@ -130,6 +130,33 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
     }
 }
 
+/* The same for an index that the embedding has no row for, and for a number that is none. */
+static void an_index_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        float wrong;
+        td_status status;
+        const char *sentence;
+    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1: index 7 for input"},
+                 {-1, TD_INVALID_ARGUMENT, "the model's embedding has rows 0 to 6"},
+                 {1.5f, TD_BAD_FILE, "sample 5 is 1.5, which is not an index"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float tokens[8 * 3] = {0, 6, 1}, targets[8] = {0};
+        td_context *context = td_context_create(NULL);
+        td_tensor *in = td_input(context, TD_SHAPE(3), .dtype = i % 2 ? TD_FLOAT32 : TD_INT32);
+        td_tensor *out = td_dense(td_flatten(td_embedding(in, 7, 4)), 1);
+        td_model *model = td_model_create(in, out, .seed = 1);
+        td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
+        tokens[5 * 3 + 2] = cases[i].wrong;
+        td_data *data = td_arrays(8, tokens, TD_SHAPE(3), .y = targets);
+        assert_int_equal(td_fit(model, data, .batch_size = 4, .shuffle = TD_NO), cases[i].status);
+        assert_non_null(strstr(td_error(context), cases[i].sentence));
+        assert_int_equal(model->iteration, 1);
+        td_context_free(context);
+    }
+}
+
 int main(void)
 {
     small_data(SAMPLES, x, y);
@@ -143,6 +170,7 @@ int main(void)
         cmocka_unit_test(steps_per_execution_changes_no_bit),
         cmocka_unit_test(a_run_can_be_stopped),
         cmocka_unit_test(a_bad_row_ends_the_run_before_its_step),
+        cmocka_unit_test(an_index_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
