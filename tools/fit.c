@@ -66,12 +66,20 @@ static td_status write_log(void *user, td_training *training, td_epoch *epoch)
 
 enum { MAX_CALLBACKS = 8 };
 
+static td_status reset_states(void *user, td_training *training)
+{
+    (void)user;
+    return td_reset_states(td_training_model(training));
+}
+
 /* Those that change the logs or the weights stand before those that write them. */
 static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
 {
     const struct options *options = fit->options;
     const char *monitor = options->monitor;
     int count = 0;
+    if (options->reset_states)
+        list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
@@ -180,6 +188,7 @@ static const struct argp_option options[] = {
     {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
+    {"reset-states", KEY_RESET_STATES, NULL, 0, "Begin each epoch with zeros in stateful layers", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,

@@ -24,7 +24,7 @@ struct options {
     int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
-    bool no_shuffle, skip_errors, quiet, json, rematerialize, confusion;
+    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
     td_precision precision;
@@ -45,6 +45,7 @@ enum option_key {
     KEY_DATA,
     KEY_SCALE,
     KEY_NO_SHUFFLE,
+    KEY_RESET_STATES,
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
@@ -115,7 +116,8 @@ enum option_key {
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
-        "batch-size", KEY_BATCH_SIZE, "N", 0, "Samples per step, over all devices together (default: 32)", 0           \
+        "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
+            "Samples per step, over all devices together (default: 32, or a stateful layer's)", 0                      \
     }
 #define OPTION_DEVICES                                                                                                 \
     {                                                                                                                  \

@@ -64,7 +64,7 @@ static td_status split(fit *f, tdi_error *error)
 static td_status plan_epochs(fit *f, tdi_error *error)
 {
     const td_fit_args *args = f->args;
-    f->batch = args->batch_size ? args->batch_size : 32;
+    f->batch = tdi_model_batch_size(f->model, args->batch_size);
     f->epochs = args->epochs ? args->epochs : 1;
     f->seed = args->seed ? args->seed : f->model->seed;
     f->samples = f->train->samples;
@@ -90,6 +90,20 @@ static td_status open_data(fit *f, tdi_error *error)
         return TD_OK;
     TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
     return tdi_check_data(f->model, f->validation, true, error);
+}
+
+/* Before the first step, though Keras finds out at the last. */
+static td_status check_states(const fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_model_check_samples(f->model, f->samples, f->batch, f->train->name, error));
+    if (f->validation)
+        TDI_TRY(tdi_model_check_samples(f->model, f->validation->samples, f->batch, f->validation->name, error));
+    if (tdi_model_is_stateful(f->model) && f->args->shuffle != TD_NO)
+        tdi_log(f->model->context, TD_LOG_WARNING,
+                "model \"%s\" is stateful and its samples are shuffled: rows go on from states of other sequences; "
+                "train it with shuffle = TD_NO (--no-shuffle)",
+                f->model->name);
+    return TD_OK;
 }
 
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
@@ -154,6 +168,7 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
+    TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
     atomic_store(&f->model->context->stop, 0);
     TDI_TRY(tdi_callbacks_train_begin(&f->training, error));

@@ -49,10 +49,6 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
                               FILE *progress, td_logs *logs, tdi_error *error);
 
-static inline int64_t tdi_batch_size(int64_t given)
-{
-    return given ? given : 32;
-}
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 
 /* TD_INVALID_ARGUMENT when the model has no loss (or, to train, no optimizer). */
