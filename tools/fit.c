@@ -28,14 +28,19 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
+/* The validation data is read as the training data was: by its categories and means. */
 static int open_data(struct fit *fit)
 {
-    int status = session_data(fit->options, "train", fit->options->train, TD_TRAIN, &fit->train);
-    if (status == TOOL_DONE && fit->options->augmented)
-        status = session_augment(fit->options, &fit->train);
-    if (status == TOOL_DONE && fit->options->validation)
-        status = session_data(fit->options, "validation", fit->options->validation, TD_TEST, &fit->validation);
-    return status;
+    const struct options *options = fit->options;
+    struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
+    int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->augmented)
+        status = session_augment(options, &fit->train);
+    if (status != TOOL_DONE || !options->validation)
+        return status;
+    struct request validation = {
+        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
+    return session_data(options, &validation, &fit->validation);
 }
 
 /* Everything that can be found wrong before the training begins. */

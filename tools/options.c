@@ -35,6 +35,8 @@ static const struct count_option {
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
+    {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
+    {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
@@ -239,6 +241,12 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
 
 static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
 
+static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
+                                                {"zero", TD_MISSING_ZERO},
+                                                {"previous", TD_MISSING_PREVIOUS},
+                                                {"drop", TD_MISSING_DROP},
+                                                {NULL, 0}};
+
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
@@ -295,7 +303,8 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
-    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
+    {KEY_FEATURES, "features", AT(features),
+     "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
@@ -375,6 +384,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;
+        return status;
+    case KEY_MISSING:
+        status = set_choice("missing", text, missing_choices, &value);
+        options->missing = (td_missing)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);

@@ -288,6 +288,9 @@ TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
 
+/* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
+TD_API const char *td_model_recipe(const td_model *model);
+
 /* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
  * the old one stays. */
 TD_API float td_learning_rate(const td_model *model);

@@ -170,6 +170,7 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
     TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
     for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
