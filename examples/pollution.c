@@ -1,7 +1,7 @@
 /* pollution.c - an LSTM that forecasts Beijing's PM2.5 an hour ahead from the last day's weather, against persistence:
  * the forecast that the next hour will be as this one.
  *
- *     pollution POLLUTION.csv [EPOCHS [OUTPUT.keras]]          8 epochs, to pollution.keras
+ *     pollution POLLUTION.csv [EPOCHS [OUTPUT.keras]]          4 epochs, to pollution.keras
  *
  * The rows are hours. The first four fifths are trained on, the last validate; the model's Normalization layers hold
  * the training part's means and variances, so that it takes and gives micrograms, here and in Keras. */
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     td_model *model = forecaster(ctx);
     td_data *data = hours(argv[1]);
     int64_t kept = td_data_samples(data) * 4 / 5;
-    td_fit(model, td_data_retain(data), .epochs = argc > 2 ? atoi(argv[2]) : 8, .batch_size = 128, .adapt = TD_YES,
+    td_fit(model, td_data_retain(data), .epochs = argc > 2 ? atoi(argv[2]) : 4, .batch_size = 128, .adapt = TD_YES,
            .validation_split = (double)(td_data_samples(data) - kept), .progress = stdout);
     td_save(model, output);
     if (!td_failed(ctx))
