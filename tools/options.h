@@ -19,6 +19,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    int64_t steps, per_step, outputs;             /* tandem new lstm; 0: the default */
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
     bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
@@ -70,6 +71,8 @@ enum option_key {
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_SHAPE,
+    KEY_OUTPUTS,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_REDUCE_LR,
