@@ -36,7 +36,10 @@ static const struct count_option {
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
     {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
+    {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
+    {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
+    {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
 /* Numbers, into a td_optional. */
@@ -143,6 +146,87 @@ static int set_image_size(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+/* ---- augmentation ---- */
+
+static bool set_flip(const char *text, td_augment_args *augment)
+{
+    if (!*text || strcmp(text, "horizontal") == 0)
+        augment->flip = TD_FLIP_HORIZONTAL;
+    else if (strcmp(text, "vertical") == 0)
+        augment->flip = TD_FLIP_VERTICAL;
+    else
+        augment->flip = TD_FLIP_BOTH;
+    return augment->flip != TD_FLIP_BOTH || strcmp(text, "horizontal_and_vertical") == 0;
+}
+
+static bool set_fill(const char *text, td_augment_args *augment)
+{
+    static const char *const names[] = {"constant", "reflect", "nearest", "wrap"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0)
+            augment->fill = (td_fill)(TD_FILL_ZEROS + i);
+    return augment->fill != TD_FILL_DEFAULT;
+}
+
+static bool set_crop(const char *text, td_augment_args *augment)
+{
+    int64_t pixels;
+    if (!read_count(text, &pixels) || pixels < 1 || pixels > 1 << 16)
+        return false;
+    augment->crop = (int)pixels;
+    return true;
+}
+
+static const struct augment_fraction {
+    const char *name;
+    size_t at;
+} augment_fractions[] = {{"shift", offsetof(td_augment_args, shift)},
+                         {"rotation", offsetof(td_augment_args, rotation)},
+                         {"contrast", offsetof(td_augment_args, contrast)},
+                         {"brightness", offsetof(td_augment_args, brightness)}};
+
+static bool set_fraction(const char *name, const char *text, td_augment_args *augment)
+{
+    double value;
+    for (size_t i = 0; i < sizeof augment_fractions / sizeof *augment_fractions; i++)
+        if (strcmp(name, augment_fractions[i].name) == 0 && read_real(text, &value) && value > 0 && value <= 1) {
+            *(float *)((char *)augment + augment_fractions[i].at) = (float)value;
+            return true;
+        }
+    return false;
+}
+
+/* One word of the list: "flip", "crop=4". */
+static bool set_augment_word(char *word, td_augment_args *augment)
+{
+    char *value = strchr(word, '=');
+    if (value)
+        *value++ = '\0';
+    if (strcmp(word, "flip") == 0)
+        return set_flip(value ? value : "", augment);
+    if (!value)
+        return false;
+    if (strcmp(word, "crop") == 0)
+        return set_crop(value, augment);
+    return strcmp(word, "fill") == 0 ? set_fill(value, augment) : set_fraction(word, value, augment);
+}
+
+static int set_augment(const char *text, struct options *options)
+{
+    char list[256], *rest = list;
+    bool good = strlen(text) < sizeof list;
+    snprintf(list, sizeof list, "%s", text);
+    for (char *word; good && (word = strsep(&rest, ","));)
+        good = set_augment_word(word, &options->augment);
+    options->augmented = true;
+    if (good)
+        return TOOL_DONE;
+    return tool_refuse("--augment: expected a list of flip, flip=vertical, flip=horizontal_and_vertical, crop=PIXELS, "
+                       "shift=F, rotation=F, contrast=F, brightness=F (F above 0, up to 1), fill=constant, reflect, "
+                       "nearest or wrap, got '%s'; try --augment flip,crop=4",
+                       text);
+}
+
 /* ---- names ---- */
 
 struct choice {
@@ -169,6 +253,12 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
                                         {NULL, 0}};
 
 static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
+
+static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
+                                                {"zero", TD_MISSING_ZERO},
+                                                {"previous", TD_MISSING_PREVIOUS},
+                                                {"drop", TD_MISSING_DROP},
+                                                {NULL, 0}};
 
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
@@ -226,7 +316,8 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
-    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
+    {KEY_FEATURES, "features", AT(features),
+     "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
@@ -303,9 +394,15 @@ static int set_named(int key, const char *text, struct options *options)
         return set_image_size(text, options);
     case KEY_SHAPE:
         return set_shape(text, options);
+    case KEY_AUGMENT:
+        return set_augment(text, options);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;
+        return status;
+    case KEY_MISSING:
+        status = set_choice("missing", text, missing_choices, &value);
+        options->missing = (td_missing)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);

@@ -19,9 +19,14 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    int64_t steps, per_step, outputs;             /* tandem new lstm; 0: the default */
+    int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
+    td_augment_args augment;
+    bool augmented;
+    int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
+    td_missing missing;
+    int64_t window, horizon;
     bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
@@ -82,9 +87,14 @@ enum option_key {
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
     KEY_ON_ERROR,
+    KEY_MISSING,
+    KEY_WINDOW,
+    KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
-    KEY_IGNORE_CLASS
+    KEY_IGNORE_CLASS,
+    KEY_AUGMENT,
+    KEY_INPUT_THREADS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -107,8 +117,17 @@ enum option_key {
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
          0,                                                                                                            \
-         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label)",                             \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last)",                                        \
          0},                                                                                                           \
+        {"missing",                                                                                                    \
+         KEY_MISSING,                                                                                                  \
+         "HOW",                                                                                                        \
+         0,                                                                                                            \
+         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
+         0},                                                                                                           \
+        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
     }
@@ -186,7 +205,8 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, a folder of JPEG or PNG images " \
+    "with one "                                                                                                        \
     "folder a class, or images/,labels/ to segment."
 
 /* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence

@@ -154,7 +154,7 @@ typedef struct td_epoch {
     int epoch; /* from 0 */
     int64_t steps, samples;
     double seconds;         /* training only */
-    double seconds_waiting; /* for input */
+    double seconds_waiting; /* of them, the devices': for rows to be there, or bringing them together themselves */
     double learning_rate;
     td_logs logs; /* loss, the metrics, val_loss, val_... */
 } td_epoch;
@@ -180,7 +180,9 @@ typedef struct td_fit_args {
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
-    td_epoch *last;                /* receives the last epoch's numbers; may be NULL */
+    int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most
+                        * one a core. Whatever their number, the bits are the same */
+    td_epoch *last;    /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is
@@ -290,6 +292,9 @@ TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
 /* One sample's shape, without the batch, at input or output `index`; rank 0 with TD_NOT_FOUND when there is none. */
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
+
+/* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
+TD_API const char *td_model_recipe(const td_model *model);
 
 /* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
  * the old one stays. */

@@ -326,7 +326,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
         return tdi_no_memory(error);
     program->graph->parts = target->parts;
     builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
-    b.bfloat16 = target->device && !target->device->no_bfloat16;
+    b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
                         .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
                         .merge_statistics = target->merge_statistics};
