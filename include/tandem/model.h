@@ -62,6 +62,14 @@ typedef struct td_optimizer {
     td_choice amsgrad;                   /* Adam: no */
     float weight_decay;                  /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
     float clipvalue;                     /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
+    float clipnorm;                      /* each weight's gradient is scaled down to at most this norm; 0: none */
+    float global_clipnorm;               /* all gradients together are; at most one of the three clips */
+    td_choice use_ema;               /* no; yes: averages of the weights are kept, see td_finalize_variable_values */
+    td_optional ema_momentum;        /* 0.99: average = 0.99 average + 0.01 weight after each step */
+    int ema_overwrite_frequency;     /* every so many updates the weights become their averages; 0: never */
+    int gradient_accumulation_steps; /* at least 2: weights change every so many steps, by the mean of the steps'
+                                        gradients; 0: at each step */
+    float loss_scale_factor; /* the loss is multiplied by it for backpropagation, and gradients are divided; 0: 1 */
 } td_optimizer;
 
 #define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
@@ -261,6 +269,10 @@ TD_API td_status td_compute_gradients_lists(td_model *model, int64_t rows, const
 TD_API float *td_gradient(td_model *model, int index);
 /* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
+
+/* With .use_ema the weights become their averages, as td_fit makes them when it ends; for loops of one's own. Without
+ * it, and before the first step, nothing changes. */
+TD_API void td_finalize_variable_values(td_model *model);
 
 /* ---- states ---- */
 

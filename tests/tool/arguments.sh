@@ -67,6 +67,11 @@ says 2 "beta-2: expected a number from 0 to below 1, got '-0.1'" fit m.keras --t
 says 2 "epsilon: expected a number not below 0" fit m.keras --train d.npz --epsilon -1
 says 2 "weight-decay: expected a number not below 0" fit m.keras --train d.npz --weight-decay -1
 says 2 "clipvalue: expected a number above 0" fit m.keras --train d.npz --clipvalue 0
+says 2 "clipnorm: expected a number above 0, got '-1'" fit m.keras --train d.npz --clipnorm -1
+says 2 "ema-momentum: expected a number from 0 to 1, got '2'" fit m.keras --train d.npz --ema-momentum 2
+says 2 "ema-overwrite-frequency: expected a whole number from 1" fit m.keras --train d.npz --ema-overwrite-frequency 0
+says 2 "gradient-accumulation-steps: expected a whole number from 2" fit m.keras --train d.npz --gradient-accumulation-steps 1
+says 2 "expected one of --clipvalue, --clipnorm and --global-clipnorm" fit m.keras --train d.npz --clipnorm 1 --clipvalue 1
 says 2 "scale: expected a number above 0" fit m.keras --train d.npz --scale 0
 for value in 0 -5 1.0 1.5 nan x ""; do
     says 2 "validation-split: expected a fraction between 0 and 1 or a whole number of samples, got '$value'" \
