@@ -13,6 +13,7 @@
 
 #define TDI_KERAS_CONFIG   "config.json"
 #define TDI_KERAS_METADATA "metadata.json"
+#define TDI_KERAS_RECIPE   "tandem.json" /* how the data was read; Keras leaves it alone */
 #define TDI_KERAS_WEIGHTS  "model.weights.h5"
 
 /* ---- keras_config.c: field tables and JSON ---- */

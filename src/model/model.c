@@ -162,6 +162,7 @@ static void free_model(void *object)
     tdi_vec_free(&model->layers);
     tdi_vec_free(&model->weights);
     free(model->devices);
+    free(model->recipe);
     free(model);
 }
 
@@ -207,6 +208,23 @@ void tdi_model_drop_runtime(td_model *model)
     if (model->runtime)
         model->free_runtime(model->runtime);
     model->runtime = NULL;
+}
+
+td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)
+{
+    char *copy = recipe ? strdup(recipe) : NULL;
+    if (!recipe)
+        return TD_OK;
+    if (!copy)
+        return tdi_no_memory(error);
+    free(model->recipe);
+    model->recipe = copy;
+    return TD_OK;
+}
+
+const char *td_model_recipe(const td_model *model)
+{
+    return model->recipe;
 }
 
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)

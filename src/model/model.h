@@ -9,7 +9,7 @@
 
 #define TDI_MAX_IO      8 /* inputs, or outputs, of a model */
 #define TDI_MAX_METRICS 8
-#define TDI_MAX_SLOTS   3
+#define TDI_MAX_SLOTS   5
 
 typedef struct tdi_runtime tdi_runtime; /* src/dist: devices, replicas and plans of a compiled model */
 
@@ -23,6 +23,7 @@ typedef struct tdi_output_training {
 struct td_model {
     td_context *context;
     const char *name;
+    char *recipe;    /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
     bool sequential; /* made as, and written back as, Keras's Sequential */
     bool bfloat16;   /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     uint64_t seed;
@@ -41,7 +42,7 @@ struct td_model {
 
     bool compiled;
     td_optimizer optimizer; /* resolved */
-    int64_t iteration;      /* optimizer steps taken */
+    int64_t iteration;      /* steps taken, those that accumulate gradients included: Keras's iteration */
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;
@@ -57,6 +58,9 @@ struct td_model {
 td_status tdi_model_create(td_context *context, const char *name, bool sequential, int n_inputs,
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);
+
+/* Keeps a copy of the recipe; NULL: the one there is stays. */
+td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
 
 /* Takes the optimizer (resolved, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set by the
  * caller. */

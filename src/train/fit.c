@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "train/adapt.h"
 #include "train/loop.h"
 
 typedef struct fit {
@@ -24,6 +25,10 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
     if (args->batch_size < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected",
                         (long long)args->batch_size);
+    if (args->input_threads < 0 || args->input_threads > 1024)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "input_threads: %d; 1 to 1024, or 0 for as many as it takes, was expected",
+                        args->input_threads);
     if (args->epochs < 0 || args->initial_epoch < 0 || args->steps_per_epoch < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "epochs, initial_epoch and steps_per_epoch cannot be negative");
     if (!(args->validation_split >= 0))
@@ -118,6 +123,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .epoch = epoch,
                      .progress = progress,
                      .training = &f->training,
+                     .input_threads = f->args->input_threads,
                      .job = {.mode = TDI_TRAIN, .seed = f->seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
@@ -129,6 +135,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .steps = pass.done,
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
+                         .seconds_waiting = pass.seconds_waiting,
                          .learning_rate = f->model->optimizer.learning_rate};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
@@ -148,10 +155,19 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
     if (f->args->last)
         *f->args->last = result;
+    return TD_OK;
+}
+
+static td_status run_epochs(fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
+    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
+        TDI_TRY(run_epoch(f, epoch, error));
     return TD_OK;
 }
 
@@ -163,11 +179,13 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    if (f->args->adapt == TD_YES)
+        TDI_TRY(tdi_adapt(f->model, f->train, error));
+    TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
-    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
-    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
-        TDI_TRY(run_epoch(f, epoch, error));
-    return tdi_callbacks_train_end(&f->training, error);
+    td_status status = run_epochs(f, error);
+    td_finalize_variable_values(f->model);
+    return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 
 td_status td_fit_(const td_fit_args *args)

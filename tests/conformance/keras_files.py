@@ -94,6 +94,15 @@ def larger():
     return keras.Model(x, layers.Dense(2)(layers.Flatten()(y)))
 
 
+def standardized():
+    """Normalization, adapted, on the input and back on the output."""
+    before, after = layers.Normalization(), layers.Normalization(invert=True)
+    model = keras.Sequential([layers.Input((5, 4)), before, layers.LSTM(3), layers.Dense(2), after])
+    before.adapt(3 * random(20, 5, 4) + 1)
+    after.adapt(2 * random(20, 2) - 1)
+    return model
+
+
 def initializers():
     kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
              keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
@@ -120,6 +129,10 @@ def cases():
     one_hot = np.eye(2, dtype="float32")[labels(2)]
     yield "adam", *compiled(mlp(), keras.optimizers.Adam(2e-3, beta_1=0.8), sparse, labels(3))
     yield "amsgrad", *compiled(mlp(), keras.optimizers.Adam(amsgrad=True, weight_decay=0.01), sparse, labels(3))
+    yield "averages", *compiled(mlp(), keras.optimizers.Adam(amsgrad=True, use_ema=True, ema_momentum=0.9, clipnorm=2.0,
+                                                             ema_overwrite_frequency=5, gradient_accumulation_steps=2,
+                                                             loss_scale_factor=4.0), sparse, labels(3))
+    yield "global norm", *compiled(mlp(), keras.optimizers.SGD(0.01, use_ema=True, global_clipnorm=1.5), sparse, labels(3))
     yield "sgd", *compiled(mlp(), keras.optimizers.SGD(0.05), "mse", random(SAMPLES, 3), metrics=())
     yield "nesterov", *compiled(image(), keras.optimizers.SGD(0.01, 0.9, nesterov=True, clipvalue=0.5),
                                 keras.losses.CategoricalCrossentropy(label_smoothing=0.1), one_hot)
@@ -131,6 +144,7 @@ def cases():
     yield "frozen", *compiled(frozen(), "adam", sparse, labels(3))
     yield "recurrent", *compiled(recurrent(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
     yield "larger", *compiled(larger(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
+    yield "standardized", *compiled(standardized(), "adam", "mse", random(SAMPLES, 2), metrics=())
     yield "initializers", initializers(), None
     yield "deferred", deferred(), None
 

@@ -72,6 +72,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
     case TDI_FIELD_NULLABLE:
         assert_true(json_is_null(json) && *(const float *)value == 0);
         break;
+    case TDI_FIELD_COUNT:
+        assert_true(json_is_null(json) && *(const int *)value == 0);
+        break;
     case TDI_FIELD_CHOICE:
         assert_int_equal(*(const td_choice *)value, json_is_true(json) ? TD_YES : TD_NO);
         break;
@@ -160,6 +163,7 @@ static void tables_are_keras(void **state)
     check_layer(context, td_softmax(x), golden_Softmax);
     check_layer(context, td_embedding(td_input(context, TD_SHAPE(5), .dtype = TD_INT32), 9, 4), golden_Embedding);
     check_layer(context, td_up_sampling2d(x), golden_UpSampling2D);
+    check_layer(context, td_normalization(v), golden_Normalization);
     td_context_free(context);
 }
 
