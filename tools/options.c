@@ -40,6 +40,7 @@ static const struct count_option {
     {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
+    {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
@@ -128,14 +129,26 @@ static int set_save_freq(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+/* "120x160": two whole numbers from 1 to `most`. */
+static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
+{
+    char before[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(before, text, length < sizeof before ? length : 0);
+    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
+           *second >= 1 && *first <= most && *second <= most;
+}
+
+static int set_shape(const char *text, struct options *options)
+{
+    if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
+        return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
+    return TOOL_DONE;
+}
+
 static int set_image_size(const char *text, struct options *options)
 {
-    char height[16] = "";
-    size_t length = strcspn(text, "x");
-    memcpy(height, text, length < sizeof height ? length : 0);
-    td_image_size *size = &options->image_size;
-    if (!text[length] || !read_count(height, &size->height) || !read_count(text + length + 1, &size->width) ||
-        size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
+    if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
         return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
     return TOOL_DONE;
 }
@@ -329,6 +342,7 @@ static const struct flag_option {
     {KEY_CONFUSION, AT(confusion)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
+    {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
@@ -387,6 +401,8 @@ static int set_named(int key, const char *text, struct options *options)
         return set_save_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
+    case KEY_SHAPE:
+        return set_shape(text, options);
     case KEY_AUGMENT:
         return set_augment(text, options);
     case KEY_ON_ERROR:

@@ -19,6 +19,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
     int64_t input_threads;
@@ -26,7 +27,7 @@ struct options {
     bool restore_best_weights, save_best_only;
     td_missing missing;
     int64_t window, horizon;
-    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
     td_precision precision;
@@ -84,6 +85,8 @@ enum option_key {
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_SHAPE,
+    KEY_OUTPUTS,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_REDUCE_LR,
@@ -93,6 +96,7 @@ enum option_key {
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
     KEY_ON_ERROR,
+    KEY_ADAPT,
     KEY_MISSING,
     KEY_WINDOW,
     KEY_HORIZON,
