@@ -14,7 +14,8 @@
 struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
-    const char *confusion_file;
+    const char *confusion_file, *tensorboard;
+    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
@@ -22,6 +23,7 @@ struct options {
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
     bool no_shuffle, skip_errors, quiet, json, rematerialize, confusion;
+    bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
@@ -80,7 +82,11 @@ enum option_key {
     KEY_ON_ERROR,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
-    KEY_IGNORE_CLASS
+    KEY_IGNORE_CLASS,
+    KEY_TENSORBOARD,
+    KEY_HISTOGRAM_FREQ,
+    KEY_WRITE_IMAGES,
+    KEY_UPDATE_FREQ
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

@@ -149,6 +149,11 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
     atomic_store(&f->model->context->stop, 0);
+    f->training.epochs = f->epochs;
+    f->training.batch = f->batch;
+    f->training.seed = f->seed;
+    f->training.source = f->train;
+    f->training.order = f->order;
     TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
     for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
         TDI_TRY(run_epoch(f, epoch, error));
