@@ -22,7 +22,11 @@ static int report(const struct options *options, struct session *session, const 
 static int evaluate(const struct options *options, struct session *session)
 {
     td_data *data;
-    int status = session_data(options, "data", options->data, TD_TEST, &data);
+    int status = session_data(
+        options,
+        &(struct request){
+            .option = "data", .path = options->data, .role = TD_TEST, .recipe = td_model_recipe(session->model)},
+        &data);
     if (status != TOOL_DONE)
         return status;
     td_logs logs = {0};

@@ -28,12 +28,19 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
+/* The validation data is read as the training data was: by its categories and means. */
 static int open_data(struct fit *fit)
 {
-    int status = session_data(fit->options, "train", fit->options->train, TD_TRAIN, &fit->train);
-    if (status == TOOL_DONE && fit->options->validation)
-        status = session_data(fit->options, "validation", fit->options->validation, TD_TEST, &fit->validation);
-    return status;
+    const struct options *options = fit->options;
+    struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
+    int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->augmented)
+        status = session_augment(options, &fit->train);
+    if (status != TOOL_DONE || !options->validation)
+        return status;
+    struct request validation = {
+        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
+    return session_data(options, &validation, &fit->validation);
 }
 
 /* Everything that can be found wrong before the training begins. */
@@ -64,12 +71,20 @@ static td_status write_log(void *user, td_training *training, td_epoch *epoch)
 
 enum { MAX_CALLBACKS = 9 };
 
+static td_status reset_states(void *user, td_training *training)
+{
+    (void)user;
+    return td_reset_states(td_training_model(training));
+}
+
 /* Those that change the logs or the weights stand before those that write them. */
 static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
 {
     const struct options *options = fit->options;
     const char *monitor = options->monitor;
     int count = 0;
+    if (options->reset_states)
+        list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
@@ -114,6 +129,7 @@ static td_status train(struct fit *fit)
                                   .steps_per_epoch = options->steps_per_epoch,
                                   .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
                                   .seed = (uint64_t)options->seed,
+                                  .input_threads = (int)options->input_threads,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
 }
@@ -170,6 +186,10 @@ static const struct argp_option options[] = {
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"augment", KEY_AUGMENT, "LIST", 0,
+     "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
+    {"input-threads", KEY_INPUT_THREADS, "N", 0,
+     "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
     OPTIONS_READING,
     OPTION_GROUP("Training:", GROUP_TRAINING),
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
@@ -178,7 +198,8 @@ static const struct argp_option options[] = {
     {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
-    {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
+    {"reset-states", KEY_RESET_STATES, NULL, 0, "Begin each epoch with zeros in stateful layers", 0},
+    {"seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
      "Stop when the monitored log has not improved for PATIENCE epochs", 0},
@@ -228,6 +249,9 @@ const struct command fit_command = {
     "  On two devices, with the bits that one device gives too:\n"
     "    tandem fit mlp.keras --train mnist/ --seed 7 \\\n"
     "      --devices cpu:0,cpu:1 --shards 2\n"
+    "\n"
+    "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"

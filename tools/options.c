@@ -34,9 +34,14 @@ static const struct count_option {
     {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
+    {KEY_EMA_OVERWRITE_FREQUENCY, "ema-overwrite-frequency", AT(ema_overwrite_frequency), 1, INT_MAX, "100"},
+    {KEY_GRADIENT_ACCUMULATION_STEPS, "gradient-accumulation-steps", AT(gradient_accumulation_steps), 2, INT_MAX, "4"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
     {KEY_HISTOGRAM_FREQ, "histogram-freq", AT(histogram_freq), 1, INT_MAX, "1"},
+    {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
+    {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
+    {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
 /* Numbers, into a td_optional. */
@@ -56,6 +61,11 @@ static const struct real_option {
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
     {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
+    {KEY_CLIPNORM, "clipnorm", AT(clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
+    {KEY_GLOBAL_CLIPNORM, "global-clipnorm", AT(global_clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
+    {KEY_EMA_MOMENTUM, "ema-momentum", AT(ema_momentum), 0, 1, "a number from 0 to 1", "0.999"},
+    {KEY_LOSS_SCALE_FACTOR, "loss-scale-factor", AT(loss_scale_factor), FLT_TRUE_MIN, FLT_MAX, "a number above 0",
+     "1024"},
 };
 
 static bool read_count(const char *text, int64_t *value)
@@ -142,6 +152,87 @@ static int set_image_size(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+/* ---- augmentation ---- */
+
+static bool set_flip(const char *text, td_augment_args *augment)
+{
+    if (!*text || strcmp(text, "horizontal") == 0)
+        augment->flip = TD_FLIP_HORIZONTAL;
+    else if (strcmp(text, "vertical") == 0)
+        augment->flip = TD_FLIP_VERTICAL;
+    else
+        augment->flip = TD_FLIP_BOTH;
+    return augment->flip != TD_FLIP_BOTH || strcmp(text, "horizontal_and_vertical") == 0;
+}
+
+static bool set_fill(const char *text, td_augment_args *augment)
+{
+    static const char *const names[] = {"constant", "reflect", "nearest", "wrap"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0)
+            augment->fill = (td_fill)(TD_FILL_ZEROS + i);
+    return augment->fill != TD_FILL_DEFAULT;
+}
+
+static bool set_crop(const char *text, td_augment_args *augment)
+{
+    int64_t pixels;
+    if (!read_count(text, &pixels) || pixels < 1 || pixels > 1 << 16)
+        return false;
+    augment->crop = (int)pixels;
+    return true;
+}
+
+static const struct augment_fraction {
+    const char *name;
+    size_t at;
+} augment_fractions[] = {{"shift", offsetof(td_augment_args, shift)},
+                         {"rotation", offsetof(td_augment_args, rotation)},
+                         {"contrast", offsetof(td_augment_args, contrast)},
+                         {"brightness", offsetof(td_augment_args, brightness)}};
+
+static bool set_fraction(const char *name, const char *text, td_augment_args *augment)
+{
+    double value;
+    for (size_t i = 0; i < sizeof augment_fractions / sizeof *augment_fractions; i++)
+        if (strcmp(name, augment_fractions[i].name) == 0 && read_real(text, &value) && value > 0 && value <= 1) {
+            *(float *)((char *)augment + augment_fractions[i].at) = (float)value;
+            return true;
+        }
+    return false;
+}
+
+/* One word of the list: "flip", "crop=4". */
+static bool set_augment_word(char *word, td_augment_args *augment)
+{
+    char *value = strchr(word, '=');
+    if (value)
+        *value++ = '\0';
+    if (strcmp(word, "flip") == 0)
+        return set_flip(value ? value : "", augment);
+    if (!value)
+        return false;
+    if (strcmp(word, "crop") == 0)
+        return set_crop(value, augment);
+    return strcmp(word, "fill") == 0 ? set_fill(value, augment) : set_fraction(word, value, augment);
+}
+
+static int set_augment(const char *text, struct options *options)
+{
+    char list[256], *rest = list;
+    bool good = strlen(text) < sizeof list;
+    snprintf(list, sizeof list, "%s", text);
+    for (char *word; good && (word = strsep(&rest, ","));)
+        good = set_augment_word(word, &options->augment);
+    options->augmented = true;
+    if (good)
+        return TOOL_DONE;
+    return tool_refuse("--augment: expected a list of flip, flip=vertical, flip=horizontal_and_vertical, crop=PIXELS, "
+                       "shift=F, rotation=F, contrast=F, brightness=F (F above 0, up to 1), fill=constant, reflect, "
+                       "nearest or wrap, got '%s'; try --augment flip,crop=4",
+                       text);
+}
+
 /* ---- names ---- */
 
 struct choice {
@@ -168,6 +259,12 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
                                         {NULL, 0}};
 
 static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
+
+static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
+                                                {"zero", TD_MISSING_ZERO},
+                                                {"previous", TD_MISSING_PREVIOUS},
+                                                {"drop", TD_MISSING_DROP},
+                                                {NULL, 0}};
 
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
@@ -225,7 +322,8 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
-    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
+    {KEY_FEATURES, "features", AT(features),
+     "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
@@ -246,10 +344,12 @@ static const struct flag_option {
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
     {KEY_AMSGRAD, AT(amsgrad)},
+    {KEY_USE_EMA, AT(use_ema)},
     {KEY_FROM_LOGITS, AT(from_logits)},
 };
 
@@ -303,9 +403,15 @@ static int set_named(int key, const char *text, struct options *options)
         return set_update_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
+    case KEY_AUGMENT:
+        return set_augment(text, options);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;
+        return status;
+    case KEY_MISSING:
+        status = set_choice("missing", text, missing_choices, &value);
+        options->missing = (td_missing)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);
@@ -383,6 +489,9 @@ static int check_together(const struct command *command, const struct options *o
             "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
             "very first epoch, as in Keras",
             (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
+    if (options->clipvalue.is_set + options->clipnorm.is_set + options->global_clipnorm.is_set > 1)
+        return tool_refuse(
+            "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
     if ((options->save_best_only || options->save_freq) && !options->checkpoint)

@@ -20,16 +20,23 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    td_augment_args augment;
+    bool augmented;
+    int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
-    bool no_shuffle, skip_errors, quiet, json, rematerialize, confusion;
+    td_missing missing;
+    int64_t window, horizon;
+    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
     td_optimizer_kind optimizer;
-    td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
-    bool nesterov, amsgrad;
+    td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue, clipnorm, global_clipnorm,
+        ema_momentum, loss_scale_factor;
+    int64_t ema_overwrite_frequency, gradient_accumulation_steps;
+    bool nesterov, amsgrad, use_ema;
     td_loss loss;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
@@ -44,6 +51,7 @@ enum option_key {
     KEY_DATA,
     KEY_SCALE,
     KEY_NO_SHUFFLE,
+    KEY_RESET_STATES,
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
@@ -65,6 +73,13 @@ enum option_key {
     KEY_AMSGRAD,
     KEY_WEIGHT_DECAY,
     KEY_CLIPVALUE,
+    KEY_CLIPNORM,
+    KEY_GLOBAL_CLIPNORM,
+    KEY_USE_EMA,
+    KEY_EMA_MOMENTUM,
+    KEY_EMA_OVERWRITE_FREQUENCY,
+    KEY_GRADIENT_ACCUMULATION_STEPS,
+    KEY_LOSS_SCALE_FACTOR,
     KEY_LOSS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
@@ -80,13 +95,18 @@ enum option_key {
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
     KEY_ON_ERROR,
+    KEY_MISSING,
+    KEY_WINDOW,
+    KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
     KEY_IGNORE_CLASS,
     KEY_TENSORBOARD,
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
-    KEY_UPDATE_FREQ
+    KEY_UPDATE_FREQ,
+    KEY_AUGMENT,
+    KEY_INPUT_THREADS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -109,14 +129,24 @@ enum option_key {
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
          0,                                                                                                            \
-         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label)",                             \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last)",                                        \
          0},                                                                                                           \
+        {"missing",                                                                                                    \
+         KEY_MISSING,                                                                                                  \
+         "HOW",                                                                                                        \
+         0,                                                                                                            \
+         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
+         0},                                                                                                           \
+        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
-        "batch-size", KEY_BATCH_SIZE, "N", 0, "Samples per step, over all devices together (default: 32)", 0           \
+        "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
+            "Samples per step, over all devices together (default: 32, or a stateful layer's)", 0                      \
     }
 #define OPTION_DEVICES                                                                                                 \
     {                                                                                                                  \
@@ -162,8 +192,26 @@ enum option_key {
         {"epsilon", KEY_EPSILON, "F", 0, "adam: default 1e-7", 0},                                                     \
         {"amsgrad", KEY_AMSGRAD, NULL, 0, "adam: the AMSGrad variant", 0},                                             \
         {"weight-decay", KEY_WEIGHT_DECAY, "F", 0, "Decoupled weight decay; default 0", 0},                            \
+        {"clipvalue", KEY_CLIPVALUE, "F", 0, "Clip gradients to [-F, F]; default: no clipping", 0},                    \
+        {"clipnorm", KEY_CLIPNORM, "F", 0, "Scale each weight's gradient down to a norm of at most F", 0},             \
+        {"global-clipnorm", KEY_GLOBAL_CLIPNORM, "F", 0, "Scale all gradients down to a norm of at most F", 0},        \
+        {"use-ema", KEY_USE_EMA, NULL, 0, "Average the weights over the steps; the result has the averages", 0},       \
+        {"ema-momentum", KEY_EMA_MOMENTUM, "F", 0, "... which keep F of themselves at each step; default 0.99", 0},    \
+        {"ema-overwrite-frequency",                                                                                    \
+         KEY_EMA_OVERWRITE_FREQUENCY,                                                                                  \
+         "N",                                                                                                          \
+         0,                                                                                                            \
+         "... and replace the weights every N updates too",                                                            \
+         0},                                                                                                           \
+        {"gradient-accumulation-steps",                                                                                \
+         KEY_GRADIENT_ACCUMULATION_STEPS,                                                                              \
+         "N",                                                                                                          \
+         0,                                                                                                            \
+         "Update every N steps, by the mean of their gradients",                                                       \
+         0},                                                                                                           \
     {                                                                                                                  \
-        "clipvalue", KEY_CLIPVALUE, "F", 0, "Clip gradients to [-F, F]; default: no clipping", 0                       \
+        "loss-scale-factor", KEY_LOSS_SCALE_FACTOR, "F", 0,                                                            \
+            "Multiply the loss by F for backpropagation, and divide the gradients by it", 0                            \
     }
 #define OPTIONS_LOSS                                                                                                   \
     {"loss",                                                                                                           \
@@ -187,7 +235,8 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, a folder of JPEG or PNG images " \
+    "with one "                                                                                                        \
     "folder a class, or images/,labels/ to segment."
 
 /* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence

@@ -16,7 +16,13 @@ static bool is_npz(const char *path)
 static int write_predictions(const struct options *options, struct session *session, const char *path)
 {
     td_data *data;
-    int status = session_data(options, "data", options->data, TD_TEST, &data);
+    int status = session_data(options,
+                              &(struct request){.option = "data",
+                                                .path = options->data,
+                                                .role = TD_TEST,
+                                                .recipe = td_model_recipe(session->model),
+                                                .inputs_only = true},
+                              &data);
     if (status != TOOL_DONE)
         return status;
     int64_t samples = td_data_samples(data);

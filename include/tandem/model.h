@@ -57,6 +57,14 @@ typedef struct td_optimizer {
     td_choice amsgrad;                   /* Adam: no */
     float weight_decay;                  /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
     float clipvalue;                     /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
+    float clipnorm;                      /* each weight's gradient is scaled down to at most this norm; 0: none */
+    float global_clipnorm;               /* all gradients together are; at most one of the three clips */
+    td_choice use_ema;               /* no; yes: averages of the weights are kept, see td_finalize_variable_values */
+    td_optional ema_momentum;        /* 0.99: average = 0.99 average + 0.01 weight after each step */
+    int ema_overwrite_frequency;     /* every so many updates the weights become their averages; 0: never */
+    int gradient_accumulation_steps; /* at least 2: weights change every so many steps, by the mean of the steps'
+                                        gradients; 0: at each step */
+    float loss_scale_factor; /* the loss is multiplied by it for backpropagation, and gradients are divided; 0: 1 */
 } td_optimizer;
 
 #define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
@@ -149,7 +157,7 @@ typedef struct td_epoch {
     int epoch; /* from 0 */
     int64_t steps, samples;
     double seconds;         /* training only */
-    double seconds_waiting; /* for input */
+    double seconds_waiting; /* of them, the devices': for rows to be there, or bringing them together themselves */
     double learning_rate;
     td_logs logs; /* loss, the metrics, val_loss, val_... */
 } td_epoch;
@@ -169,13 +177,15 @@ typedef struct td_fit_args {
     double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
     int epochs;                    /* 1 */
     int initial_epoch;             /* 0 */
-    int64_t batch_size;            /* the global batch; 32 */
+    int64_t batch_size;            /* the global batch; 32, or that of stateful layers */
     int64_t steps_per_epoch;       /* 0: the data's */
     td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
-    td_epoch *last;                /* receives the last epoch's numbers; may be NULL */
+    int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most
+                        * one a core. Whatever their number, the bits are the same */
+    td_epoch *last;    /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is
@@ -195,7 +205,7 @@ typedef struct td_evaluate_args {
     td_data *data; /* adopted */
     td_logs *logs; /* receives loss and metrics, exact means over the samples; may be NULL */
     td_guard guard;
-    int64_t batch_size; /* 32 */
+    int64_t batch_size; /* as td_fit's */
     FILE *progress;
     td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
                                  the output's loss is a cross-entropy over classes. NULL: none is made */
@@ -217,9 +227,9 @@ typedef struct td_predict_args {
     td_guard guard;
     float *const *outputs; /* instead of output: every output's, each with room for all samples */
     const char *path;   /* instead of output: the predictions are written as they are made to this .npy file; of a model
-                           with several outputs to an .npz file, as y0, y1, ... They need not fit in memory. On
-                           failure a file already there is untouched */
-    int64_t batch_size; /* 32 */
+                            with several outputs to an .npz file, as y0, y1, ... They need not fit in memory. On
+                            failure a file already there is untouched */
+    int64_t batch_size; /* as td_fit's */
     FILE *progress;
 } td_predict_args;
 /* Writes the predictions for every sample. TD_STOPPED after td_request_stop. */
@@ -255,6 +265,19 @@ TD_API float *td_gradient(td_model *model, int index);
 /* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
 
+/* With .use_ema the weights become their averages, as td_fit makes them when it ends; for loops of one's own. Without
+ * it, and before the first step, nothing changes. */
+TD_API void td_finalize_variable_values(td_model *model);
+
+/* ---- states ---- */
+
+/* What a stateful layer (td_lstm's .stateful) has kept for the rows of a batch becomes zeros again: as it was in the
+ * new or loaded model. Training, evaluation and prediction go on from, and leave, the same states; files do not hold
+ * them. A control loop that predicts a message at a time begins each episode with td_reset_states. */
+TD_API td_status td_reset_states(td_model *model);
+/* The states of the layer of that name: TD_NOT_FOUND, or TD_INVALID_ARGUMENT when it is not stateful. */
+TD_API td_status td_reset_layer_states(td_model *model, const char *layer);
+
 /* ---- weights and facts ---- */
 
 typedef struct td_weight_info {
@@ -277,6 +300,9 @@ TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
 
+/* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
+TD_API const char *td_model_recipe(const td_model *model);
+
 /* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
  * the old one stays. */
 TD_API float td_learning_rate(const td_model *model);
@@ -286,7 +312,7 @@ TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
 TD_API td_status td_summary(td_model *model, FILE *out);
 
 /* What the plan of one training step is: per op the kernel chosen, who declined and why, bytes and FLOPs, what was
- * fused, how many replicas and lanes and why. `batch_size` is the global batch. */
+ * fused, how many replicas and lanes and why. `batch_size` is the global batch; 0: as td_fit's. */
 TD_API td_status td_explain(td_model *model, int64_t batch_size, FILE *out);
 /* The same for a program: a JSON object with replicas, parts, lanes, "state_bytes" (weights, gradients, slots), and of
  * one part "activation_bytes" and "steps", each with its layer, op, kernel, share, shape, "flops", "bytes" (read and

@@ -5,6 +5,7 @@
 #ifndef TDI_BASE_THREAD_H
 #define TDI_BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,9 @@ td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_
 void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
+
+/* A thread beside the teams, as theirs without signals and with denormals flushed to zero. The caller joins it. */
+td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);
 
 /* `size` threads, the caller's being number 0; the others wait, sleeping, between runs. */
 typedef struct tdi_team tdi_team;

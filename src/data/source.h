@@ -47,6 +47,7 @@ struct tdi_source {
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
     char skip_reason[1024]; /* the first of them: what was wrong */
+    char *recipe;           /* td_data_recipe; freed by release; NULL: none */
 
     /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
      * the column's own dtype; float32 is scaled). May be called by several threads at once. `rows` are within [0,
@@ -80,6 +81,11 @@ struct td_data {
     tdi_source *source; /* NULL: poison */
     tdi_error error;
 };
+
+/* A stage over `of`, which it adopts: the source that `make` makes of it, whose release releases `of`; or poison, which
+ * is `of` itself when that is poison. */
+typedef td_status tdi_stage_make(td_data *of, const void *args, tdi_source **source, tdi_error *error);
+td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make, const void *args);
 
 /* Samples [first, first + count) of a source, which is borrowed. */
 td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);

@@ -148,9 +148,16 @@ static td_status read_extents(const json_t *json, size_t first, td_shape *shape,
     return TD_OK;
 }
 
-td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, tdi_error *error)
+td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, int64_t *batch, tdi_error *error)
 {
-    return read_extents(json, 1, shape, error);
+    char text[TDI_KERAS_TEXT];
+    const json_t *rows = json_array_get(json, 0);
+    *batch = json_integer_value(rows);
+    TDI_TRY(read_extents(json, 1, shape, error));
+    if (json_is_null(rows) || *batch > 0)
+        return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE, "%s does not begin with a batch size, or null for any",
+                    tdi_keras_show(json, text));
 }
 
 static json_t *write_extents(const td_shape *shape, json_t *into)
@@ -160,9 +167,9 @@ static json_t *write_extents(const td_shape *shape, json_t *into)
     return into;
 }
 
-json_t *tdi_keras_batch_shape(const td_shape *sample)
+json_t *tdi_keras_batch_shape(const td_shape *sample, int64_t batch)
 {
-    return write_extents(sample, json_pack("[n]"));
+    return write_extents(sample, batch ? json_pack("[I]", (json_int_t)batch) : json_pack("[n]"));
 }
 
 /* ---- reading a field ---- */
@@ -413,6 +420,15 @@ static td_status read_real(const tdi_field *field, const json_t *value, float *t
     return TD_OK;
 }
 
+static td_status read_count(const json_t *value, int *to, tdi_error *error)
+{
+    int64_t number = 0;
+    if (!json_is_null(value) && (read_int(value, 0, INT32_MAX, &number, NULL) != TD_OK))
+        return wrong_value(value, "null or an integer not below 0", error);
+    *to = (int)number;
+    return TD_OK;
+}
+
 static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *error)
 {
     if (!json_is_boolean(value))
@@ -421,7 +437,7 @@ static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *
     return TD_OK;
 }
 
-/* The only shape with a batch in front is an input's. */
+/* The only shape with a batch in front is an input's; keras_model.c reads and writes its size. */
 static bool has_batch(const tdi_field *field)
 {
     return strcmp(field->key, "batch_shape") == 0;
@@ -439,6 +455,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
     case TDI_FIELD_OPTIONAL:
         ((td_optional *)to)->is_set = 1;
         return read_float(value, &((td_optional *)to)->value, error);
+    case TDI_FIELD_COUNT:
+        return read_count(value, to, error);
     case TDI_FIELD_CHOICE:
         return read_choice(value, to, error);
     case TDI_FIELD_SIZE:
@@ -560,9 +578,14 @@ static json_t *write_nullable(float value)
     return value == 0 ? json_null() : tdi_keras_float(value);
 }
 
+static json_t *write_count(int count)
+{
+    return count == 0 ? json_null() : json_integer(count);
+}
+
 static json_t *write_shape(const tdi_field *field, const td_shape *shape)
 {
-    return has_batch(field) ? tdi_keras_batch_shape(shape) : write_extents(shape, json_array());
+    return has_batch(field) ? tdi_keras_batch_shape(shape, 0) : write_extents(shape, json_array());
 }
 
 static json_t *write_field(const tdi_field *field, const void *from)
@@ -580,6 +603,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return write_nullable(*(const float *)from);
     case TDI_FIELD_OPTIONAL:
         return tdi_keras_float(((const td_optional *)from)->value);
+    case TDI_FIELD_COUNT:
+        return write_count(*(const int *)from);
     case TDI_FIELD_CHOICE:
         return json_boolean(*(const td_choice *)from == TD_YES);
     case TDI_FIELD_SIZE:

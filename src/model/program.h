@@ -47,6 +47,7 @@ typedef struct tdi_target {
     int parts;                /* of the global batch */
     bool merge_statistics;    /* batch statistics are merged over a group of several parts */
     const tdi_device *device; /* NULL: float32 throughout */
+    bool float32;             /* although layers wish for bfloat16 */
 } tdi_target;
 
 /* Targets are inputs number n_inputs .. of the graph. */

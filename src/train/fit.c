@@ -24,6 +24,10 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
     if (args->batch_size < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected",
                         (long long)args->batch_size);
+    if (args->input_threads < 0 || args->input_threads > 1024)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "input_threads: %d; 1 to 1024, or 0 for as many as it takes, was expected",
+                        args->input_threads);
     if (args->epochs < 0 || args->initial_epoch < 0 || args->steps_per_epoch < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "epochs, initial_epoch and steps_per_epoch cannot be negative");
     if (!(args->validation_split >= 0))
@@ -60,7 +64,7 @@ static td_status split(fit *f, tdi_error *error)
 static td_status plan_epochs(fit *f, tdi_error *error)
 {
     const td_fit_args *args = f->args;
-    f->batch = args->batch_size ? args->batch_size : 32;
+    f->batch = tdi_model_batch_size(f->model, args->batch_size);
     f->epochs = args->epochs ? args->epochs : 1;
     f->seed = args->seed ? args->seed : f->model->seed;
     f->samples = f->train->samples;
@@ -88,6 +92,20 @@ static td_status open_data(fit *f, tdi_error *error)
     return tdi_check_data(f->model, f->validation, true, error);
 }
 
+/* Before the first step, though Keras finds out at the last. */
+static td_status check_states(const fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_model_check_samples(f->model, f->samples, f->batch, f->train->name, error));
+    if (f->validation)
+        TDI_TRY(tdi_model_check_samples(f->model, f->validation->samples, f->batch, f->validation->name, error));
+    if (tdi_model_is_stateful(f->model) && f->args->shuffle != TD_NO)
+        tdi_log(f->model->context, TD_LOG_WARNING,
+                "model \"%s\" is stateful and its samples are shuffled: rows go on from states of other sequences; "
+                "train it with shuffle = TD_NO (--no-shuffle)",
+                f->model->name);
+    return TD_OK;
+}
+
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
 {
     tdi_runtime *runtime;
@@ -104,6 +122,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .epoch = epoch,
                      .progress = progress,
                      .training = &f->training,
+                     .input_threads = f->args->input_threads,
                      .job = {.mode = TDI_TRAIN, .seed = f->seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
@@ -115,6 +134,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .steps = pass.done,
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
+                         .seconds_waiting = pass.seconds_waiting,
                          .learning_rate = f->model->optimizer.learning_rate};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
@@ -134,10 +154,19 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
     if (f->args->last)
         *f->args->last = result;
+    return TD_OK;
+}
+
+static td_status run_epochs(fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
+    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
+        TDI_TRY(run_epoch(f, epoch, error));
     return TD_OK;
 }
 
@@ -147,17 +176,18 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
+    TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
     f->training.epochs = f->epochs;
     f->training.batch = f->batch;
     f->training.seed = f->seed;
     f->training.source = f->train;
     f->training.order = f->order;
-    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
-    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
-        TDI_TRY(run_epoch(f, epoch, error));
-    return tdi_callbacks_train_end(&f->training, error);
+    td_status status = run_epochs(f, error);
+    td_finalize_variable_values(f->model);
+    return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 
 td_status td_fit_(const td_fit_args *args)

@@ -17,9 +17,11 @@ typedef struct tdi_pass {
     bool in_order; /* order[i] is i */
     tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
-    td_training *training; /* whose callbacks are called between steps; NULL: none */
-    double seconds;        /* the result, after a failure too: time in steps */
-    int64_t done;          /* steps */
+    td_training *training;  /* whose callbacks are called between steps; NULL: none */
+    int input_threads;      /* that make rows ahead, where they have to be made; 0: as many as it takes */
+    double seconds;         /* the result, after a failure too: time in steps */
+    double seconds_waiting; /* of it, for rows */
+    int64_t done;           /* steps */
 } tdi_pass;
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */
@@ -47,10 +49,6 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
                               FILE *progress, td_logs *logs, tdi_error *error);
 
-static inline int64_t tdi_batch_size(int64_t given)
-{
-    return given ? given : 32;
-}
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 
 /* TD_INVALID_ARGUMENT when the model has no loss (or, to train, no optimizer). */

@@ -71,12 +71,12 @@ static td_status begin_file(const td_predict_args *args, int64_t samples, tdi_ar
     return tdi_array_file_create(args->path, model->n_outputs, arrays, file, error);
 }
 
-static td_status run(const td_predict_args *args, tdi_source *source, const int64_t *order, tdi_error *error)
+static td_status run(const td_predict_args *args, tdi_source *source, const int64_t *order, int64_t batch,
+                     tdi_error *error)
 {
     float *first[TDI_MAX_IO] = {args->output};
     tdi_collector collector;
-    tdi_collector_init(&collector, args->model, tdi_batch_size(args->batch_size),
-                       args->outputs ? args->outputs : first);
+    tdi_collector_init(&collector, args->model, batch, args->outputs ? args->outputs : first);
     TDI_TRY(begin_file(args, source->samples, &collector.file, error));
     td_status status = predict_in_order(args, source, order, &collector, error);
     if (collector.file && status == TD_OK)
@@ -104,16 +104,18 @@ static td_status check_room(const td_predict_args *args, const tdi_source *sourc
 static td_status predict(const td_predict_args *args, tdi_error *error)
 {
     tdi_source *source;
+    int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
     TDI_TRY(check_room(args, source, error));
+    TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));
     int64_t *order = malloc((size_t)source->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);
     tdi_epoch_order(order, source->samples, false, 0, 0);
     atomic_store(&args->model->context->stop, 0);
-    td_status status = run(args, source, order, error);
+    td_status status = run(args, source, order, batch, error);
     free(order);
     return status;
 }

@@ -61,6 +61,11 @@ says 2 "beta-2: expected a number from 0 to below 1, got '-0.1'" fit m.keras --t
 says 2 "epsilon: expected a number not below 0" fit m.keras --train d.npz --epsilon -1
 says 2 "weight-decay: expected a number not below 0" fit m.keras --train d.npz --weight-decay -1
 says 2 "clipvalue: expected a number above 0" fit m.keras --train d.npz --clipvalue 0
+says 2 "clipnorm: expected a number above 0, got '-1'" fit m.keras --train d.npz --clipnorm -1
+says 2 "ema-momentum: expected a number from 0 to 1, got '2'" fit m.keras --train d.npz --ema-momentum 2
+says 2 "ema-overwrite-frequency: expected a whole number from 1" fit m.keras --train d.npz --ema-overwrite-frequency 0
+says 2 "gradient-accumulation-steps: expected a whole number from 2" fit m.keras --train d.npz --gradient-accumulation-steps 1
+says 2 "expected one of --clipvalue, --clipnorm and --global-clipnorm" fit m.keras --train d.npz --clipnorm 1 --clipvalue 1
 says 2 "scale: expected a number above 0" fit m.keras --train d.npz --scale 0
 for value in 0 -5 1.0 1.5 nan x ""; do
     says 2 "validation-split: expected a fraction between 0 and 1 or a whole number of samples, got '$value'" \
@@ -77,6 +82,11 @@ for list in , cpu: cpu:0, :0 cpu:0:1 CPU "cpu 0" cpu:x; do
     says 2 "devices: expected device names and commas, got '$list'; try --devices cpu:0,cpu:1" \
         fit m.keras --train d.npz --devices "$list"
 done
+for list in flop crop crop=0 crop=1.5 shift=2 rotation=x flip=sideways fill=black flip,, ""; do
+    says 2 "augment: expected a list of flip, .* got '$list'; try --augment flip,crop=4" \
+        fit m.keras --train d.npz --augment "$list"
+done
+says 2 "input-threads: expected a whole number from 1 to 1024, got '0'" fit m.keras --train d.npz --input-threads 0
 says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
 says 2 "train: expected the path of the data, got an empty word" fit m.keras --train ""
 

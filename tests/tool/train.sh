@@ -29,6 +29,7 @@ for key in epoch loss accuracy val_loss val_accuracy steps samples seconds secon
 done
 [ "$(number steps log.jsonl)" = 10 ] || fail "expected 10 steps: $(cat log.jsonl)"
 [ "$(number samples log.jsonl)" = 300 ] || fail "expected 300 samples: $(cat log.jsonl)"
+[ "$(grep -c -- "- waited for input: [0-9.]*%$" out)" -eq 4 ] || fail "expected to be told of waiting: $(cat out)"
 head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins with: $(head -n 1 log.jsonl)"
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
@@ -69,6 +70,10 @@ predictions b.npy --seed 3
 predictions c.npy --seed 4
 cmp -s a.npy b.npy || fail "the same seed gave other bits"
 cmp -s a.npy c.npy && fail "another seed gave the same bits"
+predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
+predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
+cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
+cmp -s f.npy a.npy && fail "--augment changed nothing"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"
@@ -86,6 +91,10 @@ grep -q accuracy short.jsonl && fail "--metrics none kept the accuracy"
 expect 0 fit mlp.keras --train digits --optimizer sgd --momentum 0.9 --nesterov --learning-rate 0.05 --quiet -o s.keras
 says 2 "beta-1 belongs to adam" fit s.keras --train digits --beta-1 0.8
 says 2 "momentum belongs to sgd" fit mlp.keras --train digits --momentum 0.8
+says 2 "ema-momentum belongs to --use-ema" fit mlp.keras --train digits --ema-momentum 0.8
+expect 0 fit mlp.keras --train digits --clipnorm 1 --use-ema --ema-momentum 0.9 --ema-overwrite-frequency 4 \
+    --gradient-accumulation-steps 2 --loss-scale-factor 16 --quiet -o e.keras
+expect 0 fit e.keras --train digits --global-clipnorm 1 --ema-momentum 0.8 --quiet -o e.keras
 says 2 "from-logits belongs to the cross-entropies" \
     fit mlp.keras --train digits --loss mean_squared_error --from-logits
 
