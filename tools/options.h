@@ -20,6 +20,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
     int64_t input_threads;
@@ -86,6 +87,8 @@ enum option_key {
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_SHAPE,
+    KEY_OUTPUTS,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_REDUCE_LR,

@@ -33,8 +33,13 @@ TD_BY_NAME_(td_model *, td_model_create, td_model_args)
 TD_API void td_model_free(td_model *model);
 
 /* A ready-made model with fresh weights: "mlp" (784-256-256-10), "lenet5" ([28, 28, 1], tanh),
- * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]); compiled with Adam and sparse cross-entropy from logits. */
+ * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]), compiled with Adam and sparse cross-entropy from logits; or
+ * "lstm": td_new_lstm with its defaults. */
 TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t seed);
+/* A forecaster: from `steps` (0: 50) steps of `features` (0: 8) numbers, [batch, steps, features], to the `outputs`
+ * (0: 1) numbers that come next, [batch, outputs], by an LSTM of 128 units; compiled with Adam and mean squared error.
+ */
+TD_API td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed);
 
 /* Reads a .keras file of Keras 3: layers, weights, and where present the compile configuration and the optimizer's
  * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */
