@@ -138,397 +138,395 @@ static int set_update_freq(const char *text, struct options *options)
         return tool_refuse("--update-freq: expected epoch, batch or a whole number of steps, got '%s'; try "
                            "--update-freq 100",
                            text);
-    /* "120x160": two whole numbers from 1 to `most`. */
-    static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
-    {
-        char before[16] = "";
-        size_t length = strcspn(text, "x");
-        memcpy(before, text, length < sizeof before ? length : 0);
-        return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
-               *second >= 1 && *first <= most && *second <= most;
-    }
+    return TOOL_DONE;
+}
 
-    static int set_shape(const char *text, struct options *options)
-    {
-        if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
-            return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
-        return TOOL_DONE;
-    }
+/* "120x160": two whole numbers from 1 to `most`. */
+static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
+{
+    char before[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(before, text, length < sizeof before ? length : 0);
+    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
+           *second >= 1 && *first <= most && *second <= most;
+}
 
-    static int set_image_size(const char *text, struct options *options)
-    {
-        if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
-            return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160",
-                               text);
-        return TOOL_DONE;
-    }
+static int set_shape(const char *text, struct options *options)
+{
+    if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
+        return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
+    return TOOL_DONE;
+}
 
-    /* ---- augmentation ---- */
+static int set_image_size(const char *text, struct options *options)
+{
+    if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
+        return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
 
-    static bool set_flip(const char *text, td_augment_args *augment)
-    {
-        if (!*text || strcmp(text, "horizontal") == 0)
-            augment->flip = TD_FLIP_HORIZONTAL;
-        else if (strcmp(text, "vertical") == 0)
-            augment->flip = TD_FLIP_VERTICAL;
-        else
-            augment->flip = TD_FLIP_BOTH;
-        return augment->flip != TD_FLIP_BOTH || strcmp(text, "horizontal_and_vertical") == 0;
-    }
+/* ---- augmentation ---- */
 
-    static bool set_fill(const char *text, td_augment_args *augment)
-    {
-        static const char *const names[] = {"constant", "reflect", "nearest", "wrap"};
-        for (int i = 0; i < 4; i++)
-            if (strcmp(text, names[i]) == 0)
-                augment->fill = (td_fill)(TD_FILL_ZEROS + i);
-        return augment->fill != TD_FILL_DEFAULT;
-    }
+static bool set_flip(const char *text, td_augment_args *augment)
+{
+    if (!*text || strcmp(text, "horizontal") == 0)
+        augment->flip = TD_FLIP_HORIZONTAL;
+    else if (strcmp(text, "vertical") == 0)
+        augment->flip = TD_FLIP_VERTICAL;
+    else
+        augment->flip = TD_FLIP_BOTH;
+    return augment->flip != TD_FLIP_BOTH || strcmp(text, "horizontal_and_vertical") == 0;
+}
 
-    static bool set_crop(const char *text, td_augment_args *augment)
-    {
-        int64_t pixels;
-        if (!read_count(text, &pixels) || pixels < 1 || pixels > 1 << 16)
-            return false;
-        augment->crop = (int)pixels;
-        return true;
-    }
+static bool set_fill(const char *text, td_augment_args *augment)
+{
+    static const char *const names[] = {"constant", "reflect", "nearest", "wrap"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0)
+            augment->fill = (td_fill)(TD_FILL_ZEROS + i);
+    return augment->fill != TD_FILL_DEFAULT;
+}
 
-    static const struct augment_fraction {
-        const char *name;
-        size_t at;
-    } augment_fractions[] = {{"shift", offsetof(td_augment_args, shift)},
-                             {"rotation", offsetof(td_augment_args, rotation)},
-                             {"contrast", offsetof(td_augment_args, contrast)},
-                             {"brightness", offsetof(td_augment_args, brightness)}};
-
-    static bool set_fraction(const char *name, const char *text, td_augment_args *augment)
-    {
-        double value;
-        for (size_t i = 0; i < sizeof augment_fractions / sizeof *augment_fractions; i++)
-            if (strcmp(name, augment_fractions[i].name) == 0 && read_real(text, &value) && value > 0 && value <= 1) {
-                *(float *)((char *)augment + augment_fractions[i].at) = (float)value;
-                return true;
-            }
+static bool set_crop(const char *text, td_augment_args *augment)
+{
+    int64_t pixels;
+    if (!read_count(text, &pixels) || pixels < 1 || pixels > 1 << 16)
         return false;
-    }
+    augment->crop = (int)pixels;
+    return true;
+}
 
-    /* One word of the list: "flip", "crop=4". */
-    static bool set_augment_word(char *word, td_augment_args *augment)
-    {
-        char *value = strchr(word, '=');
-        if (value)
-            *value++ = '\0';
-        if (strcmp(word, "flip") == 0)
-            return set_flip(value ? value : "", augment);
-        if (!value)
-            return false;
-        if (strcmp(word, "crop") == 0)
-            return set_crop(value, augment);
-        return strcmp(word, "fill") == 0 ? set_fill(value, augment) : set_fraction(word, value, augment);
-    }
+static const struct augment_fraction {
+    const char *name;
+    size_t at;
+} augment_fractions[] = {{"shift", offsetof(td_augment_args, shift)},
+                         {"rotation", offsetof(td_augment_args, rotation)},
+                         {"contrast", offsetof(td_augment_args, contrast)},
+                         {"brightness", offsetof(td_augment_args, brightness)}};
 
-    static int set_augment(const char *text, struct options *options)
-    {
-        char list[256], *rest = list;
-        bool good = strlen(text) < sizeof list;
-        snprintf(list, sizeof list, "%s", text);
-        for (char *word; good && (word = strsep(&rest, ","));)
-            good = set_augment_word(word, &options->augment);
-        options->augmented = true;
-        if (good)
-            return TOOL_DONE;
-        return tool_refuse(
-            "--augment: expected a list of flip, flip=vertical, flip=horizontal_and_vertical, crop=PIXELS, "
-            "shift=F, rotation=F, contrast=F, brightness=F (F above 0, up to 1), fill=constant, reflect, "
-            "nearest or wrap, got '%s'; try --augment flip,crop=4",
-            text);
-    }
+static bool set_fraction(const char *name, const char *text, td_augment_args *augment)
+{
+    double value;
+    for (size_t i = 0; i < sizeof augment_fractions / sizeof *augment_fractions; i++)
+        if (strcmp(name, augment_fractions[i].name) == 0 && read_real(text, &value) && value > 0 && value <= 1) {
+            *(float *)((char *)augment + augment_fractions[i].at) = (float)value;
+            return true;
+        }
+    return false;
+}
 
-    /* ---- names ---- */
+/* One word of the list: "flip", "crop=4". */
+static bool set_augment_word(char *word, td_augment_args *augment)
+{
+    char *value = strchr(word, '=');
+    if (value)
+        *value++ = '\0';
+    if (strcmp(word, "flip") == 0)
+        return set_flip(value ? value : "", augment);
+    if (!value)
+        return false;
+    if (strcmp(word, "crop") == 0)
+        return set_crop(value, augment);
+    return strcmp(word, "fill") == 0 ? set_fill(value, augment) : set_fraction(word, value, augment);
+}
 
-    struct choice {
-        const char *name;
-        int value;
-    };
+static int set_augment(const char *text, struct options *options)
+{
+    char list[256], *rest = list;
+    bool good = strlen(text) < sizeof list;
+    snprintf(list, sizeof list, "%s", text);
+    for (char *word; good && (word = strsep(&rest, ","));)
+        good = set_augment_word(word, &options->augment);
+    options->augmented = true;
+    if (good)
+        return TOOL_DONE;
+    return tool_refuse("--augment: expected a list of flip, flip=vertical, flip=horizontal_and_vertical, crop=PIXELS, "
+                       "shift=F, rotation=F, contrast=F, brightness=F (F above 0, up to 1), fill=constant, reflect, "
+                       "nearest or wrap, got '%s'; try --augment flip,crop=4",
+                       text);
+}
+
+/* ---- names ---- */
+
+struct choice {
+    const char *name;
+    int value;
+};
 
 #define MAX_CHOICES 8
 
-    static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
-    static const struct choice precisions[] = {
-        {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
-    static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
-                                           {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
-                                           {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
-                                           {"mean_squared_error", TD_MEAN_SQUARED_ERROR},
-                                           {"mse", TD_MEAN_SQUARED_ERROR},
-                                           {NULL, 0}};
-    static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
-                                            {"acc", TD_ACCURACY},
-                                            {"sparse_categorical_accuracy", TD_SPARSE_CATEGORICAL_ACCURACY},
-                                            {"categorical_accuracy", TD_CATEGORICAL_ACCURACY},
-                                            {"binary_accuracy", TD_BINARY_ACCURACY},
-                                            {NULL, 0}};
+static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
+static const struct choice precisions[] = {
+    {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
+static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
+                                       {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
+                                       {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
+                                       {"mean_squared_error", TD_MEAN_SQUARED_ERROR},
+                                       {"mse", TD_MEAN_SQUARED_ERROR},
+                                       {NULL, 0}};
+static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
+                                        {"acc", TD_ACCURACY},
+                                        {"sparse_categorical_accuracy", TD_SPARSE_CATEGORICAL_ACCURACY},
+                                        {"categorical_accuracy", TD_CATEGORICAL_ACCURACY},
+                                        {"binary_accuracy", TD_BINARY_ACCURACY},
+                                        {NULL, 0}};
 
-    static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
+static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
 
-    static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
-                                                    {"zero", TD_MISSING_ZERO},
-                                                    {"previous", TD_MISSING_PREVIOUS},
-                                                    {"drop", TD_MISSING_DROP},
-                                                    {NULL, 0}};
+static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
+                                                {"zero", TD_MISSING_ZERO},
+                                                {"previous", TD_MISSING_PREVIOUS},
+                                                {"drop", TD_MISSING_DROP},
+                                                {NULL, 0}};
 
-    static int refuse_choice(const char *option, const char *word, const struct choice *choices)
-    {
-        const char *names[MAX_CHOICES];
-        char list[256] = "";
-        int count = 0;
-        for (size_t used = 0; choices[count].name && count < MAX_CHOICES; count++) {
-            const char *before = count == 0 ? "" : choices[count + 1].name ? ", " : " or ";
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", before, choices[count].name);
-            names[count] = choices[count].name;
+static int refuse_choice(const char *option, const char *word, const struct choice *choices)
+{
+    const char *names[MAX_CHOICES];
+    char list[256] = "";
+    int count = 0;
+    for (size_t used = 0; choices[count].name && count < MAX_CHOICES; count++) {
+        const char *before = count == 0 ? "" : choices[count + 1].name ? ", " : " or ";
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", before, choices[count].name);
+        names[count] = choices[count].name;
+    }
+    const char *near = tool_suggest(word, names, count);
+    return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", option, list, word, option, near ? near : names[0]);
+}
+
+static int set_choice(const char *option, const char *word, const struct choice *choices, int *value)
+{
+    for (const struct choice *choice = choices; choice->name; choice++)
+        if (strcasecmp(choice->name, word) == 0) {
+            *value = choice->value;
+            return TOOL_DONE;
         }
-        const char *near = tool_suggest(word, names, count);
-        return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", option, list, word, option,
-                           near ? near : names[0]);
+    return refuse_choice(option, word, choices);
+}
+
+static int set_metrics(const char *text, struct options *options)
+{
+    options->metrics_given = true;
+    int count = 0, status = TOOL_DONE;
+    for (const char *at = text; strcmp(text, "none") != 0 && status == TOOL_DONE; at++) {
+        char word[64] = "";
+        size_t length = strcspn(at, ",");
+        memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
+        if (count == TOOL_MAX_METRICS)
+            return tool_refuse("--metrics: expected at most %d names, got '%s'", TOOL_MAX_METRICS, text);
+        int metric = TD_METRIC_END;
+        status = set_choice("metrics", word, metrics, &metric);
+        options->metrics[count++] = (td_metric)metric;
+        at += length;
+        if (!*at)
+            break;
     }
+    options->metrics[count] = TD_METRIC_END;
+    return status;
+}
 
-    static int set_choice(const char *option, const char *word, const struct choice *choices, int *value)
-    {
-        for (const struct choice *choice = choices; choice->name; choice++)
-            if (strcasecmp(choice->name, word) == 0) {
-                *value = choice->value;
-                return TOOL_DONE;
-            }
-        return refuse_choice(option, word, choices);
-    }
+/* ---- texts and flags ---- */
 
-    static int set_metrics(const char *text, struct options *options)
-    {
-        options->metrics_given = true;
-        int count = 0, status = TOOL_DONE;
-        for (const char *at = text; strcmp(text, "none") != 0 && status == TOOL_DONE; at++) {
-            char word[64] = "";
-            size_t length = strcspn(at, ",");
-            memcpy(word, at, length < sizeof word ? length : sizeof word - 1);
-            if (count == TOOL_MAX_METRICS)
-                return tool_refuse("--metrics: expected at most %d names, got '%s'", TOOL_MAX_METRICS, text);
-            int metric = TD_METRIC_END;
-            status = set_choice("metrics", word, metrics, &metric);
-            options->metrics[count++] = (td_metric)metric;
-            at += length;
-            if (!*at)
-                break;
-        }
-        options->metrics[count] = TD_METRIC_END;
-        return status;
-    }
+static const struct text_option {
+    int key;
+    const char *name;
+    size_t at;
+    const char *expected;
+} text_options[] = {
+    {KEY_TRAIN, "train", AT(train), "the path of the data"},
+    {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
+    {KEY_DATA, "data", AT(data), "the path of the data"},
+    {KEY_FEATURES, "features", AT(features),
+     "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
+    {KEY_OUTPUT, "output", AT(output), "the path of a file"},
+    {KEY_LOG, "log", AT(log), "the path of a file"},
+    {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
+    {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
+    {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
+    {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
+    {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
+    {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
+};
 
-    /* ---- texts and flags ---- */
+static const struct flag_option {
+    int key;
+    size_t at;
+} flag_options[] = {
+    {KEY_QUIET, AT(quiet)},
+    {KEY_CONFUSION, AT(confusion)},
+    {KEY_WRITE_IMAGES, AT(write_images)},
+    {KEY_RESTORE_BEST, AT(restore_best_weights)},
+    {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
+    {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_RESET_STATES, AT(reset_states)},
+    {KEY_JSON, AT(json)},
+    {KEY_REMATERIALIZE, AT(rematerialize)},
+    {KEY_NESTEROV, AT(nesterov)},
+    {KEY_AMSGRAD, AT(amsgrad)},
+    {KEY_USE_EMA, AT(use_ema)},
+    {KEY_FROM_LOGITS, AT(from_logits)},
+};
 
-    static const struct text_option {
-        int key;
-        const char *name;
-        size_t at;
-        const char *expected;
-    } text_options[] = {
-        {KEY_TRAIN, "train", AT(train), "the path of the data"},
-        {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
-        {KEY_DATA, "data", AT(data), "the path of the data"},
-        {KEY_FEATURES, "features", AT(features),
-         "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
-        {KEY_OUTPUT, "output", AT(output), "the path of a file"},
-        {KEY_LOG, "log", AT(log), "the path of a file"},
-        {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
-        {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
-        {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
-        {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
-        {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
-        {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
-    };
+static int set_text(const struct text_option *option, const char *text, struct options *options)
+{
+    if (!*text)
+        return tool_refuse("--%s: expected %s, got an empty word", option->name, option->expected);
+    *(const char **)((char *)options + option->at) = text;
+    return TOOL_DONE;
+}
 
-    static const struct flag_option {
-        int key;
-        size_t at;
-    } flag_options[] = {
-        {KEY_QUIET, AT(quiet)},
-        {KEY_CONFUSION, AT(confusion)},
-        {KEY_WRITE_IMAGES, AT(write_images)},
-        {KEY_RESTORE_BEST, AT(restore_best_weights)},
-        {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
-        {KEY_NO_SHUFFLE, AT(no_shuffle)},
-        {KEY_RESET_STATES, AT(reset_states)},
-        {KEY_JSON, AT(json)},
-        {KEY_REMATERIALIZE, AT(rematerialize)},
-        {KEY_NESTEROV, AT(nesterov)},
-        {KEY_AMSGRAD, AT(amsgrad)},
-        {KEY_USE_EMA, AT(use_ema)},
-        {KEY_FROM_LOGITS, AT(from_logits)},
-    };
-
-    static int set_text(const struct text_option *option, const char *text, struct options *options)
-    {
-        if (!*text)
-            return tool_refuse("--%s: expected %s, got an empty word", option->name, option->expected);
-        *(const char **)((char *)options + option->at) = text;
-        return TOOL_DONE;
-    }
-
-    /* ---- argp ---- */
+/* ---- argp ---- */
 
 #define NOT_AN_OPTION (-1)
 #define COUNT(array)  (sizeof(array) / sizeof *(array))
 
-    static int set_text_or_flag(int key, const char *text, struct options *options)
-    {
-        for (size_t i = 0; i < COUNT(text_options); i++)
-            if (text_options[i].key == key)
-                return set_text(&text_options[i], text, options);
-        for (size_t i = 0; i < COUNT(flag_options); i++)
-            if (flag_options[i].key == key) {
-                *(bool *)((char *)options + flag_options[i].at) = true;
-                return TOOL_DONE;
-            }
-        return NOT_AN_OPTION;
-    }
-
-    static int set_named(int key, const char *text, struct options *options)
-    {
-        int value = 0, status;
-        switch (key) {
-        case KEY_OPTIMIZER:
-            status = set_choice("optimizer", text, optimizers, &value);
-            options->optimizer = (td_optimizer_kind)value;
-            return status;
-        case KEY_PRECISION:
-            status = set_choice("precision", text, precisions, &value);
-            options->precision = (td_precision)value;
-            return status;
-        case KEY_LOSS:
-            status = set_choice("loss", text, losses, &value);
-            options->loss = (td_loss)value;
-            return status;
-        case KEY_METRICS:
-            return set_metrics(text, options);
-        case KEY_SAVE_FREQ:
-            return set_save_freq(text, options);
-        case KEY_UPDATE_FREQ:
-            return set_update_freq(text, options);
-        case KEY_IMAGE_SIZE:
-            return set_image_size(text, options);
-        case KEY_SHAPE:
-            return set_shape(text, options);
-        case KEY_AUGMENT:
-            return set_augment(text, options);
-        case KEY_ON_ERROR:
-            status = set_choice("on-error", text, error_choices, &value);
-            options->skip_errors = value;
-            return status;
-        case KEY_MISSING:
-            status = set_choice("missing", text, missing_choices, &value);
-            options->missing = (td_missing)value;
-            return status;
-        case KEY_VALIDATION_SPLIT:
-            return set_validation_split(text, options);
-        default:
-            return set_text_or_flag(key, text, options);
+static int set_text_or_flag(int key, const char *text, struct options *options)
+{
+    for (size_t i = 0; i < COUNT(text_options); i++)
+        if (text_options[i].key == key)
+            return set_text(&text_options[i], text, options);
+    for (size_t i = 0; i < COUNT(flag_options); i++)
+        if (flag_options[i].key == key) {
+            *(bool *)((char *)options + flag_options[i].at) = true;
+            return TOOL_DONE;
         }
+    return NOT_AN_OPTION;
+}
+
+static int set_named(int key, const char *text, struct options *options)
+{
+    int value = 0, status;
+    switch (key) {
+    case KEY_OPTIMIZER:
+        status = set_choice("optimizer", text, optimizers, &value);
+        options->optimizer = (td_optimizer_kind)value;
+        return status;
+    case KEY_PRECISION:
+        status = set_choice("precision", text, precisions, &value);
+        options->precision = (td_precision)value;
+        return status;
+    case KEY_LOSS:
+        status = set_choice("loss", text, losses, &value);
+        options->loss = (td_loss)value;
+        return status;
+    case KEY_METRICS:
+        return set_metrics(text, options);
+    case KEY_SAVE_FREQ:
+        return set_save_freq(text, options);
+    case KEY_UPDATE_FREQ:
+        return set_update_freq(text, options);
+    case KEY_IMAGE_SIZE:
+        return set_image_size(text, options);
+    case KEY_SHAPE:
+        return set_shape(text, options);
+    case KEY_AUGMENT:
+        return set_augment(text, options);
+    case KEY_ON_ERROR:
+        status = set_choice("on-error", text, error_choices, &value);
+        options->skip_errors = value;
+        return status;
+    case KEY_MISSING:
+        status = set_choice("missing", text, missing_choices, &value);
+        options->missing = (td_missing)value;
+        return status;
+    case KEY_VALIDATION_SPLIT:
+        return set_validation_split(text, options);
+    default:
+        return set_text_or_flag(key, text, options);
     }
+}
 
-    static int set_option(int key, const char *text, struct options *options)
-    {
-        for (size_t i = 0; i < COUNT(count_options); i++)
-            if (count_options[i].key == key)
-                return set_count(&count_options[i], text, options);
-        for (size_t i = 0; i < COUNT(real_options); i++)
-            if (real_options[i].key == key)
-                return set_real(&real_options[i], text, options);
-        return set_named(key, text, options);
+static int set_option(int key, const char *text, struct options *options)
+{
+    for (size_t i = 0; i < COUNT(count_options); i++)
+        if (count_options[i].key == key)
+            return set_count(&count_options[i], text, options);
+    for (size_t i = 0; i < COUNT(real_options); i++)
+        if (real_options[i].key == key)
+            return set_real(&real_options[i], text, options);
+    return set_named(key, text, options);
+}
+
+struct parse {
+    const struct command *command;
+    struct options *options;
+    int status;
+};
+
+static int set_argument(const struct parse *parse, const char *word)
+{
+    const struct command *command = parse->command;
+    if (!command->argument)
+        return tool_refuse("expected options only, got '%s'; leave it out", word);
+    if (parse->options->argument)
+        return tool_refuse("expected one %s, got '%s' after '%s'; data and output are named by options: see "
+                           "`tandem help %s`",
+                           command->argument, word, parse->options->argument, command->name);
+    parse->options->argument = word;
+    return TOOL_DONE;
+}
+
+static error_t parse_key(int key, char *text, struct argp_state *state)
+{
+    struct parse *parse = state->input;
+    int status = key == ARGP_KEY_ARG ? set_argument(parse, text) : set_option(key, text, parse->options);
+    if (status == NOT_AN_OPTION)
+        return ARGP_ERR_UNKNOWN;
+    parse->status = status;
+    return status == TOOL_DONE ? 0 : EINVAL;
+}
+
+/* ---- what belongs together ---- */
+
+static int check_devices(const char *list)
+{
+    for (const char *at = list;; at++) {
+        size_t name = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+        at += name;
+        size_t digits = *at == ':' ? strspn(at + 1, "0123456789") : 1;
+        at += *at == ':' ? 1 + digits : 0;
+        if (!name || !digits || (*at && *at != ','))
+            return tool_refuse("--devices: expected device names and commas, got '%s'; try --devices cpu:0,cpu:1",
+                               list);
+        if (!*at)
+            return TOOL_DONE;
     }
+}
 
-    struct parse {
-        const struct command *command;
-        struct options *options;
-        int status;
-    };
+static int check_together(const struct command *command, const struct options *options)
+{
+    if (command->argument && !options->argument)
+        return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
+                           command->argument, command->name);
+    if (options->validation && options->validation_split > 0)
+        return tool_refuse("expected --validation or --validation-split, got both; leave one out");
+    if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))
+        return tool_refuse(
+            "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
+            "very first epoch, as in Keras",
+            (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
+    if (options->clipvalue.is_set + options->clipnorm.is_set + options->global_clipnorm.is_set > 1)
+        return tool_refuse(
+            "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
+    if (options->restore_best_weights && !options->early_stopping)
+        return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
+    if ((options->save_best_only || options->save_freq) && !options->checkpoint)
+        return tool_refuse("--save-best-only and --save-freq belong to --checkpoint; give --checkpoint PATTERN too");
+    if ((options->histogram_freq || options->update_freq || options->write_images) && !options->tensorboard)
+        return tool_refuse("--histogram-freq, --write-images and --update-freq belong to --tensorboard; give "
+                           "--tensorboard DIR too");
+    if (options->write_images && !options->histogram_freq)
+        return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
+    return options->devices ? check_devices(options->devices) : TOOL_DONE;
+}
 
-    static int set_argument(const struct parse *parse, const char *word)
-    {
-        const struct command *command = parse->command;
-        if (!command->argument)
-            return tool_refuse("expected options only, got '%s'; leave it out", word);
-        if (parse->options->argument)
-            return tool_refuse("expected one %s, got '%s' after '%s'; data and output are named by options: see "
-                               "`tandem help %s`",
-                               command->argument, word, parse->options->argument, command->name);
-        parse->options->argument = word;
-        return TOOL_DONE;
-    }
-
-    static error_t parse_key(int key, char *text, struct argp_state *state)
-    {
-        struct parse *parse = state->input;
-        int status = key == ARGP_KEY_ARG ? set_argument(parse, text) : set_option(key, text, parse->options);
-        if (status == NOT_AN_OPTION)
-            return ARGP_ERR_UNKNOWN;
-        parse->status = status;
-        return status == TOOL_DONE ? 0 : EINVAL;
-    }
-
-    /* ---- what belongs together ---- */
-
-    static int check_devices(const char *list)
-    {
-        for (const char *at = list;; at++) {
-            size_t name = strspn(at, "abcdefghijklmnopqrstuvwxyz");
-            at += name;
-            size_t digits = *at == ':' ? strspn(at + 1, "0123456789") : 1;
-            at += *at == ':' ? 1 + digits : 0;
-            if (!name || !digits || (*at && *at != ','))
-                return tool_refuse("--devices: expected device names and commas, got '%s'; try --devices cpu:0,cpu:1",
-                                   list);
-            if (!*at)
-                return TOOL_DONE;
-        }
-    }
-
-    static int check_together(const struct command *command, const struct options *options)
-    {
-        if (command->argument && !options->argument)
-            return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
-                               command->argument, command->name);
-        if (options->validation && options->validation_split > 0)
-            return tool_refuse("expected --validation or --validation-split, got both; leave one out");
-        if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))
-            return tool_refuse(
-                "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
-                "very first epoch, as in Keras",
-                (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
-        if (options->clipvalue.is_set + options->clipnorm.is_set + options->global_clipnorm.is_set > 1)
-            return tool_refuse(
-                "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
-        if (options->restore_best_weights && !options->early_stopping)
-            return tool_refuse(
-                "--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
-        if ((options->save_best_only || options->save_freq) && !options->checkpoint)
-            return tool_refuse(
-                "--save-best-only and --save-freq belong to --checkpoint; give --checkpoint PATTERN too");
-        if ((options->histogram_freq || options->update_freq || options->write_images) && !options->tensorboard)
-            return tool_refuse("--histogram-freq, --write-images and --update-freq belong to --tensorboard; give "
-                               "--tensorboard DIR too");
-        if (options->write_images && !options->histogram_freq)
-            return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
-        return options->devices ? check_devices(options->devices) : TOOL_DONE;
-    }
-
-    int tool_parse(const struct command *command, int argc, char **argv, struct options *options)
-    {
-        struct parse parse = {command, options, TOOL_DONE};
-        struct argp argp = {command->options, parse_key, command->argument, command->help, NULL, NULL, NULL};
-        int status = tool_check_words(command, argc, argv);
-        if (status != TOOL_DONE)
-            return status;
-        if (argp_parse(&argp, argc, argv, 0, NULL, &parse) != 0)
-            return parse.status == TOOL_DONE ? TOOL_REFUSED : parse.status;
-        return check_together(command, options);
-    }
+int tool_parse(const struct command *command, int argc, char **argv, struct options *options)
+{
+    struct parse parse = {command, options, TOOL_DONE};
+    struct argp argp = {command->options, parse_key, command->argument, command->help, NULL, NULL, NULL};
+    int status = tool_check_words(command, argc, argv);
+    if (status != TOOL_DONE)
+        return status;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &parse) != 0)
+        return parse.status == TOOL_DONE ? TOOL_REFUSED : parse.status;
+    return check_together(command, options);
+}
