@@ -183,6 +183,11 @@ static td_status run(fit *f, tdi_error *error)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
+    f->training.epochs = f->epochs;
+    f->training.batch = f->batch;
+    f->training.seed = f->seed;
+    f->training.source = f->train;
+    f->training.order = f->order;
     td_status status = run_epochs(f, error);
     td_finalize_variable_values(f->model);
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
