@@ -69,7 +69,7 @@ static td_status write_log(void *user, td_training *training, td_epoch *epoch)
     return TD_OK;
 }
 
-enum { MAX_CALLBACKS = 9 };
+enum { MAX_CALLBACKS = 10 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -88,6 +88,8 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
+    if (options->terminate_on_nan)
+        list[count++] = td_terminate_on_nan_(&(td_terminate_on_nan_args){0});
     if (options->checkpoint)
         list[count++] =
             td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = options->checkpoint,
@@ -206,6 +208,8 @@ static const struct argp_option options[] = {
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
      "Stop when the monitored log has not improved for PATIENCE epochs", 0},
     {"restore-best-weights", KEY_RESTORE_BEST, NULL, 0, "... and go back to the weights of the best epoch", 0},
+    {"terminate-on-nan", KEY_TERMINATE_ON_NAN, NULL, 0,
+     "Stop when a loss is not a finite number, as after the last epoch, instead of failing", 0},
     {"reduce-lr", KEY_REDUCE_LR, "PATIENCE", 0,
      "A tenth of the learning rate when it has not improved for PATIENCE epochs", 0},
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",

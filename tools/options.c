@@ -355,6 +355,7 @@ static const struct flag_option {
     {KEY_CONFUSION, AT(confusion)},
     {KEY_WRITE_IMAGES, AT(write_images)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
+    {KEY_TERMINATE_ON_NAN, AT(terminate_on_nan)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},

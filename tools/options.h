@@ -25,7 +25,7 @@ struct options {
     bool augmented;
     int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
-    bool restore_best_weights, save_best_only;
+    bool terminate_on_nan, restore_best_weights, save_best_only;
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
@@ -91,6 +91,7 @@ enum option_key {
     KEY_OUTPUTS,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
+    KEY_TERMINATE_ON_NAN,
     KEY_REDUCE_LR,
     KEY_CHECKPOINT,
     KEY_MONITOR,

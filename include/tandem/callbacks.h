@@ -39,6 +39,9 @@ typedef struct td_callback_functions {
      * two calls run without coming back, so a large `every` costs nothing. */
     td_status (*batch_end)(void *user, td_training *training, const td_logs *logs);
     int64_t every;
+    /* After a step whose loss is not a finite number: TD_OK ends the training as td_training_stop does. Where no
+     * callback has it td_fit fails with TD_NOT_FINITE. */
+    td_status (*not_finite)(void *user, td_training *training);
     /* What the epoch gave; entries that a callback adds to epoch->logs are seen by those behind it. */
     td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
     td_status (*train_end)(void *user, td_training *training); /* not after a failure, but one of another's train_end */
@@ -126,8 +129,16 @@ typedef struct td_tensorboard_args {
 } td_tensorboard_args;
 TD_API td_callback *td_tensorboard_(const td_tensorboard_args *args);
 
+/* Ends the training when a loss is NaN or infinite, as td_training_stop does: the epoch is logged, and what others do
+ * at the end is done. Without it td_fit fails. */
+typedef struct td_terminate_on_nan_args {
+    td_choice raise_error; /* no; yes: td_fit fails with TD_NOT_FINITE */
+} td_terminate_on_nan_args;
+TD_API td_callback *td_terminate_on_nan_(const td_terminate_on_nan_args *args);
+
 /* All give poison, never NULL, when an argument is wrong. */
 #ifndef __cplusplus
+#define td_terminate_on_nan(...)     td_terminate_on_nan_(&(td_terminate_on_nan_args){__VA_ARGS__})
 #define td_early_stopping(...)       td_early_stopping_(&(td_early_stopping_args){__VA_ARGS__})
 #define td_reduce_lr_on_plateau(...) td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){__VA_ARGS__})
 #define td_learning_rate_scheduler(...)                                                                                \
@@ -137,6 +148,7 @@ TD_API td_callback *td_tensorboard_(const td_tensorboard_args *args);
 #define td_model_checkpoint(...) td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_callback *, td_early_stopping, td_early_stopping_args)
+TD_BY_NAME_(td_callback *, td_terminate_on_nan, td_terminate_on_nan_args)
 TD_BY_NAME_(td_callback *, td_reduce_lr_on_plateau, td_reduce_lr_on_plateau_args)
 TD_BY_NAME_(td_callback *, td_learning_rate_scheduler, td_learning_rate_scheduler_args)
 TD_BY_NAME_(td_callback *, td_csv_logger, td_csv_logger_args)

@@ -169,7 +169,8 @@ typedef struct td_compile_args {
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
                                 less memory, a little more time, the same numbers */
     td_precision precision;
-    int64_t steps_per_execution; /* steps between two looks at the progress line; 0: a whole epoch, or where the line is
+    int64_t steps_per_execution; /* steps between two looks at the progress line; 0: as before, which is what the file
+                                  * says above Keras's 1, else a whole epoch, or where the line is
                                   * drawn on a terminal as many as take a twentieth of a second */
 } td_compile_args;
 

@@ -1,7 +1,7 @@
 /* keras_compile.c - how a model was compiled: optimizer, a loss and metrics per output.
  *
  * Keras writes a loss as a name, a serialized function, a serialized class, or a list or dictionary of these per
- * output; metrics likewise, a list of them per output. "run_eagerly", "steps_per_execution", "jit_compile" and
+ * output; metrics likewise, a list of them per output. "run_eagerly", "jit_compile" and
  * "auto_scale_loss" say how Keras is to run, not what to compute, and are skipped. */
 #include <math.h>
 #include <string.h>
@@ -226,10 +226,25 @@ static td_status read_all(const td_model *model, const json_t *config, compiled 
     return any_loss ? TD_OK : tdi_fail(error, TD_UNSUPPORTED, "the model was compiled without a loss");
 }
 
+/* Keras writes 1 unless told otherwise: that leaves it to Tandem. */
+static td_status read_steps_per_execution(const json_t *config, int64_t *steps, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    const json_t *value = json_object_get(config, "steps_per_execution");
+    bool automatic = is_nothing(value) || (json_is_string(value) && strcmp(json_string_value(value), "auto") == 0);
+    if (!automatic && (!json_is_integer(value) || json_integer_value(value) < 1))
+        return tdi_fail(error, TD_BAD_FILE,
+                        "\"steps_per_execution\" is %s where a whole number of at least 1 is needed",
+                        tdi_keras_show(value, text));
+    *steps = json_integer_value(value) > 1 ? json_integer_value(value) : 0;
+    return TD_OK;
+}
+
 td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_error *error)
 {
     compiled all = {0};
     TDI_TRY(read_all(model, config, &all, error));
+    TDI_TRY(read_steps_per_execution(config, &model->steps_per_execution, error));
     TDI_TRY(tdi_model_set_optimizer(model, &all.optimizer, error));
     memcpy(model->training, all.training, sizeof all.training);
     model->compiled = true;
@@ -295,9 +310,10 @@ json_t *tdi_keras_write_compile(const td_model *model)
 {
     json_t *losses, *weights, *metrics;
     write_outputs(model, &losses, &weights, &metrics);
-    json_t *config = json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:i}", "optimizer", write_optimizer(&model->optimizer),
+    int64_t steps = model->steps_per_execution ? model->steps_per_execution : 1;
+    json_t *config = json_pack("{s:o, s:o, s:o, s:o, s:n, s:b, s:I}", "optimizer", write_optimizer(&model->optimizer),
                                "loss", losses, "loss_weights", weights, "metrics", metrics, "weighted_metrics",
-                               "run_eagerly", 0, "steps_per_execution", 1);
+                               "run_eagerly", 0, "steps_per_execution", (json_int_t)steps);
     if (config && model->n_outputs == 1) {
         json_object_set(config, "loss", json_array_get(losses, 0));
         json_object_set(config, "metrics", json_array_get(metrics, 0));

@@ -128,6 +128,26 @@ td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, td
     return TD_OK;
 }
 
+td_status tdi_callbacks_not_finite(td_training *training, tdi_error *error)
+{
+    bool taken = false;
+    FOR_EACH(callback, place)
+    if (callback->functions.not_finite) {
+        tdi_error own = {0};
+        td_status status = check(training, place, callback->functions.not_finite(callback->user, training), &own);
+        if (status != TD_OK) {
+            *error = own;
+            return status;
+        }
+        taken = true;
+    }
+    if (!taken)
+        return TD_NOT_FINITE;
+    *error = (tdi_error){0};
+    training->stop = true;
+    return TD_OK;
+}
+
 td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_error *error)
 {
     CALL_EACH(epoch_end, training, epoch);

@@ -48,6 +48,8 @@ bool tdi_callbacks_due(const td_training *training);
 td_status tdi_callbacks_train_begin(td_training *training, tdi_error *error);
 td_status tdi_callbacks_epoch_begin(td_training *training, tdi_error *error);
 td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, tdi_error *error);
+/* What they make of TD_NOT_FINITE, whose sentence is `error`; that itself when none of them takes it. */
+td_status tdi_callbacks_not_finite(td_training *training, tdi_error *error);
 td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_error *error);
 td_status tdi_callbacks_train_end(td_training *training, tdi_error *error);
 

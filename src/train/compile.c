@@ -96,7 +96,8 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
 {
     TDI_TRY(check_guard(args, error));
     td_model *model = args->model;
-    model->steps_per_execution = args->steps_per_execution;
+    if (args->steps_per_execution)
+        model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
     tdi_model_drop_runtime(model);
     model->rematerialize = args->rematerialize == TD_YES;

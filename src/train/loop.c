@@ -59,7 +59,7 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
         pass->training->batches += job.done;
         pass->training->seconds = pass->seconds;
     }
-    return status;
+    return status == TD_NOT_FINITE && pass->training ? tdi_callbacks_not_finite(pass->training, error) : status;
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)

@@ -351,6 +351,7 @@ static const edit_case compile_cases[] = {
      "1",
      TD_OK,
      {"optimizer", "gradient_accumulation_steps is 1", ""}},
+    {"mlp_adam.keras", "compile_config.steps_per_execution", "0", TD_OK, {"steps_per_execution", "is 0", "at least 1"}},
     {"mlp_adam.keras", "compile_config.loss", "\"huber\"", TD_OK, {"loss", "huber", ""}},
     {"mlp_adam.keras", "compile_config.loss", "null", TD_OK, {"without a loss", "", ""}},
     {"mlp_adam.keras",
