@@ -133,6 +133,9 @@ static td_status train(struct fit *fit)
                                   .seed = (uint64_t)options->seed,
                                   .adapt = options->adapt ? TD_YES : TD_NO,
                                   .input_threads = (int)options->input_threads,
+                                  .base_batch_size = options->base_batch_size,
+                                  .warmup_epochs = (int)options->warmup_epochs,
+                                  .momentum_correction = options->momentum_correction ? TD_YES : TD_NO,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
 }
@@ -203,6 +206,12 @@ static const struct argp_option options[] = {
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
     {"reset-states", KEY_RESET_STATES, NULL, 0, "Begin each epoch with zeros in stateful layers", 0},
+    {"base-batch-size", KEY_BASE_BATCH_SIZE, "N", 0,
+     "The learning rate is for batches of N: multiply it by --batch-size / N", 0},
+    {"warmup-epochs", KEY_WARMUP_EPOCHS, "N", 0,
+     "Let the rate rise to that over N epochs, from its own (without --base-batch-size, from 0)", 0},
+    {"momentum-correction", KEY_MOMENTUM_CORRECTION, NULL, 0,
+     "sgd: multiply the velocity by new rate / old rate when the rate changes", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,

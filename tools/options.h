@@ -16,7 +16,8 @@ struct options {
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
     const char *confusion_file, *tensorboard;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
-    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
+    int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
+        warmup_epochs;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
@@ -25,7 +26,7 @@ struct options {
     bool augmented;
     int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
-    bool terminate_on_nan, restore_best_weights, save_best_only;
+    bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only;
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
@@ -92,6 +93,9 @@ enum option_key {
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_TERMINATE_ON_NAN,
+    KEY_BASE_BATCH_SIZE,
+    KEY_WARMUP_EPOCHS,
+    KEY_MOMENTUM_CORRECTION,
     KEY_REDUCE_LR,
     KEY_CHECKPOINT,
     KEY_MONITOR,

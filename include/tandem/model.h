@@ -220,15 +220,20 @@ typedef struct td_fit_args {
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;           /* adopted; NULL: none */
-    double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;                    /* 1 */
-    int initial_epoch;             /* 0 */
-    int64_t batch_size;            /* the global batch; 32, or that of stateful layers */
-    int64_t steps_per_epoch;       /* 0: the data's */
-    td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
-    uint64_t seed;                 /* shuffle and dropout; 0: the model's */
-    td_choice adapt;               /* yes: Normalization layers take mean and variance of the training part first; no */
+    td_data *validation;     /* adopted; NULL: none */
+    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;              /* 1 */
+    int initial_epoch;       /* 0 */
+    int64_t batch_size;      /* the global batch; 32, or that of stateful layers */
+    int64_t steps_per_epoch; /* 0: the data's */
+    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch */
+    uint64_t seed;           /* shuffle and dropout; 0: the model's */
+    td_choice adapt;         /* yes: Normalization layers take mean and variance of the training part first; no */
+    /* For large minibatches (Goyal et al., 1706.02677); what is done to the rate is said, and logged as learning_rate.
+     */
+    int64_t base_batch_size; /* the optimizer's rate is for so many samples: it is multiplied by batch_size / this */
+    int warmup_epochs;       /* the rate rises to that from its own (without base_batch_size, from 0) step by step */
+    td_choice momentum_correction; /* no; SGD's velocity is multiplied by new rate / old rate when the rate changes */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
     int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "ops/common.h"
+#include "ops/optimizer.h"
 
 tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, const tdi_control *control)
 {
@@ -11,6 +11,7 @@ tdi_update tdi_update_of(const tdi_op *op, const tdi_optimizer_attrs *attrs, con
                          .rate = control->learning_rate,
                          .epsilon = attrs->epsilon,
                          .momentum = attrs->momentum,
+                         .kept = tdi_momentum_at(attrs, control),
                          .clip = attrs->clipvalue > 0.0f ? attrs->clipvalue : INFINITY,
                          .decay = attrs->weight_decay * control->learning_rate,
                          .nesterov = attrs->nesterov,

@@ -9,9 +9,9 @@ typedef struct tdi_update {
     const tdi_op *op; /* adam or sgd */
     float rate;       /* Adam: alpha */
     float rate_1, rate_2, epsilon;
-    float momentum;
-    float clip;  /* INFINITY: none */
-    float decay; /* of the weight, times the learning rate */
+    float momentum, kept; /* of the velocity ahead, and of the one so far */
+    float clip;           /* INFINITY: none */
+    float decay;          /* of the weight, times the learning rate */
     bool nesterov, amsgrad;
 } tdi_update;
 

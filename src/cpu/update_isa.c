@@ -69,7 +69,7 @@ TDI_INLINE void sgd_vector(tdi_update k, tdi_stretch s)
         tdi_store(s.out, w - step);
         return;
     }
-    tdi_vector fast = tdi_load(s.slot[0]) * k.momentum - step;
+    tdi_vector fast = tdi_load(s.slot[0]) * k.kept - step;
     tdi_store(s.slot[0], fast);
     tdi_store(s.out, w + (k.nesterov ? fast * k.momentum - step : fast));
 }

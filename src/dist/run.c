@@ -24,11 +24,33 @@ static tdi_job_step step_of(const run *r, int64_t i)
 
 /* ---- one thread's run ---- */
 
+float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step)
+{
+    int64_t done = ramp->done + step;
+    if (ramp->last == 0)
+        return 1;
+    if (done >= ramp->steps)
+        return ramp->last;
+    return ramp->first + (ramp->last - ramp->first) * ((float)done / (float)ramp->steps);
+}
+
+/* Of step `index` of the job; -1: of the step before it, 0 when there was none. */
+static float rate_of(const run *r, int64_t index)
+{
+    const td_model *model = r->runtime->model;
+    if (model->iteration + index < 0)
+        return 0;
+    if (index < 0 && model->last_rate > 0)
+        return model->last_rate;
+    return tdi_optimizer_rate(&model->optimizer, model->iteration + index) * tdi_ramp_factor(&r->job->ramp, index);
+}
+
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
     int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
-    *control = (tdi_control){.learning_rate = tdi_optimizer_rate(&model->optimizer, now),
+    *control = (tdi_control){.learning_rate = rate_of(r, step.index),
+                             .rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0,
                              .inverse_count = 1.0f / (float)step.rows,
                              .iteration = each ? now / each : now,
                              .step = now,
@@ -207,6 +229,8 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
+    if (job->mode == TDI_TRAIN && r.done)
+        runtime->model->last_rate = rate_of(&r, r.done - 1);
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
         runtime->model->iteration += r.done;
     TDI_TRY(outcome(&r, error));

@@ -19,6 +19,16 @@ typedef struct tdi_feed {
     td_status (*await)(void *context, int64_t step, tdi_error *error);
 } tdi_feed;
 
+/* What the optimizer's learning rate is multiplied by: from `first` on to `last` in equal increments over `steps`
+ * steps, and `last` from then on. */
+typedef struct tdi_ramp {
+    float first, last; /* last 0: the rate as it is */
+    int64_t steps;
+    int64_t done;   /* before the run */
+    bool corrected; /* momentum is corrected when the rate changes */
+} tdi_ramp;
+float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step);
+
 /* A run of steps without coming back to the host. */
 typedef struct tdi_job {
     tdi_mode mode;
@@ -27,6 +37,7 @@ typedef struct tdi_job {
     int64_t batch;             /* rows of each step but the last */
     int64_t samples;           /* of all steps: the last of them may be short */
     uint64_t seed;
+    tdi_ramp ramp; /* TRAIN */
     /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. The job ends with
      * its failure. May be NULL. */
     td_status (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,

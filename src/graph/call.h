@@ -11,6 +11,7 @@ typedef struct tdi_call tdi_call;
 /* Numbers that change from step to step, read by kernels: never a branch of the host. Shared by all parts. */
 typedef struct tdi_control {
     float learning_rate;
+    float rate_before;   /* of the step before, for momentum correction; 0: none */
     float inverse_count; /* 1 / rows in the global batch */
     int64_t iteration;   /* updates of the weights before this step */
     int64_t step;        /* names the random draws of this step */

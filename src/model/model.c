@@ -262,6 +262,7 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
     memcpy(model->slots, slots, sizeof slots);
     model->optimizer = kept;
     model->iteration = 0;
+    model->last_rate = 0;
     tdi_model_drop_runtime(model);
     return TD_OK;
 }

@@ -42,6 +42,7 @@ struct td_model {
 
     bool compiled;
     td_optimizer optimizer; /* resolved */
+    float last_rate;        /* the learning rate of the last step; 0: not known */
     int64_t iteration;      /* steps taken, those that accumulate gradients included: Keras's iteration */
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */

@@ -18,6 +18,14 @@ static inline float tdi_clipped(const tdi_optimizer_attrs *attrs, float gradient
     return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
 }
 
+/* What the velocity, which has the learning rate inside, is multiplied by: when the rate changes, Goyal et al.
+ * (1706.02677) correct it once. */
+static inline float tdi_momentum_at(const tdi_optimizer_attrs *attrs, const tdi_control *control)
+{
+    float before = control->rate_before;
+    return before > 0.0f ? attrs->momentum * (control->learning_rate / before) : attrs->momentum;
+}
+
 static inline float tdi_decayed(const tdi_optimizer_attrs *attrs, float learning_rate, float weight)
 {
     return weight - weight * attrs->weight_decay * learning_rate;

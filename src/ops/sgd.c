@@ -17,7 +17,7 @@ static void sgd_reference(const tdi_call *call)
     const tdi_optimizer_attrs *attrs = call->attrs;
     const float *weight = call->in[0].data, *gradient = call->in[1].data;
     float *out = call->out.data, *velocity = call->n_in > 2 ? call->in[2].data : NULL;
-    float lr = call->control->learning_rate, momentum = attrs->momentum;
+    float lr = call->control->learning_rate, momentum = attrs->momentum, kept = tdi_momentum_at(attrs, call->control);
     tdi_runs runs = tdi_call_runs(call);
     if (call->control->skip)
         return;
@@ -28,7 +28,7 @@ static void sgd_reference(const tdi_call *call)
                 out[i] = w - step;
                 continue;
             }
-            velocity[i] = velocity[i] * momentum - step;
+            velocity[i] = velocity[i] * kept - step;
             out[i] = w + (attrs->nesterov ? velocity[i] * momentum - step : velocity[i]);
         }
 }

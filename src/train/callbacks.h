@@ -24,6 +24,7 @@ struct td_training {
     double seconds;  /* that they took */
     int64_t batches; /* done in all epochs */
     bool stop;
+    double rate_factor; /* what the optimizer's learning rate is multiplied by */
     /* What td_fit was asked for. */
     int epochs;
     int64_t batch;
@@ -52,6 +53,9 @@ td_status tdi_callbacks_batch_end(td_training *training, const td_logs *logs, td
 td_status tdi_callbacks_not_finite(td_training *training, tdi_error *error);
 td_status tdi_callbacks_epoch_end(td_training *training, td_epoch *epoch, tdi_error *error);
 td_status tdi_callbacks_train_end(td_training *training, tdi_error *error);
+
+/* What the next step is made with: the optimizer's learning rate, scaled and warmed up. */
+double tdi_training_rate(const td_training *training);
 
 /* A log's value; NULL when there is none of the name. */
 const double *tdi_log_value(const td_logs *logs, const char *name);

@@ -15,6 +15,7 @@ typedef struct fit {
     int64_t batch, steps, samples; /* of an epoch */
     int epochs;
     uint64_t seed;
+    tdi_ramp ramp; /* of the learning rate */
     td_training training;
 } fit;
 
@@ -29,6 +30,8 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "input_threads: %d; 1 to 1024, or 0 for as many as it takes, was expected",
                         args->input_threads);
+    if (args->base_batch_size < 0 || args->warmup_epochs < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "base_batch_size and warmup_epochs cannot be negative");
     if (args->epochs < 0 || args->initial_epoch < 0 || args->steps_per_epoch < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "epochs, initial_epoch and steps_per_epoch cannot be negative");
     if (!(args->validation_split >= 0))
@@ -124,8 +127,10 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .progress = progress,
                      .training = &f->training,
                      .input_threads = f->args->input_threads,
-                     .job = {.mode = TDI_TRAIN, .seed = f->seed}};
+                     .job = {.mode = TDI_TRAIN, .seed = f->seed, .ramp = f->ramp}};
+    pass.job.ramp.done = (int64_t)epoch * f->steps;
     td_status status = tdi_pass_run(&pass, error);
+    f->training.rate_factor = (double)tdi_ramp_factor(&pass.job.ramp, pass.done);
     if (status != TD_OK) {
         tdi_error_prefix(error, "epoch %d", epoch + 1);
         return status;
@@ -136,7 +141,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .seconds_waiting = pass.seconds_waiting,
-                         .learning_rate = (double)td_learning_rate(f->model)};
+                         .learning_rate = tdi_training_rate(&f->training)};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
 }
@@ -155,12 +160,36 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    if (f->ramp.last != 0)
+        tdi_log_set(&result.logs, "learning_rate", result.learning_rate);
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
     if (f->args->last)
         *f->args->last = result;
     return TD_OK;
+}
+
+/* Goyal et al.: linear scaling, gradual warm-up, momentum correction. */
+static void scale_rate(fit *f)
+{
+    const td_fit_args *args = f->args;
+    char line[160];
+    float scale = args->base_batch_size ? (float)f->batch / (float)args->base_batch_size : 1;
+    f->ramp = (tdi_ramp){.first = args->base_batch_size ? 1 : 0,
+                         .last = scale,
+                         .steps = args->warmup_epochs * f->steps,
+                         .corrected = args->momentum_correction == TD_YES};
+    f->training.rate_factor = 1;
+    if (!args->base_batch_size && !args->warmup_epochs) {
+        f->ramp.last = 0;
+        return;
+    }
+    double rate = (double)td_learning_rate(f->model);
+    snprintf(line, sizeof line,
+             "Learning rate: %g times %g for batches of %lld is %g, reached after %d epochs of warm-up.", rate,
+             (double)scale, (long long)f->batch, rate * (double)scale, args->warmup_epochs);
+    td_training_say(&f->training, line);
 }
 
 static td_status run_epochs(fit *f, tdi_error *error)
@@ -188,6 +217,7 @@ static td_status run(fit *f, tdi_error *error)
     f->training.seed = f->seed;
     f->training.source = f->train;
     f->training.order = f->order;
+    scale_rate(f);
     td_status status = run_epochs(f, error);
     td_finalize_variable_values(f->model);
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;

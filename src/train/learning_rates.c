@@ -44,7 +44,7 @@ static td_status reduce(plateau *self, td_training *training)
 static td_status plateau_end(void *user, td_training *training, td_epoch *epoch)
 {
     plateau *self = user;
-    tdi_log_set(&epoch->logs, "learning_rate", td_training_learning_rate(training));
+    tdi_log_set(&epoch->logs, "learning_rate", tdi_training_rate(training));
     const double *value = tdi_monitor_value(&self->monitor, "ReduceLROnPlateau", training, &epoch->logs);
     if (!value)
         return TD_OK;
@@ -92,7 +92,7 @@ static td_status schedule_begin(void *user, td_training *training)
 static td_status schedule_end(void *user, td_training *training, td_epoch *epoch)
 {
     (void)user;
-    tdi_log_set(&epoch->logs, "learning_rate", td_training_learning_rate(training));
+    tdi_log_set(&epoch->logs, "learning_rate", tdi_training_rate(training));
     return TD_OK;
 }
 

@@ -29,6 +29,38 @@ class Case:
     spoiled: bool = False   # an input is NaN
 
 
+class WarmUp(keras.callbacks.Callback):
+    """Goyal et al. by hand: the rate of each step set before it, and what the momentum's slots hold corrected."""
+
+    def __init__(self, scale, corrects=False):
+        super().__init__()
+        self.scale, self.corrects, self.step = scale, corrects, 0
+
+    def factor(self):
+        steps = 2 * -(-SAMPLES // BATCH)
+        return 1 + (self.scale - 1) * min(self.step / steps, 1)
+
+    def on_train_begin(self, logs=None):
+        self.rate = float(self.model.optimizer.learning_rate)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        optimizer, before = self.model.optimizer, float(self.model.optimizer.learning_rate)
+        optimizer.learning_rate = self.rate * self.factor()
+        if self.corrects and self.step:
+            self.model.jax_state_sync()
+            for slot in optimizer.momentums:
+                slot.assign(slot * (float(optimizer.learning_rate) / before))
+        if self.step:
+            self.model._jax_state = None
+        self.step += 1
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["learning_rate"] = self.rate * self.factor()
+
+    def on_train_end(self, logs=None):
+        self.model.optimizer.learning_rate = self.rate
+
+
 def cases():
     sgd, adam = keras.optimizers.SGD, keras.optimizers.Adam
     yield Case("the weights become their averages", sgd(0.05, momentum=0.9, use_ema=True))
@@ -37,6 +69,9 @@ def cases():
     decay = keras.optimizers.schedules.CosineDecay(0.0, 20, warmup_target=0.05, warmup_steps=6)
     yield Case("steps per execution", sgd(0.05), compiled={"steps_per_execution": 4})
     yield Case("a loss that is NaN", sgd(0.05), ("--terminate-on-nan",), (keras.callbacks.TerminateOnNaN(),), spoiled=True)
+    yield Case("scaled and warmed up", sgd(0.01), ("--base-batch-size", 2, "--warmup-epochs", 2), (WarmUp(4.0),))
+    yield Case("... with the momentum corrected", sgd(0.01, momentum=0.9, nesterov=True),
+               ("--base-batch-size", 2, "--warmup-epochs", 2, "--momentum-correction"), (WarmUp(4.0, corrects=True),))
     yield Case("a schedule over the epochs", sgd(decay, momentum=0.9))
 
 
@@ -62,7 +97,7 @@ def run_keras(case, folder, x, y):
                   **case.compiled)
     model.save(folder / "start.keras")
     model.fit(x, y, BATCH, EPOCHS, shuffle=False, verbose=0,
-              callbacks=[keras.callbacks.CSVLogger(folder / "keras.csv"), *case.callbacks])
+              callbacks=[*case.callbacks, keras.callbacks.CSVLogger(folder / "keras.csv")])
     return model
 
 
