@@ -311,6 +311,7 @@ static const struct text_option {
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
+    {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
 

@@ -19,6 +19,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    const char *cache; /* "memory" or a file */
     td_augment_args augment;
     bool augmented;
     int64_t input_threads;
@@ -91,6 +92,7 @@ enum option_key {
     KEY_CONFUSION_FILE,
     KEY_IGNORE_CLASS,
     KEY_AUGMENT,
+    KEY_CACHE,
     KEY_INPUT_THREADS
 };
 
