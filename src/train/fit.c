@@ -162,6 +162,14 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     return TD_OK;
 }
 
+static td_status run_epochs(fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
+    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
+        TDI_TRY(run_epoch(f, epoch, error));
+    return TD_OK;
+}
+
 static td_status run(fit *f, tdi_error *error)
 {
     TDI_TRY(check_arguments(f->args, error));
@@ -172,10 +180,9 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
-    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
-    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
-        TDI_TRY(run_epoch(f, epoch, error));
-    return tdi_callbacks_train_end(&f->training, error);
+    td_status status = run_epochs(f, error);
+    td_finalize_variable_values(f->model);
+    return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 
 td_status td_fit_(const td_fit_args *args)
