@@ -28,7 +28,7 @@ struct options {
     bool restore_best_weights, save_best_only;
     td_missing missing;
     int64_t window, horizon;
-    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
     td_precision precision;
@@ -97,6 +97,7 @@ enum option_key {
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
     KEY_ON_ERROR,
+    KEY_ADAPT,
     KEY_MISSING,
     KEY_WINDOW,
     KEY_HORIZON,

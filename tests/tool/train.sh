@@ -18,6 +18,17 @@ fi
 expect 0 doctor
 [ -s out ] || fail "doctor printed nothing"
 
+# What the CPU lacks is said, and float32 takes its place. (oneDNN is told to see a lesser CPU than this one.)
+export ONEDNN_MAX_CPU_ISA=AVX2
+expect 0 doctor
+grep -q "^bfloat16: computed in float32, since " out || fail "doctor of a lesser CPU printed: $(cat out)"
+expect 0 explain mlp.keras --batch-size 16 --precision bfloat16
+grep -q "^precision: float32 instead of bfloat16, since " out || fail "explain on a lesser CPU printed: $(cat out)"
+expect 0 fit mlp.keras --train digits --epochs 1 --precision bfloat16 --output lesser.keras
+grep -q "computing in float32 instead of bfloat16: " out err || fail "fit on a lesser CPU printed: $(cat out err)"
+rm lesser.keras
+unset ONEDNN_MAX_CPU_ISA
+
 # fit says where the result goes, draws a line an epoch, and logs.
 expect 0 fit mlp.keras --train digits --validation-split 30 --epochs 4 --batch-size 32 --seed 9 --log log.jsonl
 [ -s mlp-trained.keras ] || fail "fit wrote no mlp-trained.keras"
