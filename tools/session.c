@@ -127,6 +127,8 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     if (options->optimizer != TD_OPTIMIZER_NONE)
         merged = (td_optimizer){.kind = options->optimizer};
     merge_number(options->learning_rate, &merged.learning_rate);
+    if (options->learning_rate.is_set)
+        merged.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
     merge_number(options->momentum, &merged.momentum);
     if (options->nesterov)
         merged.nesterov = TD_YES;

@@ -45,6 +45,11 @@ head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins w
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
 
+expect 0 fit mlp.keras --train digits --quiet --output board.keras --tensorboard logs/a --histogram-freq 1 --update-freq 4
+[ "$(find logs -name 'events.out.tfevents.*.v2' | wc -l)" -eq 2 ] || fail "--tensorboard wrote: $(find logs)"
+says 2 "belong to --tensorboard" fit mlp.keras --train digits --update-freq batch
+says 2 "update-freq: expected epoch, batch or" fit mlp.keras --train digits --tensorboard logs --update-freq often
+
 expect 0 evaluate mlp-trained.keras --data digits --quiet
 grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
 holds "$(number accuracy out) >= 0.9"
