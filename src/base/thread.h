@@ -11,9 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-/* Cores this process may use: min(affinity, the cgroup's quota), at least 1. */
-int tdi_cores_allowed(void);
+#include "base/machine.h"
 
 /* A counter that threads wait on. Zero-initialise; no release needed. */
 typedef struct tdi_event {

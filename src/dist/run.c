@@ -28,7 +28,7 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
     int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
-    *control = (tdi_control){.learning_rate = model->optimizer.learning_rate,
+    *control = (tdi_control){.learning_rate = tdi_optimizer_rate(&model->optimizer, now),
                              .inverse_count = 1.0f / (float)step.rows,
                              .iteration = each ? now / each : now,
                              .step = now,
