@@ -34,13 +34,16 @@ static int open_data(struct fit *fit)
     const struct options *options = fit->options;
     struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
     int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->cache)
+        status = session_cache(options, "", &fit->train);
     if (status == TOOL_DONE && options->augmented)
         status = session_augment(options, &fit->train);
     if (status != TOOL_DONE || !options->validation)
         return status;
     struct request validation = {
         .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
-    return session_data(options, &validation, &fit->validation);
+    status = session_data(options, &validation, &fit->validation);
+    return status == TOOL_DONE && options->cache ? session_cache(options, ".val", &fit->validation) : status;
 }
 
 /* Everything that can be found wrong before the training begins. */
@@ -69,7 +72,7 @@ static td_status write_log(void *user, td_training *training, td_epoch *epoch)
     return TD_OK;
 }
 
-enum { MAX_CALLBACKS = 8 };
+enum { MAX_CALLBACKS = 9 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -97,6 +100,11 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
                                                              .verbose = TD_YES});
     if (options->csv_log)
         list[count++] = td_csv_logger_(&(td_csv_logger_args){.filename = options->csv_log});
+    if (options->tensorboard)
+        list[count++] = td_tensorboard_(&(td_tensorboard_args){.log_dir = options->tensorboard,
+                                                               .histogram_freq = (int)options->histogram_freq,
+                                                               .write_images = options->write_images ? TD_YES : TD_NO,
+                                                               .update_freq = options->update_freq});
     list[count++] = td_callback_create(&(td_callback_functions){.epoch_end = write_log}, fit);
     if (options->early_stopping)
         list[count++] = td_early_stopping_(
@@ -183,6 +191,8 @@ static const struct argp_option options[] = {
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"cache", KEY_CACHE, "memory|FILE", 0,
+     "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
     {"augment", KEY_AUGMENT, "LIST", 0,
      "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
@@ -220,6 +230,10 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write a line per epoch, as Keras's CSVLogger", 0},
+    {"tensorboard", KEY_TENSORBOARD, "DIR", 0, "Write what TensorBoard shows: scalars, graph, hyper-parameters", 0},
+    {"histogram-freq", KEY_HISTOGRAM_FREQ, "N", 0, "... and histograms of weights and gradients every N epochs", 0},
+    {"write-images", KEY_WRITE_IMAGES, NULL, 0, "... and with them kernels as images", 0},
+    {"update-freq", KEY_UPDATE_FREQ, "epoch|batch|N", 0, "... and loss and metrics after every N steps", 0},
     OPTION_QUIET,
     OPTIONS_END};
 
@@ -244,10 +258,14 @@ const struct command fit_command = {
     "      --devices cpu:0,cpu:1 --shards 2\n"
     "\n"
     "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
-    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --cache memory --augment flip,crop=4\n"
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
-    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n",
+    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n"
+    "\n"
+    "  For TensorBoard, then: tensorboard --logdir logs\n"
+    "    tandem fit cnn.keras --train images.npz --validation-split 0.1 \\\n"
+    "      --tensorboard logs/first --histogram-freq 1 --update-freq 100\n",
     options,
     run};

@@ -14,11 +14,13 @@
 struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
-    const char *confusion_file;
+    const char *confusion_file, *tensorboard;
+    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    const char *cache;                /* "memory" or a file */
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
@@ -28,6 +30,7 @@ struct options {
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
@@ -103,7 +106,12 @@ enum option_key {
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
     KEY_IGNORE_CLASS,
+    KEY_TENSORBOARD,
+    KEY_HISTOGRAM_FREQ,
+    KEY_WRITE_IMAGES,
+    KEY_UPDATE_FREQ,
     KEY_AUGMENT,
+    KEY_CACHE,
     KEY_INPUT_THREADS
 };
 

@@ -21,7 +21,8 @@ TD_API td_model *td_training_model(const td_training *training);
 TD_API int td_training_epoch(const td_training *training);     /* from 0 */
 TD_API int64_t td_training_steps(const td_training *training); /* done in this epoch */
 TD_API double td_training_learning_rate(const td_training *training);
-/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0. */
+/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0, and when the optimizer has a schedule.
+ */
 TD_API td_status td_training_set_learning_rate(td_training *training, double learning_rate);
 /* Keras's model.stop_training: td_fit ends after this step or epoch, with TD_OK. */
 TD_API void td_training_stop(td_training *training);
@@ -109,6 +110,22 @@ typedef struct td_model_checkpoint_args {
 } td_model_checkpoint_args;
 TD_API td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args);
 
+/* Writes what TensorBoard shows, without TensorFlow: under log_dir/train epoch_loss, epoch_<metric> and
+ * epoch_learning_rate by epoch (from 0), under log_dir/validation the same of the validation, in log_dir the
+ * hyper-parameters. A disk that is full ends the writing, not the training. */
+typedef struct td_tensorboard_args {
+    const char *log_dir;   /* "logs"; copied */
+    int histogram_freq;    /* 0: none; else each so many epochs histograms of the weights, and of the gradients on one
+                              batch of the training data (weights and statistics stay as they are) */
+    td_choice write_graph; /* yes: the layers, as Keras writes them, and the ops of a training step */
+    td_choice
+        write_images; /* no; yes: with the histograms, kernels as images, each from its least value to its greatest */
+    td_choice write_steps_per_second; /* no: epoch_steps_per_second */
+    int64_t update_freq;              /* 0: by epoch only; N: batch_loss and batch_<metric> after every Nth step, too */
+    td_choice write_hparams;          /* yes: optimizer, learning rate, batch size, ... and the summary as text */
+} td_tensorboard_args;
+TD_API td_callback *td_tensorboard_(const td_tensorboard_args *args);
+
 /* All give poison, never NULL, when an argument is wrong. */
 #ifndef __cplusplus
 #define td_early_stopping(...)       td_early_stopping_(&(td_early_stopping_args){__VA_ARGS__})
@@ -116,6 +133,7 @@ TD_API td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args);
 #define td_learning_rate_scheduler(...)                                                                                \
     td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){.schedule = __VA_ARGS__})
 #define td_csv_logger(...)       td_csv_logger_(&(td_csv_logger_args){.filename = __VA_ARGS__})
+#define td_tensorboard(...)      td_tensorboard_(&(td_tensorboard_args){.log_dir = __VA_ARGS__})
 #define td_model_checkpoint(...) td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_callback *, td_early_stopping, td_early_stopping_args)
@@ -123,6 +141,7 @@ TD_BY_NAME_(td_callback *, td_reduce_lr_on_plateau, td_reduce_lr_on_plateau_args
 TD_BY_NAME_(td_callback *, td_learning_rate_scheduler, td_learning_rate_scheduler_args)
 TD_BY_NAME_(td_callback *, td_csv_logger, td_csv_logger_args)
 TD_BY_NAME_(td_callback *, td_model_checkpoint, td_model_checkpoint_args)
+TD_BY_NAME_(td_callback *, td_tensorboard, td_tensorboard_args)
 
 #ifdef __cplusplus
 }

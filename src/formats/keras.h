@@ -12,4 +12,7 @@ td_status tdi_keras_read(td_context *context, const char *path, td_model **model
  * left. */
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error);
 
+/* The architecture as Keras's model.to_json() gives it; the caller frees it. NULL when memory is out. */
+char *tdi_keras_json(const td_model *model);
+
 #endif

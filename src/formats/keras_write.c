@@ -74,3 +74,8 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
         tdi_error_prefix(error, "cannot save the model \"%.64s\"", model->name);
     return status;
 }
+
+char *tdi_keras_json(const td_model *model)
+{
+    return dump(tdi_keras_write_model(model));
+}

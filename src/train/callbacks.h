@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <tandem/callbacks.h>
 
-#include "base/error.h"
+#include "data/source.h"
 
 struct td_callback {
     td_callback_functions functions;
@@ -24,7 +24,13 @@ struct td_training {
     double seconds;  /* that they took */
     int64_t batches; /* done in all epochs */
     bool stop;
-    tdi_error error; /* what a callback gave as the reason of its failure */
+    /* What td_fit was asked for. */
+    int epochs;
+    int64_t batch;
+    uint64_t seed;
+    tdi_source *source;
+    const int64_t *order; /* of the epoch */
+    tdi_error error;      /* what a callback gave as the reason of its failure */
 };
 
 /* A poisoned callback, whose `user` is released; never NULL. */

@@ -136,7 +136,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .seconds_waiting = pass.seconds_waiting,
-                         .learning_rate = f->model->optimizer.learning_rate};
+                         .learning_rate = (double)td_learning_rate(f->model)};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
 }
@@ -183,6 +183,11 @@ static td_status run(fit *f, tdi_error *error)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
+    f->training.epochs = f->epochs;
+    f->training.batch = f->batch;
+    f->training.seed = f->seed;
+    f->training.source = f->train;
+    f->training.order = f->order;
     td_status status = run_epochs(f, error);
     td_finalize_variable_values(f->model);
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
