@@ -13,13 +13,14 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
+    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
+        *backup_dir;
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
-    bool restore_best_weights, save_best_only;
+    bool restore_best_weights, save_best_only, keep_backup;
     bool no_shuffle, skip_errors, quiet, json, rematerialize;
 
     td_precision precision;
@@ -75,6 +76,8 @@ enum option_key {
     KEY_SAVE_BEST_ONLY,
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
+    KEY_BACKUP_DIR,
+    KEY_KEEP_BACKUP,
     KEY_ON_ERROR
 };
 

@@ -222,6 +222,20 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
             wait_for_step(&lockstep->counts[i].steps, own, lockstep->spin);
 }
 
+/* ---- threads ---- */
+
+td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(thread, NULL, function, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return TD_OK;
+    return tdi_fail(error, TD_NO_MEMORY, "cannot start a thread: %s; ask for fewer devices", strerror(failed));
+}
+
 /* ---- teams ---- */
 
 typedef struct member {
@@ -283,17 +297,6 @@ static void *member_main(void *argument)
     }
 }
 
-/* Signals belong to the caller's threads. */
-static int start_quietly(member *member)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&member->thread, NULL, member_main, member);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 td_status tdi_team_create(int size, tdi_team **team, tdi_error *error)
 {
     *team = NULL;
@@ -306,11 +309,10 @@ td_status tdi_team_create(int size, tdi_team **team, tdi_error *error)
     made->spins = size <= tdi_cores_allowed();
     for (int i = 1; i < size; i++) {
         made->members[i] = (member){.team = made, .index = i};
-        int failed = start_quietly(&made->members[i]);
-        if (failed) {
+        if (tdi_thread_start(&made->members[i].thread, member_main, &made->members[i], error) != TD_OK) {
             tdi_team_free(made);
-            return tdi_fail(error, TD_NO_MEMORY, "cannot start thread %d of %d: %s; ask for fewer devices", i, size,
-                            strerror(failed));
+            tdi_error_prefix(error, "%d threads of %d run", i, size);
+            return TD_NO_MEMORY;
         }
         made->size++;
     }

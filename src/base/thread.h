@@ -5,6 +5,7 @@
 #ifndef TDI_BASE_THREAD_H
 #define TDI_BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,9 @@
 
 /* Cores this process may use: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
+
+/* A thread that signals pass by: they belong to the caller's. TD_NO_MEMORY when it cannot be started. */
+td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);
 
 /* A counter that threads wait on. Zero-initialise; no release needed. */
 typedef struct tdi_event {

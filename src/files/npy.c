@@ -246,7 +246,7 @@ td_status tdi_npz_read(tdi_zip *zip, const char *array, tdi_npy *npy, void **byt
 /* ---- writing ---- */
 
 /* The dictionary, padded so that the elements begin at a multiple of 64. */
-static size_t make_header(td_dtype dtype, const td_shape *shape, char out[256])
+size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, char out[TDI_NPY_HEADER])
 {
     char text[224];
     int used = 0;
@@ -278,8 +278,8 @@ static size_t size_of(td_dtype dtype, const td_shape *shape)
 td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *elements, void **bytes, size_t *size,
                         tdi_error *error)
 {
-    char head[256];
-    size_t head_size = make_header(dtype, shape, head), body = size_of(dtype, shape);
+    char head[TDI_NPY_HEADER];
+    size_t head_size = tdi_npy_header(dtype, shape, head), body = size_of(dtype, shape);
     *bytes = malloc(head_size + body);
     if (!*bytes)
         return tdi_no_memory(error);
@@ -291,9 +291,9 @@ td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *eleme
 
 td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape, const void *elements, tdi_error *error)
 {
-    char head[256];
+    char head[TDI_NPY_HEADER];
     tdi_atomic *file;
-    size_t head_size = make_header(dtype, shape, head);
+    size_t head_size = tdi_npy_header(dtype, shape, head);
     TDI_TRY(tdi_atomic_create(path, &file, error));
     td_status status = tdi_atomic_write(file, head, head_size, error);
     if (status == TD_OK)

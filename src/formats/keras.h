@@ -12,4 +12,9 @@ td_status tdi_keras_read(td_context *context, const char *path, td_model **model
  * left. */
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error);
 
+/* The architecture, and the compile configuration, as config.json has them; malloc'd, NULL when memory is out. A
+ * learning rate that is a number is left out: callbacks change it as a run goes on. */
+char *tdi_keras_layers_text(const td_model *model);
+char *tdi_keras_compile_text(const td_model *model);
+
 #endif

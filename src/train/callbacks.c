@@ -167,6 +167,11 @@ double td_training_learning_rate(const td_training *training)
     return training->model->optimizer.learning_rate;
 }
 
+int td_training_resumed(const td_training *training)
+{
+    return training->resumed;
+}
+
 td_status td_training_set_learning_rate(td_training *training, double learning_rate)
 {
     if (!(learning_rate >= 0) || !isfinite((float)learning_rate))

@@ -24,6 +24,11 @@ struct td_training {
     double seconds;  /* that they took */
     int64_t batches; /* done in all epochs */
     bool stop;
+    uint64_t seed;
+    bool begun;    /* the epoch: its epoch_begin has been called */
+    bool resumed;  /* from a backup */
+    td_epoch last; /* the last whole epoch's numbers */
+    bool has_last;
     tdi_error error; /* what a callback gave as the reason of its failure */
 };
 
