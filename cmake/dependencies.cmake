@@ -8,6 +8,12 @@ pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+find_path(CSV_INCLUDE_DIR csv.h REQUIRED) # libcsv comes without a pkg-config file
+find_library(CSV_LIBRARY csv REQUIRED)
+if(NOT TARGET CSV::csv)
+  add_library(CSV::csv UNKNOWN IMPORTED)
+  set_target_properties(CSV::csv PROPERTIES IMPORTED_LOCATION ${CSV_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CSV_INCLUDE_DIR})
+endif()
 pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 if(TANDEM_ONEDNN)
   # Not by its CMake package: Debian 12's asks for OpenCL's headers, which nothing here needs.

@@ -13,10 +13,10 @@ static td_status explain(td_model *model, int64_t batch_size, FILE *out,
 {
     tdi_runtime *runtime;
     tdi_error *error = &model->context->error;
-    if (batch_size < 1)
+    if (batch_size < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    TDI_TRY(print(runtime, batch_size, out, error));
+    TDI_TRY(print(runtime, tdi_model_batch_size(model, batch_size), out, error));
     return fflush(out) == 0 ? TD_OK : tdi_fail(error, TD_IO, "the report could not be written");
 }
 

@@ -1,25 +1,47 @@
 /* evaluate.c - `tandem evaluate`: a model's loss and metrics on data. */
 #include <stdio.h>
 
+#include "confusion.h"
 #include "options.h"
 #include "session.h"
+
+static int report(const struct options *options, struct session *session, const td_logs *logs,
+                  const td_confusion *confusion)
+{
+    for (int i = 0; i < logs->count; i++)
+        printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
+    if (!confusion)
+        return TOOL_DONE;
+    confusion_print(confusion);
+    const char *path = options->confusion_file;
+    if (path && td_confusion_save(session->context, path, confusion) != TD_OK)
+        return session_failed(session);
+    return TOOL_DONE;
+}
 
 static int evaluate(const struct options *options, struct session *session)
 {
     td_data *data;
-    int status = session_data(options, "data", options->data, TD_TEST, &data);
+    int status = session_data(
+        options,
+        &(struct request){
+            .option = "data", .path = options->data, .role = TD_TEST, .recipe = td_model_recipe(session->model)},
+        &data);
     if (status != TOOL_DONE)
         return status;
     td_logs logs = {0};
-    if (td_evaluate_(&(td_evaluate_args){.model = session->model,
-                                         .data = data,
-                                         .logs = &logs,
-                                         .batch_size = options->batch_size,
-                                         .progress = options->quiet ? NULL : stdout}) != TD_OK)
-        return session_failed(session);
-    for (int i = 0; i < logs.count; i++)
-        printf("%s: %.6g\n", logs.entry[i].name, logs.entry[i].value);
-    return TOOL_DONE;
+    td_confusion *confusion = NULL;
+    bool wanted = options->confusion || options->confusion_file;
+    td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
+                                                      .data = data,
+                                                      .logs = &logs,
+                                                      .batch_size = options->batch_size,
+                                                      .progress = options->quiet ? NULL : stdout,
+                                                      .confusion = wanted ? &confusion : NULL,
+                                                      .ignore_class = options->ignore_class});
+    status = done == TD_OK ? report(options, session, &logs, confusion) : session_failed(session);
+    td_confusion_free(confusion);
+    return status;
 }
 
 static int run(const struct options *options)
@@ -47,6 +69,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_GROUP("Over the file's compile configuration:", 3),
                                              OPTIONS_LOSS,
                                              OPTION_GROUP("Results:", 4),
+                                             OPTIONS_CONFUSION,
                                              OPTION_QUIET,
                                              OPTIONS_END};
 
@@ -60,6 +83,13 @@ const struct command evaluate_command = {"evaluate",
                                          "\n"
                                          "  On MNIST's 10,000 test images:\n"
                                          "    tandem evaluate mlp-trained.keras --data mnist/\n"
+                                         "\n"
+                                         "  Which digits are taken for which, and each one's precision and recall:\n"
+                                         "    tandem evaluate mlp-trained.keras --data mnist/ --confusion\n"
+                                         "\n"
+                                         "  IoU of each class of a segmentation, class 11 being unlabelled:\n"
+                                         "    tandem evaluate segnet.keras --data images/,labels/ --confusion \\\n"
+                                         "      --ignore-class 11 --confusion-file classes.csv\n"
                                          "\n"
                                          "  Only the numbers, of a model saved without a loss:\n"
                                          "    tandem evaluate net.keras --data test.npz --quiet --metrics accuracy \\\n"

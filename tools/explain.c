@@ -18,9 +18,8 @@ static int run(const struct options *options)
     int status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, purpose_of(options, &session));
-    int64_t batch_size = options->batch_size ? options->batch_size : 32;
     if (status == TOOL_DONE &&
-        (options->json ? td_explain_json : td_explain)(session.model, batch_size, stdout) != TD_OK)
+        (options->json ? td_explain_json : td_explain)(session.model, options->batch_size, stdout) != TD_OK)
         status = session_failed(&session);
     session_close(&session);
     return status;

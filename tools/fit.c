@@ -31,12 +31,17 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
+/* The validation data is read as the training data was: by its categories and means. */
 static int open_data(struct fit *fit)
 {
-    int status = session_data(fit->options, "train", fit->options->train, TD_TRAIN, &fit->train);
-    if (status == TOOL_DONE && fit->options->validation)
-        status = session_data(fit->options, "validation", fit->options->validation, TD_TEST, &fit->validation);
-    return status;
+    const struct options *options = fit->options;
+    struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
+    int status = session_data(options, &train, &fit->train);
+    if (status != TOOL_DONE || !options->validation)
+        return status;
+    struct request validation = {
+        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
+    return session_data(options, &validation, &fit->validation);
 }
 
 /* Everything that can be found wrong before the training begins. */
@@ -90,12 +95,20 @@ static void log_state(void *user, td_training *training, td_state *state)
 
 enum { MAX_CALLBACKS = 8 };
 
+static td_status reset_states(void *user, td_training *training)
+{
+    (void)user;
+    return td_reset_states(td_training_model(training));
+}
+
 /* Those that change the logs or the weights stand before those that write them. */
 static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
 {
     const struct options *options = fit->options;
     const char *monitor = options->monitor;
     int count = 0;
+    if (options->reset_states)
+        list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
@@ -248,6 +261,7 @@ static const struct argp_option options[] = {
     {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
+    {"reset-states", KEY_RESET_STATES, NULL, 0, "Begin each epoch with zeros in stateful layers", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,

@@ -35,6 +35,8 @@ static const struct count_option {
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
+    {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
+    {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
 };
 
@@ -53,6 +55,7 @@ static const struct real_option {
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
     {KEY_EPSILON, "epsilon", AT(epsilon), 0, FLT_MAX, "a number not below 0", "1e-7"},
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
+    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
 };
 
@@ -156,6 +159,12 @@ static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
 
 static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
 
+static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
+                                                {"zero", TD_MISSING_ZERO},
+                                                {"previous", TD_MISSING_PREVIOUS},
+                                                {"drop", TD_MISSING_DROP},
+                                                {NULL, 0}};
+
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
@@ -212,12 +221,14 @@ static const struct text_option {
     {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
-    {KEY_FEATURES, "features", AT(features), "which feature is what, as x=image/encoded,y=image/class/label"},
+    {KEY_FEATURES, "features", AT(features),
+     "which feature is what, as x=image/encoded,y=image/class/label, or which column, as x=a,b,y=c"},
     {KEY_OUTPUT, "output", AT(output), "the path of a file"},
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
     {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
+    {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
@@ -227,10 +238,12 @@ static const struct flag_option {
     size_t at;
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
+    {KEY_CONFUSION, AT(confusion)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
@@ -289,6 +302,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;
+        return status;
+    case KEY_MISSING:
+        status = set_choice("missing", text, missing_choices, &value);
+        options->missing = (td_missing)value;
         return status;
     case KEY_VALIDATION_SPLIT:
         return set_validation_split(text, options);

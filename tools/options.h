@@ -15,13 +15,17 @@ struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
+    const char *confusion_file;
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only, keep_backup;
-    bool no_shuffle, skip_errors, quiet, json, rematerialize;
+    td_missing missing;
+    int64_t window, horizon;
+    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    td_optional ignore_class;
 
     td_precision precision;
     td_optimizer_kind optimizer;
@@ -41,6 +45,7 @@ enum option_key {
     KEY_DATA,
     KEY_SCALE,
     KEY_NO_SHUFFLE,
+    KEY_RESET_STATES,
     KEY_EPOCHS,
     KEY_INITIAL_EPOCH,
     KEY_STEPS_PER_EPOCH,
@@ -78,7 +83,13 @@ enum option_key {
     KEY_CSV_LOG,
     KEY_BACKUP_DIR,
     KEY_KEEP_BACKUP,
-    KEY_ON_ERROR
+    KEY_ON_ERROR,
+    KEY_MISSING,
+    KEY_WINDOW,
+    KEY_HORIZON,
+    KEY_CONFUSION,
+    KEY_CONFUSION_FILE,
+    KEY_IGNORE_CLASS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -101,14 +112,24 @@ enum option_key {
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \
          0,                                                                                                            \
-         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label)",                             \
+         "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last)",                                        \
          0},                                                                                                           \
+        {"missing",                                                                                                    \
+         KEY_MISSING,                                                                                                  \
+         "HOW",                                                                                                        \
+         0,                                                                                                            \
+         "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
+         0},                                                                                                           \
+        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
     }
 #define OPTION_BATCH_SIZE                                                                                              \
     {                                                                                                                  \
-        "batch-size", KEY_BATCH_SIZE, "N", 0, "Samples per step, over all devices together (default: 32)", 0           \
+        "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
+            "Samples per step, over all devices together (default: 32, or a stateful layer's)", 0                      \
     }
 #define OPTION_DEVICES                                                                                                 \
     {                                                                                                                  \
@@ -132,6 +153,17 @@ enum option_key {
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \
         "quiet", KEY_QUIET, NULL, 0, "No progress on standard output", 0                                               \
+    }
+#define OPTIONS_CONFUSION                                                                                              \
+    {"confusion",                                                                                                      \
+     KEY_CONFUSION,                                                                                                    \
+     NULL,                                                                                                             \
+     0,                                                                                                                \
+     "Which class was taken for which; precision, recall and F1 of each, IoU of a segmentation",                       \
+     0},                                                                                                               \
+        {"confusion-file", KEY_CONFUSION_FILE, "FILE.csv", 0, "Write that matrix to a file, too", 0},                  \
+    {                                                                                                                  \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0, "Leave samples or pixels of class N out of it", 0                    \
     }
 #define OPTIONS_OPTIMIZER                                                                                              \
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd or adam, its state starting afresh", 0},                              \
@@ -168,7 +200,8 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, a folder of JPEG or PNG images with one "  \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, a folder of JPEG or PNG images " \
+    "with one "                                                                                                        \
     "folder a class, or images/,labels/ to segment."
 
 /* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence

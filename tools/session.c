@@ -168,22 +168,27 @@ int session_compile(const struct options *options, struct session *session, enum
 
 /* ---- data ---- */
 
-int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data)
+int session_data(const struct options *options, const struct request *request, td_data **data)
 {
-    *data = td_open_(&(td_open_args){.path = path,
-                                     .role = role,
+    *data = td_open_(&(td_open_args){.path = request->path,
+                                     .role = request->role,
                                      .scale = options->scale.value,
                                      .features = options->features,
                                      .image_size = options->image_size,
-                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO});
+                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
+                                     .missing = options->missing,
+                                     .window = options->window,
+                                     .horizon = options->horizon,
+                                     .targets = request->inputs_only ? TD_NO : TD_YES,
+                                     .recipe = request->recipe});
     const char *error = td_data_error(*data), *reason;
     int64_t skipped = td_data_skipped(*data, &reason);
     if (skipped)
-        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name, option,
-                (long long)skipped, reason);
+        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
+                request->option, (long long)skipped, reason);
     if (!error)
         return TOOL_DONE;
-    int status = tool_fail("--%s: %s", option, error);
+    int status = tool_fail("--%s: %s", request->option, error);
     td_data_release(*data);
     *data = NULL;
     return status;

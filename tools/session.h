@@ -28,6 +28,12 @@ void session_close(struct session *session);
 int session_failed(const struct session *session);
 
 /* Opens the data given by `--option`. On failure *data is NULL. */
-int session_data(const struct options *options, const char *option, const char *path, td_role role, td_data **data);
+struct request {
+    const char *option, *path; /* "train", and its argument */
+    td_role role;
+    const char *recipe; /* how the data is to be read: the model's, or the training data's; NULL: anew */
+    bool inputs_only;   /* targets are not needed */
+};
+int session_data(const struct options *options, const struct request *request, td_data **data);
 
 #endif

@@ -22,6 +22,15 @@ typedef struct td_image_size {
     int64_t height, width;
 } td_image_size;
 
+/* What stands in for a missing value: one that a CSV leaves empty, or NA, N/A, NaN or null. */
+typedef enum td_missing {
+    TD_MISSING_REFUSE = 0, /* nothing: such data is refused */
+    TD_MISSING_MEAN,       /* the column's mean over the data that was trained on */
+    TD_MISSING_ZERO,
+    TD_MISSING_PREVIOUS, /* the value before it in the file; samples before the first are left out */
+    TD_MISSING_DROP      /* samples that hold one are left out */
+} td_missing;
+
 typedef struct td_open_args {
     td_location at;
     const char *path;
@@ -29,17 +38,27 @@ typedef struct td_open_args {
     td_role role;
     float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
     td_image_size image_size; /* image folders: bring all to this size; 0: all must have the first one's */
-    const char *features;     /* TFRecord: which feature is what; NULL: "x=image/encoded,y=image/class/label" */
-    td_choice skip_errors;    /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
+    /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
+     * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others. */
+    const char *features;
+    td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
+    td_missing missing;    /* CSV */
+    int64_t window;     /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row */
+    int64_t horizon;    /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
+    td_choice targets;  /* CSV: no: y is not needed, and windows go to the file's end; yes */
+    const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
+                         * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
 /* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which
  * the second holds a PNG of class numbers for each image; or a folder with train and test or val in it), TFRecord files
  * of tf.train.Examples (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or
- * not), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ... and
- * y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples.
- * Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8, bool, int32 or int64. Poison,
- * never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
+ * not), CSV
+ * files (`file.csv`, gzipped or not, several by a pattern or commas), `file.npz` (arrays x and y, or x_train, y_train,
+ * x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to
+ * predict). The first extent of every array is the samples. Arrays are read into memory, in the dtype they are stored
+ * in: float32, float64, uint8, bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with
+ * td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -75,6 +94,9 @@ TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */
 TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
+/* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
+ * td_fit keeps it with the model, td_save in the model's file. */
+TD_API const char *td_data_recipe(const td_data *data);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);

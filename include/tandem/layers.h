@@ -92,13 +92,15 @@ typedef struct td_regularizer {
     const char *name;                                                                                                  \
     td_choice trainable /* default yes; no freezes the weights, and puts batch normalization in inference mode */
 
-/* An input of `shape` per sample. [ ] -> [batch, shape...] */
+/* An input of `shape` per sample. [ ] -> [batch, shape...]. A batch_size is for stateful layers: without one, and
+ * without such layers, batches of any size are taken. */
 typedef struct td_input_args {
     td_location at;
     td_context *context;
     td_shape shape;
     td_guard guard;
-    td_dtype dtype; /* TD_FLOAT32; TD_INT32 or TD_INT64 for indices, which an embedding takes */
+    td_dtype dtype;     /* TD_FLOAT32; TD_INT32 or TD_INT64 for indices, which an embedding takes */
+    int64_t batch_size; /* 0: any */
     const char *name;
 } td_input_args;
 TD_API td_tensor *td_input_(const td_input_args *args);
@@ -388,6 +390,11 @@ TD_BY_NAME_(td_tensor *, td_embedding, td_embedding_args)
  * With return_state the layer has two outputs more, [batch, units]: td_layer_output(y, 1) is the last h, and
  * td_layer_output(y, 2) the last c.
  *
+ * With stateful, and an input of fixed batch_size, h and c are not zeros before the first step but what the batch
+ * before has left, row for row, whether it was trained, evaluated or predicted; td_reset_states makes them zeros. No
+ * gradient goes to the batch before. Every batch must be of that size, the last one too, and td_fit is to be given
+ * .shuffle = TD_NO. Such a layer is called once.
+ *
  * In training `dropout` leaves out inputs, `recurrent_dropout` parts of h, each chosen once per sample for all steps.
  * The activations are element-wise ones whose derivative follows from their output: all but softmax, log-softmax, GELU,
  * SiLU, softsign, hard SiLU, Mish, tanh-shrink and squareplus. */
@@ -396,9 +403,10 @@ typedef struct td_lstm_args {
     td_tensor *x;
     int64_t units;
     td_guard guard;
-    td_choice return_sequences, return_state;       /* no */
-    td_choice unroll;                               /* no; a hint of Keras's, kept and not needed */
-    td_choice go_backwards;                         /* no; yes: from the last step to the first, outputs too */
+    td_choice return_sequences, return_state; /* no */
+    td_choice unroll;                         /* no; a hint of Keras's, kept and not needed */
+    td_choice go_backwards;                   /* no; yes: from the last step to the first, outputs too */
+    td_choice stateful; /* no; yes: row i goes on with the h and c that row i of the batch before has left */
     td_activation activation, recurrent_activation; /* TD_TANH, TD_SIGMOID */
     td_choice use_bias;                             /* yes */
     td_initializer kernel_initializer;              /* Glorot uniform */

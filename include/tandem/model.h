@@ -169,7 +169,7 @@ typedef struct td_fit_args {
     double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
     int epochs;                    /* 1 */
     int initial_epoch;             /* 0 */
-    int64_t batch_size;            /* the global batch; 32 */
+    int64_t batch_size;            /* the global batch; 32, or that of stateful layers */
     int64_t steps_per_epoch;       /* 0: the data's */
     td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
@@ -186,14 +186,21 @@ TD_API td_status td_fit_(const td_fit_args *args);
 #endif
 TD_BY_NAME_(td_status, td_fit, td_fit_args)
 
+/* confusion.h: which class was taken for which. */
+typedef struct td_confusion td_confusion;
+
 typedef struct td_evaluate_args {
     td_location at;
     td_model *model;
     td_data *data; /* adopted */
     td_logs *logs; /* receives loss and metrics, exact means over the samples; may be NULL */
     td_guard guard;
-    int64_t batch_size; /* 32 */
+    int64_t batch_size; /* as td_fit's */
     FILE *progress;
+    td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
+                                 the output's loss is a cross-entropy over classes. NULL: none is made */
+    int confusion_output;     /* of which output; 0 */
+    td_optional ignore_class; /* samples of this class are left out of it; the loss and the metrics count them */
 } td_evaluate_args;
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus
@@ -209,10 +216,13 @@ typedef struct td_predict_args {
     size_t capacity; /* floats that fit in `output` */
     td_guard guard;
     float *const *outputs; /* instead of output: every output's, each with room for all samples */
-    int64_t batch_size;    /* 32 */
+    const char *path;   /* instead of output: the predictions are written as they are made to this .npy file; of a model
+                            with several outputs to an .npz file, as y0, y1, ... They need not fit in memory. On
+                            failure a file already there is untouched */
+    int64_t batch_size; /* as td_fit's */
     FILE *progress;
 } td_predict_args;
-/* Writes the predictions for every sample. */
+/* Writes the predictions for every sample. TD_STOPPED after td_request_stop. */
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})
@@ -245,6 +255,15 @@ TD_API float *td_gradient(td_model *model, int index);
 /* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
 
+/* ---- states ---- */
+
+/* What a stateful layer (td_lstm's .stateful) has kept for the rows of a batch becomes zeros again: as it was in the
+ * new or loaded model. Training, evaluation and prediction go on from, and leave, the same states; files do not hold
+ * them. A control loop that predicts a message at a time begins each episode with td_reset_states. */
+TD_API td_status td_reset_states(td_model *model);
+/* The states of the layer of that name: TD_NOT_FOUND, or TD_INVALID_ARGUMENT when it is not stateful. */
+TD_API td_status td_reset_layer_states(td_model *model, const char *layer);
+
 /* ---- weights and facts ---- */
 
 typedef struct td_weight_info {
@@ -267,6 +286,9 @@ TD_API int64_t td_parameter_count(const td_model *model, int64_t *trainable);
 TD_API td_status td_input_shape(const td_model *model, int index, td_shape *shape);
 TD_API td_status td_output_shape(const td_model *model, int index, td_shape *shape);
 
+/* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
+TD_API const char *td_model_recipe(const td_model *model);
+
 /* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
  * the old one stays. */
 TD_API float td_learning_rate(const td_model *model);
@@ -276,7 +298,7 @@ TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
 TD_API td_status td_summary(td_model *model, FILE *out);
 
 /* What the plan of one training step is: per op the kernel chosen, who declined and why, bytes and FLOPs, what was
- * fused, how many replicas and lanes and why. `batch_size` is the global batch. */
+ * fused, how many replicas and lanes and why. `batch_size` is the global batch; 0: as td_fit's. */
 TD_API td_status td_explain(td_model *model, int64_t batch_size, FILE *out);
 /* The same for a program: a JSON object with replicas, parts, lanes, "state_bytes" (weights, gradients, slots), and of
  * one part "activation_bytes" and "steps", each with its layer, op, kernel, share, shape, "flops", "bytes" (read and

@@ -56,9 +56,17 @@ static void binary_accuracy_run(const tdi_call *call)
     }
 }
 
+static void class_pairs_run(const tdi_call *call)
+{
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++)
+        ((float *)call->out.data)[r] = (float)tdi_class_pair(call, r);
+}
+
 #define ACCURACY(stem)                                                                                                 \
     const tdi_kernel tdi_cpu_##stem = {                                                                                \
         .name = "cpu " #stem, .op = &tdi_op_##stem, .splits = TDI_CAN_ROWS, .run = stem##_run};
 ACCURACY(sparse_categorical_accuracy)
 ACCURACY(categorical_accuracy)
 ACCURACY(binary_accuracy)
+ACCURACY(class_pairs)

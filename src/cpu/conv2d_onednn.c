@@ -1,36 +1,14 @@
 /* conv2d_onednn.c - convolution and its two gradients by oneDNN primitives.
  *
- * Activations stay channels last; only the weights are in the layout that the library likes ("any"), copied there, or
- * back, on each run. Left the choice of an activation's layout, or given the weights as they are, the library takes far
- * slower ways, up to its own plain reference: that one is refused. The scratchpad is the lane's, so that lanes and
- * replicas never share one. */
-#include <stdlib.h>
-#include <string.h>
-
+ * Activations stay channels last. Left the choice of an activation's layout, or given the weights as they are, the
+ * library takes far slower ways, up to its own plain reference. */
 #include "cpu/kernels.h"
 #include "cpu/primitive_onednn.h"
 #include "ops/common.h"
 
 typedef enum direction { FORWARD, GRAD_INPUT, GRAD_FILTER } direction;
 
-enum { MAX_ARGUMENTS = 5, ALIGNMENT = 64 };
-
-typedef struct conv_state {
-    direction way;
-    int64_t first; /* sample of this lane's share */
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    tdi_onednn_convolution operands;
-    tdi_md forward_weights;                /* of the convolution that this is the gradient of */
-    tdi_md filter_layout;                  /* [kh, kw, c / groups, f] */
-    dnnl_primitive_t convolution, reorder; /* reorder NULL: the library likes the filter as it is */
-    dnnl_memory_t src, dst, filter, weights, bias, scratchpad;
-    size_t weights_bytes, scratchpad_bytes;
-} conv_state;
-
-/* ---- description ---- */
-
-/* The three values of a call, whichever way it goes; shapes resolved. */
+/* The values of a call, whichever way it goes; shapes resolved. */
 typedef struct conv_values {
     const tdi_value *x, *filter, *y, *bias;
 } conv_values;
@@ -48,17 +26,25 @@ static conv_values values_of(const tdi_call *call, direction way)
     return (conv_values){&call->in[0], &call->out, &call->in[1], NULL};
 }
 
-static dnnl_data_type_t type_of(td_dtype dtype)
+/* Of the lane's share. */
+static int64_t first_sample(const tdi_call *call)
 {
-    return dtype == TD_BFLOAT16 ? dnnl_bf16 : dnnl_f32;
+    return call->split == TDI_ROWS ? call->begin : 0;
 }
+
+static int64_t count_samples(const tdi_call *call, const conv_values *v)
+{
+    return call->split == TDI_ROWS ? call->end - call->begin : v->x->shape.dim[0];
+}
+
+/* ---- description ---- */
 
 /* [n, h, w, c] as oneDNN orders extents, n c h w, with the strides of channels last. */
 static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t samples)
 {
     int64_t h = image->shape.dim[1], w = image->shape.dim[2], c = image->shape.dim[3];
     dnnl_dims_t dims = {samples, c, h, w}, strides = {h * w * c, 1, w * c, c};
-    return tdi_md_create(md, 4, dims, type_of(image->dtype), strides);
+    return tdi_md_create(md, 4, dims, tdi_onednn_type(image->dtype), strides);
 }
 
 /* [kh, kw, c / groups, f] as (groups,) out, in, h, w; in the library's layout of `type`, or as it is, float32. */
@@ -80,186 +66,116 @@ static void set_window(tdi_onednn_convolution *c, int axis, int64_t in, int64_t 
     c->after[axis] = (out - 1) * stride + (size - 1) * dilation + 1 - in - before;
 }
 
-static dnnl_status_t describe(conv_state *state, const tdi_call *call, int64_t samples)
+static tdi_onednn_convolution window_of(const tdi_call *call, const conv_values *v)
 {
     const tdi_conv2d_attrs *attrs = call->attrs;
-    conv_values v = values_of(call, state->way);
-    const td_shape *x = &v.x->shape, *filter = &v.filter->shape, *y = &v.y->shape;
-    tdi_onednn_convolution *c = &state->operands;
-    set_window(c, 0, x->dim[1], filter->dim[0], y->dim[1], attrs->stride_h, attrs->dilation_h, attrs->padding,
+    const td_shape *x = &v->x->shape, *filter = &v->filter->shape, *y = &v->y->shape;
+    tdi_onednn_convolution c = {0};
+    set_window(&c, 0, x->dim[1], filter->dim[0], y->dim[1], attrs->stride_h, attrs->dilation_h, attrs->padding,
                attrs->sides.top, attrs->sides.bottom);
-    set_window(c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding,
+    set_window(&c, 1, x->dim[2], filter->dim[1], y->dim[2], attrs->stride_w, attrs->dilation_w, attrs->padding,
                attrs->sides.left, attrs->sides.right);
-    c->has_bias = v.bias && v.bias->shape.rank;
-    dnnl_data_type_t type = type_of(v.x->dtype), weights = state->way == GRAD_FILTER ? dnnl_f32 : type;
-    dnnl_status_t status = describe_image(&c->src, v.x, samples);
+    return c;
+}
+
+static dnnl_status_t describe_operands(tdi_onednn_operands *o, const tdi_call *call, const conv_values *v)
+{
+    int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
+    int64_t samples = count_samples(call, v);
+    o->has_bias = v->bias && v->bias->shape.rank;
+    dnnl_status_t status = describe_image(&o->src, v->x, samples);
     if (status == dnnl_success)
-        status = describe_image(&c->dst, v.y, samples);
+        status = describe_image(&o->dst, v->y, samples);
     if (status == dnnl_success)
-        status = describe_filter(&c->weights, filter, attrs->groups, true, weights);
-    if (status == dnnl_success)
-        status = describe_filter(&state->forward_weights, filter, attrs->groups, true, type);
-    if (status == dnnl_success)
-        status = describe_filter(&state->filter_layout, filter, attrs->groups, false, dnnl_f32);
-    if (status == dnnl_success && c->has_bias)
-        status = tdi_md_create(&c->bias, 1, (dnnl_dims_t){y->dim[3]}, dnnl_f32, (dnnl_dims_t){1});
+        status = describe_filter(&o->weights, &v->filter->shape, groups, false, dnnl_f32);
+    if (status == dnnl_success && o->has_bias)
+        status = tdi_md_create(&o->bias, 1, (dnnl_dims_t){v->y->shape.dim[3]}, dnnl_f32, (dnnl_dims_t){1});
     return status;
 }
 
-/* ---- making ---- */
-
-static void conv_release(void *pointer)
+/* `c` with the weights in the layout that the library likes; `forward`: of the convolution that it is the gradient of.
+ */
+static dnnl_status_t create_description(direction way, dnnl_engine_t engine, const_dnnl_primitive_attr_t attr,
+                                        tdi_onednn_convolution c, tdi_md_view forward, dnnl_primitive_desc_t *pd)
 {
-    conv_state *s = pointer;
-    dnnl_memory_t memories[] = {s->src, s->dst, s->filter, s->weights, s->bias, s->scratchpad};
-    for (size_t i = 0; i < sizeof memories / sizeof *memories; i++)
-        if (memories[i])
-            dnnl_memory_destroy(memories[i]);
-    if (s->convolution)
-        dnnl_primitive_destroy(s->convolution);
-    if (s->reorder)
-        dnnl_primitive_destroy(s->reorder);
-    if (s->stream)
-        dnnl_stream_destroy(s->stream);
-    if (s->engine)
-        dnnl_engine_destroy(s->engine);
-    tdi_md_destroy(&s->operands.src);
-    tdi_md_destroy(&s->operands.weights);
-    tdi_md_destroy(&s->operands.bias);
-    tdi_md_destroy(&s->operands.dst);
-    tdi_md_destroy(&s->forward_weights);
-    tdi_md_destroy(&s->filter_layout);
-    free(s);
-}
-
-static dnnl_status_t create_gradient(const conv_state *s, const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd)
-{
-    tdi_onednn_convolution forward = s->operands;
+    tdi_onednn_convolution hinted = c;
     dnnl_primitive_desc_t hint = NULL;
-    forward.has_bias = 0;
-    forward.weights = s->forward_weights;
-    dnnl_status_t status = tdi_onednn_forward(&hint, s->engine, &forward, attr);
+    if (way == FORWARD)
+        return tdi_onednn_forward(pd, engine, &c, attr);
+    hinted.weights = forward;
+    dnnl_status_t status = tdi_onednn_forward(&hint, engine, &hinted, attr);
     if (status != dnnl_success)
         return status;
-    status = s->way == GRAD_INPUT ? tdi_onednn_backward_data(pd, s->engine, &s->operands, attr, hint)
-                                  : tdi_onednn_backward_weights(pd, s->engine, &s->operands, attr, hint);
+    status = way == GRAD_INPUT ? tdi_onednn_backward_data(pd, engine, &c, attr, hint)
+                               : tdi_onednn_backward_weights(pd, engine, &c, attr, hint);
     dnnl_primitive_desc_destroy(hint);
     return status;
 }
 
-static dnnl_status_t create_description(const conv_state *s, dnnl_primitive_desc_t *pd)
+static dnnl_status_t describe(direction way, const tdi_call *call, dnnl_engine_t engine,
+                              const_dnnl_primitive_attr_t attr, tdi_onednn_operands *o, dnnl_primitive_desc_t *pd)
 {
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
+    conv_values v = values_of(call, way);
+    int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
+    dnnl_data_type_t type = tdi_onednn_type(v.x->dtype);
+    tdi_md weights = {0}, forward = {0};
+    o->makes_weights = way == GRAD_FILTER;
+    dnnl_status_t status = describe_operands(o, call, &v);
     if (status == dnnl_success)
-        status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+        status = describe_filter(&weights, &v.filter->shape, groups, true, o->makes_weights ? dnnl_f32 : type);
     if (status == dnnl_success)
-        status =
-            s->way == FORWARD ? tdi_onednn_forward(pd, s->engine, &s->operands, attr) : create_gradient(s, attr, pd);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
+        status = describe_filter(&forward, &v.filter->shape, groups, true, type);
+    tdi_onednn_convolution c = window_of(call, &v);
+    c.src = TDI_MD_VIEW(o->src);
+    c.weights = TDI_MD_VIEW(weights);
+    c.bias = o->has_bias ? TDI_MD_VIEW(o->bias) : NULL;
+    c.dst = TDI_MD_VIEW(o->dst);
+    if (status == dnnl_success)
+        status = create_description(way, engine, attr, c, TDI_MD_VIEW(forward), pd);
+    tdi_md_destroy(&weights);
+    tdi_md_destroy(&forward);
     return status;
 }
 
-static dnnl_status_t create_memory(const conv_state *s, tdi_md_view md, dnnl_memory_t *memory)
+static dnnl_status_t describe_forward(const tdi_call *call, dnnl_engine_t engine, const_dnnl_primitive_attr_t attr,
+                                      tdi_onednn_operands *operands, dnnl_primitive_desc_t *pd)
 {
-    return dnnl_memory_create(memory, md, s->engine, DNNL_MEMORY_NONE);
+    return describe(FORWARD, call, engine, attr, operands, pd);
 }
 
-static dnnl_status_t create_reorder(conv_state *s, tdi_md_view weights)
+static dnnl_status_t describe_grad_input(const tdi_call *call, dnnl_engine_t engine, const_dnnl_primitive_attr_t attr,
+                                         tdi_onednn_operands *operands, dnnl_primitive_desc_t *pd)
 {
-    tdi_md_view filter = TDI_MD_VIEW(s->filter_layout);
-    bool back = s->way == GRAD_FILTER;
-    return tdi_onednn_reorder(s->engine, back ? weights : filter, back ? filter : weights, &s->reorder);
+    return describe(GRAD_INPUT, call, engine, attr, operands, pd);
 }
 
-static dnnl_status_t create_memories(conv_state *s, const_dnnl_primitive_desc_t pd)
+static dnnl_status_t describe_grad_filter(const tdi_call *call, dnnl_engine_t engine, const_dnnl_primitive_attr_t attr,
+                                          tdi_onednn_operands *operands, dnnl_primitive_desc_t *pd)
 {
-    bool back = s->way == GRAD_FILTER;
-    tdi_md_view weights =
-        dnnl_primitive_desc_query_md(pd, back ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-    tdi_md_view scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    s->weights_bytes = dnnl_memory_desc_get_size(weights);
-    s->scratchpad_bytes = dnnl_memory_desc_get_size(scratchpad);
-    dnnl_status_t status = create_reorder(s, weights);
-    if (status == dnnl_success)
-        status = create_memory(s, TDI_MD_VIEW(s->operands.src), &s->src);
-    if (status == dnnl_success)
-        status = create_memory(s, TDI_MD_VIEW(s->operands.dst), &s->dst);
-    if (status == dnnl_success)
-        status = create_memory(s, TDI_MD_VIEW(s->filter_layout), &s->filter);
-    if (status == dnnl_success)
-        status = create_memory(s, weights, &s->weights);
-    if (status == dnnl_success && s->operands.has_bias)
-        status = create_memory(s, TDI_MD_VIEW(s->operands.bias), &s->bias);
-    return status == dnnl_success ? create_memory(s, scratchpad, &s->scratchpad) : status;
+    return describe(GRAD_FILTER, call, engine, attr, operands, pd);
 }
 
-static td_status create(conv_state *s, const tdi_call *call, int64_t samples, tdi_error *error)
+/* An empty share has no state and does nothing. */
+static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
+                         size_t *scratch, tdi_error *error)
 {
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = dnnl_engine_create(&s->engine, dnnl_cpu, 0);
-    if (status == dnnl_success)
-        status = dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags);
-    if (status == dnnl_success)
-        status = describe(s, call, samples);
-    if (status == dnnl_success)
-        status = create_description(s, &pd);
-    if (status != dnnl_success)
-        return tdi_onednn_refused(status, error);
-    td_status usable = tdi_onednn_check(pd, error);
-    if (usable == TD_OK) {
-        status = dnnl_primitive_create(&s->convolution, pd);
-        if (status == dnnl_success)
-            status = create_memories(s, pd);
-    }
-    dnnl_primitive_desc_destroy(pd);
-    if (usable != TD_OK)
-        return usable;
-    return status == dnnl_success ? TD_OK : tdi_onednn_refused(status, error);
-}
-
-static size_t rounded(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-static td_status prepare(const tdi_call *call, direction way, void **state, size_t *scratch, tdi_error *error)
-{
-    bool rows = call->split == TDI_ROWS;
-    int64_t samples = rows ? call->end - call->begin : values_of(call, way).x->shape.dim[0];
-    if (samples == 0)
-        return TD_OK;
-    conv_state *s = calloc(1, sizeof *s);
-    if (!s)
-        return tdi_no_memory(error);
-    s->way = way;
-    s->first = rows ? call->begin : 0;
-    int threads = tdi_cpu_enter_thread();
-    td_status status = create(s, call, samples, error);
-    tdi_cpu_leave_thread(threads);
-    if (status != TD_OK) {
-        conv_release(s);
-        return status;
-    }
-    *scratch = rounded(s->weights_bytes) + rounded(s->scratchpad_bytes);
-    *state = s;
-    return TD_OK;
+    conv_values v = values_of(call, way);
+    return count_samples(call, &v) ? tdi_onednn_prepare(call, describe_way, state, scratch, error) : TD_OK;
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare(call, FORWARD, state, scratch, error);
+    return prepare(call, FORWARD, describe_forward, state, scratch, error);
 }
 
 static td_status prepare_grad_input(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare(call, GRAD_INPUT, state, scratch, error);
+    return prepare(call, GRAD_INPUT, describe_grad_input, state, scratch, error);
 }
 
 static td_status prepare_grad_filter(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare(call, GRAD_FILTER, state, scratch, error);
+    return prepare(call, GRAD_FILTER, describe_grad_filter, state, scratch, error);
 }
 
 /* ---- running ---- */
@@ -271,74 +187,50 @@ static void *sample(const tdi_value *value, int64_t n)
            n * shape->dim[1] * shape->dim[2] * shape->dim[3] * (int64_t)td_dtype_size(value->dtype);
 }
 
-static void bind_all(conv_state *s, const tdi_call *call)
+static tdi_onednn_addresses addresses_of(const tdi_call *call, direction way)
 {
-    conv_values v = values_of(call, s->way);
-    char *scratch = call->scratch;
-    tdi_onednn_bind(s->src, sample(v.x, s->first));
-    tdi_onednn_bind(s->dst, sample(v.y, s->first));
-    tdi_onednn_bind(s->filter, v.filter->data);
-    tdi_onednn_bind(s->weights, s->reorder ? (void *)scratch : v.filter->data);
-    tdi_onednn_bind(s->scratchpad, scratch + rounded(s->weights_bytes));
-    if (s->bias)
-        tdi_onednn_bind(s->bias, v.bias->data);
+    conv_values v = values_of(call, way);
+    int64_t first = first_sample(call);
+    return (tdi_onednn_addresses){.src = sample(v.x, first),
+                                  .weights = v.filter->data,
+                                  .bias = v.bias ? v.bias->data : NULL,
+                                  .dst = sample(v.y, first)};
 }
 
-static void run_reorder(const conv_state *s, dnnl_memory_t from, dnnl_memory_t to)
+static void activate(const tdi_call *call)
 {
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    if (s->reorder)
-        dnnl_primitive_execute(s->reorder, s->stream, 2, arguments);
+    conv_values v = values_of(call, FORWARD);
+    const td_shape *y = &v.y->shape;
+    int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * y->dim[3];
+    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
+    void *first = sample(v.y, first_sample(call));
+    if (v.y->dtype == TD_BFLOAT16)
+        tdi_cpu_loops()->activate_bfloat16(count, activation, first);
+    else
+        tdi_cpu_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
 static void conv2d_run(const tdi_call *call)
 {
-    conv_state *s = call->state;
-    if (!s)
+    if (!call->state)
         return;
-    bind_all(s, call);
-    run_reorder(s, s->filter, s->weights);
-    const dnnl_exec_arg_t arguments[MAX_ARGUMENTS] = {{DNNL_ARG_SRC, s->src},
-                                                      {DNNL_ARG_WEIGHTS, s->weights},
-                                                      {DNNL_ARG_DST, s->dst},
-                                                      {DNNL_ARG_SCRATCHPAD, s->scratchpad},
-                                                      {DNNL_ARG_BIAS, s->bias}};
-    dnnl_primitive_execute(s->convolution, s->stream, s->bias ? 5 : 4, arguments);
-    const td_shape *y = &call->out.shape;
-    int64_t rows = (call->split == TDI_ROWS ? call->end - call->begin : y->dim[0]) * y->dim[1] * y->dim[2];
-    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    if (call->out.dtype == TD_BFLOAT16)
-        tdi_cpu_loops()->activate_bfloat16(rows * y->dim[3], activation, sample(&call->out, s->first));
-    else
-        tdi_cpu_loops()->epilogue(1, rows * y->dim[3], 0, NULL, activation, sample(&call->out, s->first));
+    tdi_onednn_run(call->state, addresses_of(call, FORWARD), call->scratch, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
+                   DNNL_ARG_DST);
+    activate(call);
 }
 
 static void conv2d_grad_input_run(const tdi_call *call)
 {
-    conv_state *s = call->state;
-    if (!s)
-        return;
-    bind_all(s, call);
-    run_reorder(s, s->filter, s->weights);
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_DIFF_SRC, s->src},
-                                         {DNNL_ARG_WEIGHTS, s->weights},
-                                         {DNNL_ARG_DIFF_DST, s->dst},
-                                         {DNNL_ARG_SCRATCHPAD, s->scratchpad}};
-    dnnl_primitive_execute(s->convolution, s->stream, 4, arguments);
+    if (call->state)
+        tdi_onednn_run(call->state, addresses_of(call, GRAD_INPUT), call->scratch, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+                       DNNL_ARG_DIFF_DST);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
 {
-    conv_state *s = call->state;
-    if (!s)
-        return;
-    bind_all(s, call);
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, s->src},
-                                         {DNNL_ARG_DIFF_WEIGHTS, s->weights},
-                                         {DNNL_ARG_DIFF_DST, s->dst},
-                                         {DNNL_ARG_SCRATCHPAD, s->scratchpad}};
-    dnnl_primitive_execute(s->convolution, s->stream, 4, arguments);
-    run_reorder(s, s->weights, s->filter);
+    if (call->state)
+        tdi_onednn_run(call->state, addresses_of(call, GRAD_FILTER), call->scratch, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
+                       DNNL_ARG_DIFF_DST);
 }
 
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
@@ -346,7 +238,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .takes = TDI_TAKES_BOTH,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
-                                          .release = conv_release,
+                                          .release = tdi_onednn_release,
                                           .run = conv2d_run};
 
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
@@ -354,12 +246,12 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .takes = TDI_TAKES_BOTH,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
-                                                     .release = conv_release,
+                                                     .release = tdi_onednn_release,
                                                      .run = conv2d_grad_input_run};
 
 const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_grad_filter",
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
                                                       .prepare = prepare_grad_filter,
-                                                      .release = conv_release,
+                                                      .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};

@@ -74,7 +74,8 @@
     X(pad)                                                                                                             \
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
-    X(binary_accuracy)
+    X(binary_accuracy)                                                                                                 \
+    X(class_pairs)
 
 /* Through oneDNN: X(stem) */
 #ifdef TANDEM_ONEDNN

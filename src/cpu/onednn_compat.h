@@ -40,26 +40,24 @@ static inline void tdi_md_destroy(tdi_md *md)
 #endif
 }
 
-/* A convolution's operands: for a gradient, `src`, `weights` or `dst` stand for their gradients. Dilations are
- * oneDNN's: 0 is dense. */
+/* A convolution's operands: for a gradient, `src`, `weights` or `dst` stand for their gradients. `bias` NULL: none.
+ * Dilations are oneDNN's: 0 is dense. */
 typedef struct tdi_onednn_convolution {
-    tdi_md src, weights, bias, dst;
-    int has_bias;
+    tdi_md_view src, weights, bias, dst;
     dnnl_dims_t strides, dilations, before, after;
 } tdi_onednn_convolution;
 
 static inline dnnl_status_t tdi_onednn_forward(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                                                const tdi_onednn_convolution *c, const_dnnl_primitive_attr_t attr)
 {
-    tdi_md_view bias = c->has_bias ? TDI_MD_VIEW(c->bias) : NULL;
 #if DNNL_VERSION_MAJOR >= 3
     return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_training, dnnl_convolution_direct,
-                                                          c->src, c->weights, bias, c->dst, c->strides, c->dilations,
+                                                          c->src, c->weights, c->bias, c->dst, c->strides, c->dilations,
                                                           c->before, c->after, attr);
 #else
     dnnl_convolution_desc_t d;
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &d, dnnl_forward_training, dnnl_convolution_direct, &c->src, &c->weights, bias, &c->dst, c->strides,
+        &d, dnnl_forward_training, dnnl_convolution_direct, c->src, c->weights, c->bias, c->dst, c->strides,
         c->dilations, c->before, c->after);
     return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : status;
 #endif
@@ -76,7 +74,7 @@ static inline dnnl_status_t tdi_onednn_backward_data(dnnl_primitive_desc_t *pd, 
 #else
     dnnl_convolution_desc_t d;
     dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
-        &d, dnnl_convolution_direct, &c->src, &c->weights, &c->dst, c->strides, c->dilations, c->before, c->after);
+        &d, dnnl_convolution_direct, c->src, c->weights, c->dst, c->strides, c->dilations, c->before, c->after);
     return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
 #endif
 }
@@ -92,9 +90,8 @@ static inline dnnl_status_t tdi_onednn_backward_weights(dnnl_primitive_desc_t *p
                                                                    c->before, c->after, hint, attr);
 #else
     dnnl_convolution_desc_t d;
-    dnnl_status_t status =
-        dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, &c->src, &c->weights, NULL,
-                                                            &c->dst, c->strides, c->dilations, c->before, c->after);
+    dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+        &d, dnnl_convolution_direct, c->src, c->weights, NULL, c->dst, c->strides, c->dilations, c->before, c->after);
     return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : status;
 #endif
 }

@@ -110,6 +110,11 @@ int64_t td_data_skipped(const td_data *data, const char **reason)
     return data->source ? data->source->skipped : 0;
 }
 
+const char *td_data_recipe(const td_data *data)
+{
+    return data->source ? data->source->recipe : NULL;
+}
+
 const char *td_data_error(const td_data *data)
 {
     return data->source ? NULL : data->error.message;

@@ -72,13 +72,6 @@ td_status tdi_list_folders(const char *folder, tdi_paths *paths, tdi_error *erro
     return list(folder, true, paths, error);
 }
 
-void tdi_paths_free(tdi_paths *paths)
-{
-    for (int i = 0; i < paths->count; i++)
-        free(paths->at[i]);
-    tdi_vec_free(paths);
-}
-
 /* ---- reading ---- */
 
 typedef struct file_bytes {

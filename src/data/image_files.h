@@ -2,18 +2,15 @@
 #ifndef TDI_DATA_IMAGE_FILES_H
 #define TDI_DATA_IMAGE_FILES_H
 
-#include "base/vec.h"
+#include "data/file_list.h"
 #include "data/source.h"
 #include "files/image.h"
-
-typedef tdi_vec(char *) tdi_paths;
 
 /* Appends the image files of a folder (.jpg, .jpeg, .png, in any case), by name. TD_NOT_FOUND when there is no such
  * folder. */
 td_status tdi_list_images(const char *folder, tdi_paths *paths, tdi_error *error);
 /* Appends the folders in a folder, by name; hidden ones are left out. */
 td_status tdi_list_folders(const char *folder, tdi_paths *paths, tdi_error *error);
-void tdi_paths_free(tdi_paths *paths);
 
 /* What a column's images are brought to. */
 typedef struct tdi_image_form {

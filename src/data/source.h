@@ -47,6 +47,7 @@ struct tdi_source {
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
     char skip_reason[1024]; /* the first of them: what was wrong */
+    char *recipe;           /* td_data_recipe; freed by release; NULL: none */
 
     /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
      * the column's own dtype; float32 is scaled). May be called by several threads at once. `rows` are within [0,

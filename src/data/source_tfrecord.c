@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "data/file_list.h"
 #include "data/formats.h"
 #include "data/items.h"
 
@@ -79,31 +80,13 @@ static td_status add_file(tfrecord_source *source, const char *path, bool skip, 
     return TD_OK;
 }
 
-static td_status add_pattern(tfrecord_source *source, const char *pattern, bool skip, tdi_error *error)
-{
-    glob_t found;
-    int code = glob(pattern, 0, NULL, &found);
-    if (code == GLOB_NOMATCH)
-        return tdi_fail(error, TD_NOT_FOUND, "%s: no such file", pattern);
-    if (code != 0)
-        return code == GLOB_NOSPACE ? tdi_no_memory(error)
-                                    : tdi_fail(error, TD_IO, "%s: the folder cannot be read", pattern);
-    td_status status = TD_OK;
-    for (size_t i = 0; i < found.gl_pathc && status == TD_OK; i++)
-        status = add_file(source, found.gl_pathv[i], skip, error);
-    globfree(&found);
-    return status;
-}
-
 static td_status add_files(tfrecord_source *source, const char *path, bool skip, tdi_error *error)
 {
-    char *list = strdup(path), *rest = list;
-    if (!list)
-        return tdi_no_memory(error);
-    td_status status = TD_OK;
-    for (char *pattern; status == TD_OK && (pattern = strsep(&rest, ","));)
-        status = add_pattern(source, pattern, skip, error);
-    free(list);
+    tdi_paths paths = {0};
+    td_status status = tdi_list_files(path, &paths, error);
+    for (int i = 0; i < paths.count && status == TD_OK; i++)
+        status = add_file(source, paths.at[i], skip, error);
+    tdi_paths_free(&paths);
     return status;
 }
 

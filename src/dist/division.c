@@ -150,11 +150,21 @@ static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division
                         .parts = by_columns ? 1 : cores,
                         .groups = 1,
                         .workers = by_columns ? 1 : cores,
-                        .lanes = by_columns ? cores : 1};
+                        .lanes = by_columns ? cores : 1,
+                        .either = cores > 1};
     snprintf(d->why, sizeof d->why, "%s%s",
              replicas > 1 ? "the replicas share their memory and keep nothing of their own: computed as one; " : "",
              by_columns ? "without convolutions the lanes share the weights"
                         : "with convolutions each core computes rows of the batch");
+}
+
+tdi_division tdi_divide_otherwise(const tdi_division *division)
+{
+    tdi_division d = *division;
+    d.parts = d.workers = division->lanes;
+    d.lanes = division->workers;
+    snprintf(d.why, sizeof d.why, "steps were the fastest so");
+    return d;
 }
 
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,

@@ -13,6 +13,7 @@ typedef struct tdi_division {
     int groups;    /* of parts that share batch statistics */
     int workers;   /* threads with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
     int lanes;     /* threads per worker that share its ops */
+    bool either;   /* rows among workers or ops among lanes: the results are the same, which is faster is a guess */
     char why[256]; /* one sentence for explain */
 } tdi_division;
 
@@ -26,6 +27,8 @@ void tdi_close_devices(tdi_device **devices, int count);
  * - networks without convolutions are divided by columns among lanes, the others by rows among workers. */
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
                      tdi_error *error);
+/* The other way to use the same cores, of a division that could be `either`. */
+tdi_division tdi_divide_otherwise(const tdi_division *division);
 
 /* The first row of part `part` of `parts` in a batch of `rows`. */
 static inline int64_t tdi_part_first_row(int64_t rows, int part, int parts)

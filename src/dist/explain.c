@@ -8,8 +8,11 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
         fprintf(out, "precision: float32\n");
     else if (why_not)
         fprintf(out, "precision: float32 instead of bfloat16, since %s\n", why_not);
+    else if (runtime->float32)
+        fprintf(out, "precision: float32 instead of bfloat16, which is not faster here\n");
     else
-        fprintf(out, "precision: bfloat16 where it is faster; weights, sums and losses float32\n");
+        fprintf(out, "precision: bfloat16 for products, convolutions and what stands between them; weights, sums and "
+                     "losses float32\n");
 }
 
 static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
@@ -48,6 +51,10 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
             d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
+    if (runtime->way) {
+        fprintf(out, "whole steps were compared: ");
+        tdi_choice_explain(runtime->way, out);
+    }
     explain_sharing(runtime, mode, batch, out);
     explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;

@@ -6,8 +6,8 @@
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
-enum { PLANS_KEPT = 16 }; /* per part and mode */
-enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) };
+enum { PLANS_KEPT = 16 };                                           /* per part and mode */
+enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) }; /* without confusion matrices */
 
 typedef struct tdi_kept_plan {
     int64_t rows;
@@ -60,9 +60,24 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
-    tdi_chooser chooser;  /* choices NULL: rules alone choose kernels */
+    bool unbound;          /* there are plans whose addresses are not resolved */
+    bool fresh_gradients;  /* of a TDI_GRADIENTS step, not applied yet */
+    tdi_chooser chooser;   /* choices NULL: rules alone choose kernels */
+    bool settled;          /* nobody asks the clock for another way any more */
+    bool float32;          /* although bfloat16 is wished for and the device has it */
+    int sharing;           /* lanes that share ops; 0: each plan finds out for itself */
+    const tdi_choice *way; /* what the clock said of whole steps; NULL: it was not asked */
 };
+
+/* How a model could be run. */
+typedef struct tdi_way {
+    tdi_division division;
+    bool float32;
+    int sharing;
+} tdi_way;
+
+/* A runtime of its own for `model`, which goes the way given: model->runtime is left alone. */
+td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */
@@ -90,12 +105,22 @@ void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step,
                     tdi_plan *const *plans);
 int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 
-/* May fewer lanes than all be faster at this plan's steps? */
-bool tdi_sharing_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan);
-/* Asks the clock, or what it said before, how many lanes are best to share the ops of a plan like this; `spec` is what
- * it was made of. TD_NO_MEMORY: nothing was chosen. */
-td_status tdi_choose_sharing(tdi_runtime *runtime, const tdi_plan_spec *spec, const tdi_plan *plan, int *lanes,
-                             const tdi_choice **chosen, tdi_error *error);
+/* Is a step of this plan so short that meeting may cost more than other cores bring? */
+bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan);
+/* Times whole steps of `rows` rows in several ways, on memory of their own: candidates[i].us of ways[i]. Whatever it
+ * returns but TD_OK, nothing was found out. */
+td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, int count,
+                       tdi_candidate *candidates, tdi_error *error);
+/* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
+ * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
+td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                         const tdi_way *ways, tdi_choice *asked, tdi_choice **chosen, tdi_error *error);
+/* How many lanes are best to share the ops of such a plan; *choice NULL: all, without a doubt. */
+td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **choice, tdi_error *error);
+/* Should the runtime go another way than it does? */
+td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
+                           bool *other, tdi_error *error);
 
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)

@@ -11,8 +11,8 @@ typedef struct run {
     int64_t last_rows;
     int64_t done;        /* steps completed */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
-    atomic_bool unfed, not_finite;
-    tdi_error error; /* the feed's */
+    atomic_bool failed, not_finite;
+    tdi_error error; /* the feed's, or that of who takes the outputs */
     bool alone;      /* one lane makes all: the others need not even meet it */
 } run;
 
@@ -43,16 +43,32 @@ static bool losses_finite(const run *r, int first, int count)
     return true;
 }
 
-static void take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans)
+static void end_before(run *r, int64_t step)
+{
+    int64_t end = atomic_load(&r->end);
+    while (step < end && !atomic_compare_exchange_weak(&r->end, &end, step))
+        ;
+}
+
+/* The first failure is the one reported. */
+static void fail_before(run *r, int64_t step, const tdi_error *error)
+{
+    end_before(r, step);
+    if (!atomic_exchange(&r->failed, true))
+        r->error = *error;
+}
+
+static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans, tdi_error *error)
 {
     const tdi_runtime *runtime = r->runtime;
     for (int p = tdi_worker_first_part(runtime, worker); p < tdi_worker_first_part(runtime, worker + 1); p++) {
         int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
         int64_t count = tdi_part_rows(runtime, p, step.rows);
         for (int o = 0; count && o < runtime->model->n_outputs; o++)
-            r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
-                         tdi_plan_output(plans[p], o));
+            TDI_TRY(r->job->take(r->job->take_context, r->job->first_step + step.index, first, count, o,
+                                 tdi_plan_output(plans[p], o), error));
     }
+    return TD_OK;
 }
 
 static void meet(const run *r, tdi_communicator *communicator)
@@ -65,19 +81,13 @@ static void meet(const run *r, tdi_communicator *communicator)
 static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
+    tdi_error error = {0};
     if (!r->alone)
         tdi_barrier_wait(lanes);
-    if (lane == 0)
-        take_outputs(r, worker, step, plans);
+    if (lane == 0 && take_outputs(r, worker, step, plans, &error) != TD_OK)
+        fail_before(r, step.index + 1, &error);
     if (!r->alone)
         tdi_barrier_wait(lanes);
-}
-
-static void end_before(run *r, int64_t step)
-{
-    int64_t end = atomic_load(&r->end);
-    while (step < end && !atomic_compare_exchange_weak(&r->end, &end, step))
-        ;
 }
 
 static void feed(run *r, int worker, int lane, int64_t i)
@@ -86,9 +96,7 @@ static void feed(run *r, int worker, int lane, int64_t i)
     int lanes = r->alone ? 1 : r->runtime->division.lanes;
     if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
-    end_before(r, i);
-    if (!atomic_exchange(&r->unfed, true))
-        r->error = error;
+    fail_before(r, i, &error);
 }
 
 /* Accumulators are lane 0's own. */
@@ -167,7 +175,7 @@ static td_status outcome(const run *r, tdi_error *error)
             error, TD_NOT_FINITE,
             "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
             (long long)(r->job->first_step + r->done - 1));
-    if (atomic_load(&r->unfed))
+    if (atomic_load(&r->failed))
         return tdi_fail(error, r->error.status, "%s", r->error.message);
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
@@ -209,7 +217,17 @@ void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode)
 {
     for (int p = 0; p < runtime->division.parts; p++)
         if (runtime->parts[p].metrics[mode])
-            memset(runtime->parts[p].metrics[mode], 0, METRICS_BYTES);
+            memset(runtime->parts[p].metrics[mode], 0, tdi_metric_bytes(&runtime->modes[mode].program.slots));
+}
+
+void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts)
+{
+    const tdi_metric_slots *slots = &runtime->modes[TDI_CONFUSION].program.slots;
+    int cells = slots->classes[output] * slots->classes[output];
+    memset(counts, 0, (size_t)cells * sizeof *counts);
+    for (int p = 0; p < runtime->division.parts; p++)
+        for (int i = 0; i < cells; i++)
+            counts[i] += runtime->parts[p].metrics[TDI_CONFUSION][2 * slots->confusion[output] + i];
 }
 
 int tdi_runtime_parts(const tdi_runtime *runtime)

@@ -1,6 +1,8 @@
 /* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
 #include "dist/runtime.h"
 
+#include <string.h>
+
 #include "dist/choice_file.h"
 #include "dist/inside.h"
 
@@ -50,15 +52,10 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
     return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
 }
 
-static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
+/* Threads, parts and workers, as the division says. */
+static td_status furnish(tdi_runtime *runtime, tdi_error *error)
 {
     td_model *model = runtime->model;
-    const char *devices = model->devices ? model->devices : "cpu";
-    TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
-    TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
-    if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model))
-        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s",
-                runtime->devices[0]->no_bfloat16);
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
@@ -76,22 +73,45 @@ static td_status make_runtime(tdi_runtime *runtime, tdi_error *error)
     return TD_OK;
 }
 
+static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
+{
+    td_model *model = runtime->model;
+    const char *devices = model->devices ? model->devices : "cpu";
+    TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
+    TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    if (way) {
+        runtime->division = way->division;
+        runtime->float32 = way->float32;
+        runtime->sharing = way->sharing;
+        runtime->settled = true;
+    } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {
+        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s",
+                runtime->devices[0]->no_bfloat16);
+    }
+    return furnish(runtime, error);
+}
+
+td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+{
+    *runtime = calloc(1, sizeof **runtime);
+    if (!*runtime)
+        return tdi_no_memory(error);
+    (*runtime)->model = model;
+    td_status status = make_runtime(*runtime, way, error);
+    if (status != TD_OK) {
+        tdi_runtime_free(*runtime);
+        *runtime = NULL;
+    }
+    return status;
+}
+
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error)
 {
-    *runtime = model->runtime;
-    if (*runtime)
-        return TD_OK;
-    tdi_runtime *made = calloc(1, sizeof *made);
-    if (!made)
-        return tdi_no_memory(error);
-    made->model = model;
-    td_status status = make_runtime(made, error);
-    if (status != TD_OK) {
-        tdi_runtime_free(made);
-        return status;
+    if (!model->runtime) {
+        TDI_TRY(tdi_runtime_create(model, NULL, &model->runtime, error));
+        model->free_runtime = tdi_runtime_free;
     }
-    model->free_runtime = tdi_runtime_free;
-    *runtime = model->runtime = made;
+    *runtime = model->runtime;
     return TD_OK;
 }
 
@@ -134,10 +154,9 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
     free(worker->control);
 }
 
-void tdi_runtime_free(tdi_runtime *runtime)
+/* All that `furnish` made, and what was made since: devices stay. */
+static void clear(tdi_runtime *runtime)
 {
-    if (!runtime)
-        return;
     tdi_team_free(runtime->team);
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
         free_part(runtime, p);
@@ -148,6 +167,19 @@ void tdi_runtime_free(tdi_runtime *runtime)
     free(runtime->parts);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
+    runtime->team = NULL;
+    runtime->parts = NULL;
+    runtime->gradients = NULL;
+    runtime->workers = NULL;
+    runtime->fresh_gradients = false;
+    memset(runtime->modes, 0, sizeof runtime->modes);
+}
+
+void tdi_runtime_free(tdi_runtime *runtime)
+{
+    if (!runtime)
+        return;
+    clear(runtime);
     tdi_close_devices(runtime->devices, runtime->n_devices);
     free(runtime);
 }
@@ -160,7 +192,10 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     const tdi_division *d = &runtime->division;
     if (state->made)
         return TD_OK;
-    tdi_target target = {.parts = d->parts, .merge_statistics = d->parts > d->groups, .device = runtime->devices[0]};
+    tdi_target target = {.parts = d->parts,
+                         .merge_statistics = d->parts > d->groups,
+                         .device = runtime->devices[0],
+                         .float32 = runtime->float32};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
@@ -192,8 +227,9 @@ static bool wants_gradients(tdi_mode mode)
 static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi_error *error)
 {
     double **metrics = &runtime->parts[part].metrics[mode];
+    size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
     if (!*metrics)
-        *metrics = tdi_device_memory(tdi_part_device(runtime, part), METRICS_BYTES, error);
+        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
     return *metrics ? TD_OK : TD_NO_MEMORY;
 }
 
@@ -287,18 +323,11 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
 }
 
 /* Makes the plan anew with fewer lanes where that is faster. */
-static td_status settle_sharing(tdi_runtime *runtime, tdi_plan_spec *spec, tdi_plan **plan, const tdi_choice **choice,
-                                tdi_error *error)
+static td_status settle_sharing(const tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
+                                const tdi_choice **choice, tdi_error *error)
 {
-    tdi_error unseen = {0};
-    *choice = NULL;
-    if (!tdi_sharing_in_doubt(runtime, *plan))
-        return TD_OK;
-    td_status status = tdi_choose_sharing(runtime, spec, *plan, &spec->sharing, choice, &unseen);
-    if (status == TD_NO_MEMORY)
-        return TD_OK;
-    if (status != TD_OK)
-        return tdi_fail(error, status, "%s", unseen.message);
+    spec->sharing = runtime->division.lanes;
+    TDI_TRY(tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice, error));
     if (spec->sharing == spec->lanes)
         return TD_OK;
     tdi_plan_free(*plan);
@@ -318,13 +347,14 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .replica = worker_of(runtime, index),
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
+                          .sharing = runtime->sharing,
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
                           .spin = tdi_team_spins(runtime->team),
                           .explain = true};
     const tdi_choice *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
-    td_status status =
-        mode == TDI_APPLY || state->program.collectives ? TD_OK : settle_sharing(runtime, &spec, plan, &sharing, error);
+    bool fixed = mode == TDI_APPLY || state->program.collectives || runtime->sharing;
+    td_status status = fixed ? TD_OK : settle_sharing(runtime, mode, &spec, plan, &sharing, error);
     if (status != TD_OK) {
         tdi_plan_free(*plan);
         return status;
@@ -345,7 +375,7 @@ static tdi_kept_plan *kept_plan(tdi_part_state *state, tdi_mode mode, int64_t ro
     return NULL;
 }
 
-static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan, bool *grown,
+static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
                          tdi_error *error)
 {
     tdi_part_state *part = &runtime->parts[index];
@@ -353,26 +383,63 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
     if (!kept) {
         TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
         kept = &part->plans[mode].at[part->plans[mode].count - 1];
-        *grown = true;
-        TDI_TRY(grow_exchange(runtime, mode, *plan, error));
-        TDI_TRY(grow_part(runtime, index, mode, *plan, grown, error));
-        TDI_TRY(grow_scratch(runtime, worker_of(runtime, index), tdi_plan_scratch_bytes(*plan), grown, error));
+        runtime->unbound = true;
     }
     kept->used = ++runtime->clock;
     *plan = kept->plan;
     return TD_OK;
 }
 
-td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+static td_status plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    bool grown = false;
+    if (mode != TDI_APPLY)
+        TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
     TDI_TRY(make_mode(runtime, mode, error));
     for (int p = 0; p < runtime->division.parts; p++) {
         int64_t own = mode == TDI_APPLY ? 1 : tdi_part_rows(runtime, p, rows);
-        TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], &grown, error));
+        TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], error));
+    }
+    return TD_OK;
+}
+
+/* The first steps that train (of a model that cannot be trained: that predict) say which way all go. */
+static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool trains = mode == TDI_TRAIN || mode == TDI_GRADIENTS;
+    bool other;
+    tdi_way way;
+    if (runtime->settled || !runtime->chooser.choices || (runtime->model->compiled && !trains))
+        return TD_OK;
+    runtime->settled = true;
+    TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
+    if (!other)
+        return TD_OK;
+    clear(runtime);
+    runtime->division = way.division;
+    runtime->float32 = way.float32;
+    TDI_TRY(furnish(runtime, error));
+    return plans_of(runtime, mode, rows, plans, error);
+}
+
+static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
+{
+    bool grown = runtime->unbound;
+    for (int p = 0; p < runtime->division.parts; p++) {
+        TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
+        TDI_TRY(grow_part(runtime, p, mode, plans[p], &grown, error));
+        TDI_TRY(grow_scratch(runtime, worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), &grown, error));
     }
     if (grown)
         bind_all(runtime);
+    runtime->unbound = false;
+    return TD_OK;
+}
+
+td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    TDI_TRY(plans_of(runtime, mode, rows, plans, error));
+    TDI_TRY(settle(runtime, mode, rows, plans, error));
+    TDI_TRY(make_room(runtime, mode, plans, error));
     tdi_choices_remember(runtime->model->context);
     return TD_OK;
 }

@@ -24,8 +24,10 @@ typedef struct tdi_job {
     int64_t batch;             /* rows of each step but the last */
     int64_t samples;           /* of all steps: the last of them may be short */
     uint64_t seed;
-    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. May be NULL. */
-    void (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
+    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. The job ends with
+     * its failure. May be NULL. */
+    td_status (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,
+                      tdi_error *error);
     void *take_context;
     const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
     int64_t done;           /* the result: steps run, after a failure too */
@@ -42,6 +44,8 @@ tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
  * number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it early. */
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error);
 
+/* An output's matrix, [actual][predicted], after TDI_CONFUSION steps: its slot's classes in square. */
+void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts);
 /* The mode's loss and metrics since the last reset, each name with `prefix`, added to `logs`. */
 void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs);
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);

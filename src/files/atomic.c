@@ -111,6 +111,28 @@ td_status tdi_atomic_write(tdi_atomic *file, const void *bytes, size_t size, tdi
     return TD_OK;
 }
 
+td_status tdi_atomic_write_at(tdi_atomic *file, int64_t position, const void *bytes, size_t size, tdi_error *error)
+{
+    const char *from = bytes;
+    while (size > 0) {
+        ssize_t written = pwrite(file->fd, from, size, position);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return tdi_fail(error, TD_IO, "cannot write \"%s\": %s", file->path,
+                            written < 0 ? strerror(errno) : "nothing more could be written");
+        from += written;
+        size -= (size_t)written;
+        position += written;
+    }
+    return TD_OK;
+}
+
+const char *tdi_atomic_temporary(const tdi_atomic *file)
+{
+    return file->temporary;
+}
+
 td_status tdi_atomic_seek(tdi_atomic *file, int64_t position, tdi_error *error)
 {
     if (lseek(file->fd, position, SEEK_SET) < 0) {

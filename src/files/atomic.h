@@ -17,7 +17,11 @@ typedef struct tdi_atomic tdi_atomic;
 td_status tdi_atomic_create(const char *path, tdi_atomic **file, tdi_error *error);
 /* Writes at the current position; TD_IO (a full disk) leaves only commit's and abort's clean-up to do. */
 td_status tdi_atomic_write(tdi_atomic *file, const void *bytes, size_t size, tdi_error *error);
+/* Writes at `position` and leaves the current one; several threads may. Whoever sees it fail aborts. */
+td_status tdi_atomic_write_at(tdi_atomic *file, int64_t position, const void *bytes, size_t size, tdi_error *error);
 td_status tdi_atomic_seek(tdi_atomic *file, int64_t position, tdi_error *error);
+/* The path of the new file until it is committed; borrowed. */
+const char *tdi_atomic_temporary(const tdi_atomic *file);
 int64_t tdi_atomic_position(const tdi_atomic *file);
 /* Makes the new content the path's and frees `file`. After a failure, or one of an earlier write, the path is untouched
  * and the temporary file is gone. */

@@ -242,12 +242,11 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_so
     }
 }
 
-static bool add_entry(zip_t *archive, const tdi_zip_entry *entry)
+static bool add_entry(zip_t *archive, const char *name, zip_source_t *content)
 {
-    zip_source_t *content = zip_source_buffer(archive, entry->bytes, entry->size, 0);
     if (!content)
         return false;
-    zip_int64_t index = zip_file_add(archive, entry->name, content, ZIP_FL_ENC_UTF_8);
+    zip_int64_t index = zip_file_add(archive, name, content, ZIP_FL_ENC_UTF_8);
     if (index < 0) {
         zip_source_free(content);
         return false;
@@ -257,7 +256,22 @@ static bool add_entry(zip_t *archive, const tdi_zip_entry *entry)
            zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 
-static td_status fill_archive(sink *to, const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)
+/* What goes into an archive: bytes, or files. */
+typedef struct contents {
+    int count;
+    const tdi_zip_entry *entries; /* NULL: files */
+    const tdi_zip_file *files;
+} contents;
+
+static bool add_content(zip_t *archive, const contents *all, int i)
+{
+    const tdi_zip_entry *entry = all->entries ? &all->entries[i] : NULL;
+    if (entry)
+        return add_entry(archive, entry->name, zip_source_buffer(archive, entry->bytes, entry->size, 0));
+    return add_entry(archive, all->files[i].name, zip_source_file(archive, all->files[i].path, 0, -1));
+}
+
+static td_status fill_archive(sink *to, const char *path, const contents *all, tdi_error *error)
 {
     zip_source_t *source = zip_source_function_create(sink_call, to, &to->reason);
     zip_t *archive = source ? zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &to->reason) : NULL;
@@ -267,8 +281,8 @@ static td_status fill_archive(sink *to, const char *path, int count, const tdi_z
                         zip_error_strerror(&to->reason));
     }
     bool good = true;
-    for (int i = 0; i < count && good; i++)
-        good = add_entry(archive, &entries[i]);
+    for (int i = 0; i < all->count && good; i++)
+        good = add_content(archive, all, i);
     if (good && zip_close(archive) == 0)
         return TD_OK;
     tdi_fail(error, TD_IO, "cannot write the archive \"%s\": %s", path, zip_strerror(archive));
@@ -276,15 +290,25 @@ static td_status fill_archive(sink *to, const char *path, int count, const tdi_z
     return TD_IO;
 }
 
-td_status tdi_zip_write(const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)
+static td_status write_archive(const char *path, const contents *all, tdi_error *error)
 {
     sink to = {.error = error};
     TDI_TRY(tdi_atomic_create(path, &to.file, error));
     zip_error_init(&to.reason);
-    td_status status = fill_archive(&to, path, count, entries, error);
+    td_status status = fill_archive(&to, path, all, error);
     zip_error_fini(&to.reason);
     if (status == TD_OK)
         return tdi_atomic_commit(to.file, error);
     tdi_atomic_abort(to.file);
     return status;
+}
+
+td_status tdi_zip_write(const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)
+{
+    return write_archive(path, &(contents){.count = count, .entries = entries}, error);
+}
+
+td_status tdi_zip_write_files(const char *path, int count, const tdi_zip_file *files, tdi_error *error)
+{
+    return write_archive(path, &(contents){.count = count, .files = files}, error);
 }

@@ -35,4 +35,11 @@ typedef struct tdi_zip_entry {
 /* Writes an archive of uncompressed entries, atomically (atomic.h): on failure nothing at `path` has changed. */
 td_status tdi_zip_write(const char *path, int count, const tdi_zip_entry *entries, tdi_error *error);
 
+typedef struct tdi_zip_file {
+    const char *name, *path;
+} tdi_zip_file;
+
+/* The same with entries that hold what is in files. */
+td_status tdi_zip_write_files(const char *path, int count, const tdi_zip_file *files, tdi_error *error);
+
 #endif

@@ -148,9 +148,16 @@ static td_status read_extents(const json_t *json, size_t first, td_shape *shape,
     return TD_OK;
 }
 
-td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, tdi_error *error)
+td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, int64_t *batch, tdi_error *error)
 {
-    return read_extents(json, 1, shape, error);
+    char text[TDI_KERAS_TEXT];
+    const json_t *rows = json_array_get(json, 0);
+    *batch = json_integer_value(rows);
+    TDI_TRY(read_extents(json, 1, shape, error));
+    if (json_is_null(rows) || *batch > 0)
+        return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE, "%s does not begin with a batch size, or null for any",
+                    tdi_keras_show(json, text));
 }
 
 static json_t *write_extents(const td_shape *shape, json_t *into)
@@ -160,9 +167,9 @@ static json_t *write_extents(const td_shape *shape, json_t *into)
     return into;
 }
 
-json_t *tdi_keras_batch_shape(const td_shape *sample)
+json_t *tdi_keras_batch_shape(const td_shape *sample, int64_t batch)
 {
-    return write_extents(sample, json_pack("[n]"));
+    return write_extents(sample, batch ? json_pack("[I]", (json_int_t)batch) : json_pack("[n]"));
 }
 
 /* ---- reading a field ---- */
@@ -421,7 +428,7 @@ static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *
     return TD_OK;
 }
 
-/* The only shape with a batch in front is an input's. */
+/* The only shape with a batch in front is an input's; keras_model.c reads and writes its size. */
 static bool has_batch(const tdi_field *field)
 {
     return strcmp(field->key, "batch_shape") == 0;
@@ -562,7 +569,7 @@ static json_t *write_nullable(float value)
 
 static json_t *write_shape(const tdi_field *field, const td_shape *shape)
 {
-    return has_batch(field) ? tdi_keras_batch_shape(shape) : write_extents(shape, json_array());
+    return has_batch(field) ? tdi_keras_batch_shape(shape, 0) : write_extents(shape, json_array());
 }
 
 static json_t *write_field(const tdi_field *field, const void *from)

@@ -13,6 +13,7 @@
 
 #define TDI_KERAS_CONFIG   "config.json"
 #define TDI_KERAS_METADATA "metadata.json"
+#define TDI_KERAS_RECIPE   "tandem.json" /* how the data was read; Keras leaves it alone */
 #define TDI_KERAS_WEIGHTS  "model.weights.h5"
 
 /* ---- keras_config.c: field tables and JSON ---- */
@@ -39,9 +40,9 @@ td_status tdi_keras_read_policy(const json_t *dtype, bool *bfloat16, tdi_error *
 json_t *tdi_keras_policy(bool bfloat16);
 /* The shortest decimal number that is this float. */
 json_t *tdi_keras_float(float value);
-/* [null, 28, 28] -> [28, 28]; every extent but the batch must be known. */
-td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, tdi_error *error);
-json_t *tdi_keras_batch_shape(const td_shape *sample);
+/* [null, 28, 28] -> [28, 28]; every extent but the batch, 0 for null, must be known. */
+td_status tdi_keras_read_batch_shape(const json_t *json, td_shape *shape, int64_t *batch, tdi_error *error);
+json_t *tdi_keras_batch_shape(const td_shape *sample, int64_t batch);
 
 /* A string member, or NULL. */
 const char *tdi_keras_text(const json_t *object, const char *key);

@@ -45,17 +45,13 @@ static td_status check_class(const json_t *object, const char *class_name, const
     return TD_OK;
 }
 
-/* Older files write an input's shape as "batch_input_shape", with or without a fixed batch. */
+/* Older files write an input's shape as "batch_input_shape". */
 static td_status read_input_shape(reader *r, const json_t *config, td_input_args *args)
 {
     const json_t *shape = json_object_get(config, "batch_shape");
     if (!shape)
         shape = json_object_get(config, "batch_input_shape");
-    TDI_TRY(tdi_keras_read_batch_shape(shape, &args->shape, r->error));
-    if (json_is_integer(json_array_get(shape, 0)))
-        tdi_log(r->context, TD_LOG_INFO, "the input's fixed batch size of %lld is left out: Tandem takes any",
-                (long long)json_integer_value(json_array_get(shape, 0)));
-    return TD_OK;
+    return tdi_keras_read_batch_shape(shape, &args->shape, &args->batch_size, r->error);
 }
 
 static td_status read_layer_args(reader *r, const tdi_layer_type *type, const json_t *config, void *args)
@@ -152,7 +148,7 @@ static td_status make_input(reader *r, const json_t *shape, td_tensor **out)
             r->error, TD_UNSUPPORTED,
             "the model was saved without its input's shape; in Keras begin it with keras.Input(shape), or call "
             "it once, and save again");
-    TDI_TRY(tdi_keras_read_batch_shape(shape, &args.shape, r->error));
+    TDI_TRY(tdi_keras_read_batch_shape(shape, &args.shape, &args.batch_size, r->error));
     tdi_layer *input = tdi_layer_create(r->context, tdi_layer_type_find("InputLayer"), &args, "input_layer", TD_YES);
     return input ? call_layer(r, input, 0, NULL, out) : tdi_no_memory(r->error);
 }
@@ -415,6 +411,11 @@ static bool is_input_layer(const tdi_layer *layer)
     return strcmp(layer->type->class_name, "InputLayer") == 0;
 }
 
+static const td_shape *input_shape(const tdi_layer *layer)
+{
+    return &((const td_input_args *)layer->args)->shape;
+}
+
 static json_t *write_config(const tdi_layer *layer)
 {
     json_t *config = json_pack("{s:s}", "name", layer->name);
@@ -425,6 +426,8 @@ static json_t *write_config(const tdi_layer *layer)
         tdi_keras_put(&config, "dtype", tdi_keras_policy(layer->bfloat16));
     }
     tdi_keras_write_fields(layer->type->fields, layer->args, &config);
+    if (is_input_layer(layer))
+        tdi_keras_put(&config, "batch_shape", tdi_keras_batch_shape(input_shape(layer), layer->batch));
     return config;
 }
 
@@ -433,7 +436,7 @@ static json_t *write_layer(const tdi_layer *layer)
     json_t *object = tdi_keras_object("keras.layers", layer->type->class_name, write_config(layer));
     if (layer->weights.count)
         tdi_keras_put(&object, "build_config",
-                      json_pack("{s:o}", "input_shape", tdi_keras_batch_shape(&layer->build_shape)));
+                      json_pack("{s:o}", "input_shape", tdi_keras_batch_shape(&layer->build_shape, layer->batch)));
     return object;
 }
 
@@ -454,7 +457,7 @@ static json_t *write_history(const td_model *model, const td_tensor *tensor)
 static json_t *write_tensor(const td_model *model, const td_tensor *tensor)
 {
     return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape",
-                     tdi_keras_batch_shape(&tensor->shape), "dtype",
+                     tdi_keras_batch_shape(&tensor->shape, tensor->batch), "dtype",
                      tensor->site->layer->bfloat16 ? "bfloat16" : td_dtype_name(tensor->dtype), "keras_history",
                      write_history(model, tensor));
 }
@@ -517,12 +520,13 @@ static json_t *write_sequential(const td_model *model)
     json_t *layers = json_array();
     for (int i = 0; i < model->layers.count; i++)
         tdi_keras_append(&layers, write_layer(model->layers.at[i]));
-    const td_shape *input = &model->inputs[0]->shape;
+    const td_tensor *input = model->inputs[0];
     json_t *config = json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", model->name, "trainable", 1, "dtype",
                                tdi_keras_policy(model->bfloat16), "layers", layers, "build_input_shape",
-                               tdi_keras_batch_shape(input));
+                               tdi_keras_batch_shape(&input->shape, input->batch));
     json_t *root = tdi_keras_object("keras", "Sequential", config);
-    tdi_keras_put(&root, "build_config", json_pack("{s:o}", "input_shape", tdi_keras_batch_shape(input)));
+    tdi_keras_put(&root, "build_config",
+                  json_pack("{s:o}", "input_shape", tdi_keras_batch_shape(&input->shape, input->batch)));
     return root;
 }
 

@@ -1,5 +1,6 @@
 /* keras_read.c - a .keras file becomes a model. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "files/zip.h"
 #include "formats/keras.h"
@@ -46,6 +47,18 @@ static td_status read_weights(td_model *model, const void *bytes, size_t size, t
     return status;
 }
 
+static td_status read_recipe(tdi_zip *zip, td_model *model, tdi_error *error)
+{
+    void *bytes;
+    size_t size;
+    if (!tdi_zip_has(zip, TDI_KERAS_RECIPE))
+        return TD_OK;
+    TDI_TRY(tdi_zip_read(zip, TDI_KERAS_RECIPE, MAX_CONFIG, &bytes, &size, error));
+    model->recipe = strndup(bytes, size);
+    free(bytes);
+    return model->recipe ? TD_OK : tdi_no_memory(error);
+}
+
 /* The whole entry of weights is in memory, its checksum verified, before HDF5 sees a byte of it. */
 static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
 {
@@ -60,6 +73,8 @@ static td_status read_archive(td_context *context, tdi_zip *zip, const char *pat
         status = compile(*model, json_object_get(root, "compile_config"), path, error);
     if (status == TD_OK)
         status = read_weights(*model, weights, size, error);
+    if (status == TD_OK)
+        status = read_recipe(zip, *model, error);
     free(weights);
     json_decref(root);
     return status;

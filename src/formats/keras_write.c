@@ -61,15 +61,16 @@ static td_status make_weights(const td_model *model, void **bytes, size_t *size,
     return status;
 }
 
-static td_status write_archive(const char *path, const char *metadata, const char *config, const void *weights,
-                               size_t size, tdi_error *error)
+static td_status write_archive(const char *path, const char *metadata, const char *config, const char *recipe,
+                               const void *weights, size_t size, tdi_error *error)
 {
     const tdi_zip_entry entries[] = {
         {TDI_KERAS_METADATA, metadata, strlen(metadata)},
         {TDI_KERAS_CONFIG, config, strlen(config)},
         {TDI_KERAS_WEIGHTS, weights, size},
+        {TDI_KERAS_RECIPE, recipe, recipe ? strlen(recipe) : 0},
     };
-    return tdi_zip_write(path, 3, entries, error);
+    return tdi_zip_write(path, recipe ? 4 : 3, entries, error);
 }
 
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error)
@@ -79,7 +80,7 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
     char *metadata = make_metadata(), *config = make_config(model);
     td_status status = metadata && config ? make_weights(model, &weights, &size, error) : tdi_no_memory(error);
     if (status == TD_OK)
-        status = write_archive(path, metadata, config, weights, size, error);
+        status = write_archive(path, metadata, config, model->recipe, weights, size, error);
     free(weights);
     free(config);
     free(metadata);

@@ -4,7 +4,7 @@
 #include "layers/layer.h"
 
 static const tdi_field fields[] = {
-    TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* in a file with null for the batch in front */
+    TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* in a file with the batch, or null, in front */
     TDI_FIXED_FIELD("sparse", "false"),
     TDI_FIXED_FIELD_SINCE("ragged", "false", "3.9"),
     TDI_FIXED_FIELD_SINCE("optional", "false", "3.13"),
@@ -29,7 +29,17 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "axis %d of its shape is %lld: every axis but the batch needs an extent of at least 1",
                             i + 1, (long long)args->shape.dim[i]);
+    if (args->batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size is %lld: it must be at least 1, or 0 for any",
+                        (long long)args->batch_size);
     *out = args->shape;
+    return TD_OK;
+}
+
+static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error)
+{
+    (void)n_in, (void)in, (void)error;
+    layer->batch = ((const td_input_args *)layer->args)->batch_size;
     return TD_OK;
 }
 
@@ -39,6 +49,7 @@ const tdi_layer_type tdi_layer_type_input = {
     .args_size = sizeof(td_input_args),
     .fields = fields,
     .infer = infer,
+    .build = build,
 };
 
 td_tensor *td_input_(const td_input_args *args)

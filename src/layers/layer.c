@@ -5,11 +5,13 @@
 #include <string.h>
 
 #define MAX_ELEMENTS ((int64_t)1 << 40) /* of a weight or of one sample: beyond is a mistake, or a hostile file */
+#define MAX_STATE    ((int64_t)1 << 28) /* elements of a state: a file that names it need not be as large */
 
 static void layer_free(void *object)
 {
     tdi_layer *layer = object;
     tdi_vec_free(&layer->weights);
+    tdi_vec_free(&layer->states);
 }
 
 tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, const void *args, const char *name,
@@ -81,6 +83,24 @@ td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *s
     return TD_OK;
 }
 
+td_status tdi_layer_state(tdi_layer *layer, const char *name, int64_t units, tdi_error *error)
+{
+    td_shape shape = {2, {layer->batch, units}};
+    if (!layer->batch)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "it is stateful, which takes batches of one size: give td_input, or keras.Input, a batch_size");
+    int64_t elements = elements_of(&shape);
+    if (!elements || elements > MAX_STATE)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "its state for batches of %lld is %lld x %lld floats; at most %lld floats are possible",
+                        (long long)layer->batch, (long long)layer->batch, (long long)units, (long long)MAX_STATE);
+    tdi_variable *state = TDI_NEW(layer->context->arena, tdi_variable);
+    if (!state || !tdi_push(&layer->states, state))
+        return tdi_no_memory(error);
+    *state = (tdi_variable){.layer = layer->name, .name = name, .shape = shape, .index = -1, .elements = elements};
+    return TD_OK;
+}
+
 tdi_node *tdi_layer_parameter(const tdi_emit *emit, const tdi_layer *layer, int index)
 {
     return tdi_parameter(emit->graph, &layer->weights.at[index]->variable);
@@ -115,6 +135,25 @@ static td_status check_name(const tdi_layer *layer, tdi_error *error)
     return tdi_fail(error, TD_INVALID_ARGUMENT, "its name must not be empty and must not contain \"/\"");
 }
 
+/* The first that is fixed; 0: none is. */
+static int64_t batch_of(int n_in, td_tensor *const *in)
+{
+    int64_t batch = 0;
+    for (int i = 0; i < n_in && !batch; i++)
+        batch = in[i]->batch;
+    return batch;
+}
+
+static td_status check_batches(int n_in, td_tensor *const *in, tdi_error *error)
+{
+    int64_t batch = batch_of(n_in, in);
+    for (int i = 0; i < n_in; i++)
+        if (in[i]->batch && in[i]->batch != batch)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "its inputs come in batches of %lld and of %lld samples",
+                            (long long)batch, (long long)in[i]->batch);
+    return TD_OK;
+}
+
 static td_status check_inputs(const tdi_layer *layer, int n_in, td_tensor *const *in, tdi_error *error)
 {
     const tdi_layer_type *type = layer->type;
@@ -132,7 +171,7 @@ static td_status check_inputs(const tdi_layer *layer, int n_in, td_tensor *const
                             "it computes in float32 and was called on an input of %s, which Embedding takes: make the "
                             "input float32, to which data of other types is converted when it is read",
                             td_dtype_name(in[i]->dtype));
-    return TD_OK;
+    return check_batches(n_in, in, error);
 }
 
 /* A layer that has weights fits one extent of the last axis only. */
@@ -157,12 +196,14 @@ static td_status check_output(const td_shape *out, tdi_error *error)
                     tdi_sample_text(out, text));
 }
 
-static td_status layer_build(tdi_layer *layer, int n_in, const td_shape *shapes, tdi_error *error)
+static td_status layer_build(tdi_layer *layer, int n_in, td_tensor *const *in, const td_shape *shapes, tdi_error *error)
 {
     if (layer->built)
         return n_in ? check_shared(layer, &shapes[0], error) : TD_OK;
-    if (n_in)
+    if (n_in) {
         layer->build_shape = shapes[0];
+        layer->batch = batch_of(n_in, in);
+    }
     if (layer->type->build)
         TDI_TRY(layer->type->build(layer, n_in, shapes, error));
     layer->built = true;
@@ -181,10 +222,10 @@ static td_status infer_and_build(tdi_layer *layer, int n_in, td_tensor *const *i
     TDI_TRY(layer->type->infer(layer, n_in, shapes, out, error));
     for (int i = 0; i < tdi_layer_outputs(layer); i++)
         TDI_TRY(check_output(&out[i], error));
-    return layer_build(layer, n_in, shapes, error);
+    return layer_build(layer, n_in, in, shapes, error);
 }
 
-static td_tensor *new_tensor(tdi_call_site *site, const td_shape *shape)
+static td_tensor *new_tensor(tdi_call_site *site, const td_shape *shape, int64_t batch)
 {
     const tdi_layer *layer = site->layer;
     td_tensor *tensor = TDI_NEW(layer->context->arena, td_tensor);
@@ -195,6 +236,7 @@ static td_tensor *new_tensor(tdi_call_site *site, const td_shape *shape)
                           .site = site,
                           .which = site->n_out,
                           .shape = *shape,
+                          .batch = batch,
                           .dtype = input ? ((const td_input_args *)layer->args)->dtype : TD_FLOAT32};
     return site->out[site->n_out++] = tensor;
 }
@@ -210,7 +252,7 @@ static td_tensor *record_call(tdi_layer *layer, int n_in, td_tensor *const *in, 
         inputs[i] = in[i];
     *site = (tdi_call_site){.layer = layer, .index = layer->n_calls++, .n_in = n_in, .in = inputs};
     for (int i = 0; i < tdi_layer_outputs(layer); i++)
-        if (!new_tensor(site, &shapes[i]))
+        if (!new_tensor(site, &shapes[i], n_in ? batch_of(n_in, in) : layer->batch))
             return NULL;
     return site->out[0];
 }

@@ -73,9 +73,11 @@ struct tdi_layer {
     bool bfloat16; /* Keras's policy: mixed_bfloat16 rather than float32 */
     bool built;
     td_shape build_shape; /* of the first input, per sample: Keras's build_config */
+    int64_t batch;        /* rows of each batch that it is called on; 0: any */
     int n_calls;
     const void *owner; /* the model it belongs to */
     tdi_vec(tdi_weight *) weights;
+    tdi_vec(tdi_variable *) states; /* kept from batch to batch, in no file; [batch, ...] */
 };
 
 struct tdi_call_site {
@@ -92,6 +94,7 @@ struct td_tensor {
     tdi_call_site *site; /* NULL: poison */
     int which;           /* of the site's outputs */
     td_shape shape;      /* per sample */
+    int64_t batch;       /* samples; 0: any number */
     td_dtype dtype;
 };
 
@@ -129,6 +132,9 @@ const char *tdi_sample_text(const td_shape *sample, char text[TDI_SHAPE_TEXT]);
 /* Declares a weight; from `build`. */
 td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *shape, bool trainable,
                            const td_initializer *initializer, const td_regularizer *regularizer, tdi_error *error);
+
+/* Declares a state of `units` floats a row, zeros at first; from `build`. Fails where the batch may have any size. */
+td_status tdi_layer_state(tdi_layer *layer, const char *name, int64_t units, tdi_error *error);
 
 /* A layer's weight as a node of the graph. */
 tdi_node *tdi_layer_parameter(const tdi_emit *emit, const tdi_layer *layer, int index);

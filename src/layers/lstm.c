@@ -8,7 +8,7 @@ static const tdi_field fields[] = {
     TDI_FIELD(CHOICE, td_lstm_args, return_sequences, "return_sequences", 0),
     TDI_FIELD(CHOICE, td_lstm_args, return_state, "return_state", 0),
     TDI_FIELD(CHOICE, td_lstm_args, go_backwards, "go_backwards", 0),
-    TDI_FIXED_FIELD("stateful", "false"),
+    TDI_FIELD(CHOICE, td_lstm_args, stateful, "stateful", 0),
     TDI_FIELD(CHOICE, td_lstm_args, unroll, "unroll", 0),
     TDI_FIXED_FIELD("zero_output_for_mask", "false"),
     TDI_FIELD(INT64, td_lstm_args, units, "units", 0),
@@ -72,6 +72,10 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     TDI_TRY(check_activation(args->recurrent_activation, "recurrent_activation", error));
     TDI_TRY(check_rate(args->dropout, "dropout", error));
     TDI_TRY(check_rate(args->recurrent_dropout, "recurrent_dropout", error));
+    if (args->stateful == TD_YES && layer->n_calls)
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "it is stateful and called twice, where each call would go on from the other's state; make a "
+                        "layer for each");
     td_shape state = {1, {args->units}};
     out[0] = args->return_sequences == TD_YES ? (td_shape){2, {in[0].dim[0], args->units}} : state;
     if (args->return_state == TD_YES)
@@ -79,11 +83,21 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     return TD_OK;
 }
 
+static td_status build_states(tdi_layer *layer, tdi_error *error)
+{
+    const td_lstm_args *args = layer->args;
+    if (args->stateful != TD_YES)
+        return TD_OK;
+    TDI_TRY(tdi_layer_state(layer, "h", args->units, error));
+    return tdi_layer_state(layer, "c", args->units, error);
+}
+
 static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error)
 {
     const td_lstm_args *args = layer->args;
     (void)n_in;
     int64_t units = args->units;
+    TDI_TRY(build_states(layer, error));
     td_shape kernel = {2, {in[0].dim[1], GATES * units}}, recurrent = {2, {units, GATES * units}};
     td_shape bias = {1, {GATES * units}};
     TDI_TRY(
@@ -174,11 +188,13 @@ static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi
 {
     const td_lstm_args *args = layer->args;
     (void)n_in;
-    bool drops = emit->training && args->recurrent_dropout > 0;
+    bool drops = emit->training && args->recurrent_dropout > 0, stateful = args->stateful == TD_YES;
     tdi_lstm_inputs inputs = {
         .z = emit_gates(emit, layer, in[0]),
         .recurrent = tdi_layer_parameter(emit, layer, 1),
         .mask = drops ? emit_mask(emit, layer, GATES, args->units, args->recurrent_dropout) : NULL,
+        .h = stateful ? tdi_parameter(emit->graph, layer->states.at[0]) : NULL,
+        .c = stateful ? tdi_parameter(emit->graph, layer->states.at[1]) : NULL,
     };
     tdi_lstm_attrs attrs = {.activation = (int)args->activation,
                             .recurrent_activation = (int)args->recurrent_activation,
@@ -190,6 +206,10 @@ static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi
     out[0] = tdi_lstm_output(emit->graph, tape, &inputs, &attrs);
     if (attrs.state)
         emit_states(emit->graph, out[0], attrs.sequences, out);
+    if (stateful) {
+        tdi_lstm_keep(emit->graph, tape, inputs.h, false);
+        tdi_lstm_keep(emit->graph, tape, inputs.c, true);
+    }
 }
 
 const tdi_layer_type tdi_layer_type_lstm = {

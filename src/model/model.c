@@ -45,6 +45,13 @@ static void lay_out(td_model *model)
             offset += padded(variable->elements);
         }
     }
+    model->states = offset;
+    for (int i = 0; i < model->layers.count; i++)
+        for (int s = 0; s < model->layers.at[i]->states.count; s++) {
+            tdi_variable *state = model->layers.at[i]->states.at[s];
+            state->offset = offset;
+            offset += padded(state->elements);
+        }
     model->total = offset;
 }
 
@@ -53,6 +60,22 @@ static uint64_t seed_from_clock(void)
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A model has one batch size at a time. */
+static td_status check_batches(const td_model *model, tdi_error *error)
+{
+    const tdi_layer *first = NULL;
+    for (int i = 0; i < model->layers.count; i++) {
+        const tdi_layer *layer = model->layers.at[i];
+        if (first && layer->states.count && layer->batch != first->batch)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "stateful layers \"%s\" and \"%s\" are made for batches of %lld and of %lld samples",
+                            first->name, layer->name, (long long)first->batch, (long long)layer->batch);
+        if (layer->states.count)
+            first = layer;
+    }
+    return TD_OK;
 }
 
 /* How many rows the smallest table has that `input` is looked up in; 0 where a layer takes it as numbers. */
@@ -94,6 +117,7 @@ static td_status find_indices(td_model *model, tdi_error *error)
 static td_status fill_model(td_model *model, tdi_error *error)
 {
     TDI_TRY(tdi_model_order(model, error));
+    TDI_TRY(check_batches(model, error));
     TDI_TRY(find_indices(model, error));
     for (int i = 0; i < model->layers.count; i++)
         TDI_TRY(adopt_layer(model, model->layers.at[i], error));
@@ -138,6 +162,7 @@ static void free_model(void *object)
     tdi_vec_free(&model->layers);
     tdi_vec_free(&model->weights);
     free(model->devices);
+    free(model->recipe);
     free(model);
 }
 
@@ -183,6 +208,23 @@ void tdi_model_drop_runtime(td_model *model)
     if (model->runtime)
         model->free_runtime(model->runtime);
     model->runtime = NULL;
+}
+
+td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)
+{
+    char *copy = recipe ? strdup(recipe) : NULL;
+    if (!recipe)
+        return TD_OK;
+    if (!copy)
+        return tdi_no_memory(error);
+    free(model->recipe);
+    model->recipe = copy;
+    return TD_OK;
+}
+
+const char *td_model_recipe(const td_model *model)
+{
+    return model->recipe;
 }
 
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)

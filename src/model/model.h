@@ -23,6 +23,7 @@ typedef struct tdi_output_training {
 struct td_model {
     td_context *context;
     const char *name;
+    char *recipe;    /* how the data it was trained on was read (src/data/recipe.h); malloc'd; NULL: none */
     bool sequential; /* made as, and written back as, Keras's Sequential */
     bool bfloat16;   /* the Sequential's own policy in its file is mixed_bfloat16: kept to be written back */
     uint64_t seed;
@@ -34,8 +35,8 @@ struct td_model {
     tdi_vec(tdi_weight *) weights;  /* Keras's model.weights: layer by layer; variable.index is the position */
 
     /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
-     * variable.offset; `trained` floats of them. */
-    int64_t trained, total;
+     * variable.offset, `trained` floats of them; last, from `states` on, what stateful layers keep. */
+    int64_t trained, states, total;
     float *values;               /* [total] */
     float *slots[TDI_MAX_SLOTS]; /* [trained] each; NULL where the optimizer has none */
 
@@ -58,11 +59,28 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);
 
+/* Keeps a copy of the recipe; NULL: the one there is stays. */
+td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
+
 /* Takes the optimizer (resolved, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set by the
  * caller. */
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
+
+/* ---- states.c ---- */
+
+/* The batch size asked for; for 0 that of the stateful layers, or without such layers Keras's 32. */
+int64_t tdi_model_batch_size(const td_model *model, int64_t asked);
+/* TD_INVALID_ARGUMENT when stateful layers take batches of another size. */
+td_status tdi_model_check_rows(const td_model *model, int64_t rows, tdi_error *error);
+/* The same for `samples` samples of `source` in batches of `batch`, the last one included. */
+td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const char *source,
+                                  tdi_error *error);
+static inline bool tdi_model_is_stateful(const td_model *model)
+{
+    return model->total > model->states;
+}
 
 static inline float *tdi_model_value(const td_model *model, const tdi_variable *variable)
 {

@@ -246,6 +246,37 @@ static void accumulate_metrics(const builder *b)
     }
 }
 
+int tdi_program_classes(const td_model *model, int output)
+{
+    const td_shape *shape = &model->outputs[output]->shape;
+    int64_t width = shape->rank > 0 ? shape->dim[shape->rank - 1] : 0;
+    switch (model->training[output].loss.kind) {
+    case TDI_LOSS_SPARSE_CATEGORICAL:
+    case TDI_LOSS_CATEGORICAL:
+        return width > 1 ? (int)width : 0;
+    case TDI_LOSS_BINARY:
+        return width == 1 ? 2 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* A matrix takes up half as many accumulators, of two numbers, as it has cells. */
+static void count_confusion(builder *b, int output)
+{
+    const tdi_loss *loss = &b->model->training[output].loss;
+    tdi_metric_slots *slots = &b->program->slots;
+    int classes = tdi_program_classes(b->model, output);
+    slots->classes[output] = classes;
+    if (!classes)
+        return;
+    slots->confusion[output] = TDI_MAX_METRIC_SLOTS + slots->extent;
+    float threshold = loss->from_logits ? 0.0f : 0.5f;
+    tdi_node *pairs = tdi_class_pairs(b->graph, b->predictions[output], b->targets[output], threshold);
+    if (tdi_count_pairs(b->graph, pairs, classes, slots->confusion[output]))
+        slots->extent += (classes * classes + 1) / 2;
+}
+
 static td_status build(builder *b)
 {
     if (b->mode == TDI_APPLY)
@@ -268,6 +299,8 @@ static td_status build(builder *b)
         b->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
     }
     accumulate_metrics(b);
+    for (int o = 0; b->mode == TDI_CONFUSION && o < b->model->n_outputs; o++)
+        count_confusion(b, o);
     return b->graph->error.status;
 }
 
@@ -293,7 +326,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
         return tdi_no_memory(error);
     program->graph->parts = target->parts;
     builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
-    b.bfloat16 = target->device && !target->device->no_bfloat16;
+    b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
                         .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
                         .merge_statistics = target->merge_statistics};

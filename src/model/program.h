@@ -11,6 +11,7 @@ typedef enum tdi_mode {
     TDI_GRADIENTS, /* up to the reduced gradients */
     TDI_APPLY,     /* from the reduced gradients on */
     TDI_EVALUATE,
+    TDI_CONFUSION, /* evaluate, and count which class was taken for which */
     TDI_PREDICT,
     TDI_MODES
 } tdi_mode;
@@ -23,7 +24,15 @@ typedef struct tdi_metric_slots {
     int loss[TDI_MAX_IO];                     /* per output */
     int metrics[TDI_MAX_IO][TDI_MAX_METRICS]; /* per output */
     int regularization;                       /* -1: none */
+    int classes[TDI_MAX_IO];                  /* per output: of its confusion matrix; 0: it has none */
+    int confusion[TDI_MAX_IO];                /* where that begins, behind TDI_MAX_METRIC_SLOTS accumulators */
+    int extent;                               /* accumulators that matrices take up */
 } tdi_metric_slots;
+
+static inline size_t tdi_metric_bytes(const tdi_metric_slots *slots)
+{
+    return ((size_t)TDI_MAX_METRIC_SLOTS + (size_t)slots->extent) * 2 * sizeof(double);
+}
 
 typedef struct tdi_program {
     tdi_graph *graph;
@@ -38,6 +47,7 @@ typedef struct tdi_target {
     int parts;                /* of the global batch */
     bool merge_statistics;    /* batch statistics are merged over a group of several parts */
     const tdi_device *device; /* NULL: float32 throughout */
+    bool float32;             /* although layers wish for bfloat16 */
 } tdi_target;
 
 /* Targets are inputs number n_inputs .. of the graph. */
@@ -45,6 +55,8 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
                              tdi_error *error);
 /* Does any layer wish to compute in bfloat16? */
 bool tdi_model_wishes_bfloat16(const td_model *model);
+/* The classes between which output `output` chooses; 0 when its loss is none over classes. */
+int tdi_program_classes(const td_model *model, int output);
 void tdi_program_release(tdi_program *program);
 
 /* The loss and the metrics from summed accumulators [slots][2], named as Keras names them, each with `prefix`. */

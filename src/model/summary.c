@@ -32,11 +32,14 @@ static const char *with_commas(int64_t number, char text[32])
     return text;
 }
 
-static void show_shape(tdi_text *text, const td_shape *shape)
+static void show_shape(tdi_text *text, const td_tensor *tensor)
 {
-    tdi_text_format(text, "(None");
-    for (int d = 0; d < shape->rank; d++)
-        tdi_text_format(text, ", %lld", (long long)shape->dim[d]);
+    if (tensor->batch)
+        tdi_text_format(text, "(%lld", (long long)tensor->batch);
+    else
+        tdi_text_format(text, "(None");
+    for (int d = 0; d < tensor->shape.rank; d++)
+        tdi_text_format(text, ", %lld", (long long)tensor->shape.dim[d]);
     tdi_text_format(text, ")");
 }
 
@@ -49,7 +52,7 @@ static void show_outputs(tdi_text *text, const td_model *model, const tdi_layer 
             continue;
         for (int o = 0; o < site->n_out; o++) {
             tdi_text_format(text, "%s", o ? ", " : site->n_out > 1 ? "[" : "");
-            show_shape(text, &site->out[o]->shape);
+            show_shape(text, site->out[o]);
         }
         tdi_text_format(text, "%s", site->n_out > 1 ? "]" : "");
         break;

@@ -29,6 +29,7 @@
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(batch_mean) X(batch_mean_grad)                                                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
+    X(class_pairs) X(count_pairs)                                                                                      \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam) X(matmul_update)
 /* clang-format on */
 
@@ -244,6 +245,21 @@ typedef struct tdi_binary_accuracy_attrs {
 tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets, float threshold);
 /* Adds sum(x) and its number of elements to metric accumulator `slot`. An effect. */
 tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
+
+/* Who was taken for whom: actual * classes + predicted [...], as a float; -1 where the actual class is none of the
+ * classes, as keras.metrics.MeanIoU leaves those out. The prediction is [..., c]; the target is class numbers [...], or
+ * [..., c], whose largest is the class. c = 1: two classes, the second where a number is above `threshold`. */
+typedef struct tdi_class_pairs_attrs {
+    float threshold;
+} tdi_class_pairs_attrs;
+enum { TDI_MOST_CLASSES = 4096 }; /* a float counts their pairs exactly */
+tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, float threshold);
+int64_t tdi_class_pair(const tdi_call *call, int64_t position); /* one of them; for kernels */
+/* Adds how often each pair occurs to a matrix of doubles that begins at metric accumulator `slot`. An effect. */
+typedef struct tdi_count_pairs_attrs {
+    int classes;
+} tdi_count_pairs_attrs;
+tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot);
 
 /* ---- dropout ---- */
 

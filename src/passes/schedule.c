@@ -201,12 +201,18 @@ static void add_gather(scheduler *s, const tdi_node *node)
         put_off(s, finish);
 }
 
+/* The new value of what is not trained: until the end of the step there are readers of the old one. */
+static bool replaces_state(const tdi_node *node)
+{
+    return node->effect && node->home == TDI_HOME_VARIABLE && !node->once;
+}
+
 static void add_node(scheduler *s, tdi_node *node)
 {
     if (node->op == &tdi_op_all_gather && s->graph->parts > 1)
         add_gather(s, node);
     tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
-    if (node->once) {
+    if (node->once || replaces_state(node)) {
         put_off(s, step);
         return;
     }

@@ -83,6 +83,17 @@ static void visit_last(td_state *state, td_epoch *last)
     visit_logs(state, &last->logs);
 }
 
+/* What stateful layers keep from batch to batch. */
+static void visit_states(td_state *state, const td_model *model)
+{
+    for (int i = 0; i < model->layers.count; i++)
+        for (int s = 0; s < model->layers.at[i]->states.count; s++) {
+            const tdi_variable *variable = model->layers.at[i]->states.at[s];
+            tdi_state_enter(state, "states", model->layers.at[i]->name);
+            tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape, tdi_model_value(model, variable));
+        }
+}
+
 static void visit_model(td_state *state, td_model *model)
 {
     double rate = (double)model->optimizer.learning_rate;
@@ -102,6 +113,7 @@ static void visit_model(td_state *state, td_model *model)
         if (model->slots[slot])
             tdi_state_variables(state, "", model, true, model->slots[slot]);
     }
+    visit_states(state, model);
 }
 
 void tdi_backup_visit_callbacks(td_state *state, td_training *training)

@@ -15,7 +15,7 @@ typedef struct early_stopping {
 static td_status keep_weights(early_stopping *self, const td_training *training)
 {
     const td_model *model = training->model;
-    size_t size = (size_t)model->total * sizeof *self->best;
+    size_t size = (size_t)model->states * sizeof *self->best;
     if (self->args.restore_best_weights != TD_YES)
         return TD_OK;
     if (!self->best)
@@ -73,7 +73,7 @@ static td_status train_end(void *user, td_training *training)
     snprintf(line, sizeof line, "Restoring model weights from the end of the best epoch: %d.", self->best_epoch + 1);
     if (verbose)
         td_training_say(training, line);
-    memcpy(training->model->values, self->best, (size_t)training->model->total * sizeof *self->best);
+    memcpy(training->model->values, self->best, (size_t)training->model->states * sizeof *self->best);
     return TD_OK;
 }
 
@@ -90,7 +90,7 @@ static void visit_state(void *user, td_training *training, td_state *state)
     if (!kept || self->args.restore_best_weights != TD_YES)
         return;
     if (!self->best)
-        self->best = calloc((size_t)model->total, sizeof *self->best);
+        self->best = calloc((size_t)model->states, sizeof *self->best);
     if (self->best)
         tdi_state_variables(state, "best", model, false, self->best);
     else

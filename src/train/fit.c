@@ -60,7 +60,7 @@ static td_status split(fit *f, tdi_error *error)
 static td_status plan_epochs(fit *f, tdi_error *error)
 {
     const td_fit_args *args = f->args;
-    f->batch = args->batch_size ? args->batch_size : 32;
+    f->batch = tdi_model_batch_size(f->model, args->batch_size);
     f->epochs = args->epochs ? args->epochs : 1;
     f->samples = f->train->samples;
     f->steps = (f->samples + f->batch - 1) / f->batch;
@@ -85,6 +85,20 @@ static td_status open_data(fit *f, tdi_error *error)
         return TD_OK;
     TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
     return tdi_check_data(f->model, f->validation, true, error);
+}
+
+/* Before the first step, though Keras finds out at the last. */
+static td_status check_states(const fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_model_check_samples(f->model, f->samples, f->batch, f->train->name, error));
+    if (f->validation)
+        TDI_TRY(tdi_model_check_samples(f->model, f->validation->samples, f->batch, f->validation->name, error));
+    if (tdi_model_is_stateful(f->model) && f->args->shuffle != TD_NO)
+        tdi_log(f->model->context, TD_LOG_WARNING,
+                "model \"%s\" is stateful and its samples are shuffled: rows go on from states of other sequences; "
+                "train it with shuffle = TD_NO (--no-shuffle)",
+                f->model->name);
+    return TD_OK;
 }
 
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
@@ -149,7 +163,8 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     progress.began -= f->training.seconds;
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     if (f->validation)
-        TDI_TRY(tdi_evaluate_source(f->model, f->validation, f->batch, "val_", NULL, &result.logs, error));
+        TDI_TRY(
+            tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_progress_end(&progress, &result.logs);
     f->training.last = result;
     f->training.has_last = true;
@@ -186,7 +201,9 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
+    TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
     TDI_TRY(begin(f, error));
     td_status status = run_epochs(f, error);

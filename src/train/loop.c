@@ -126,8 +126,17 @@ td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *er
     return TD_OK;
 }
 
-static td_status evaluate_in_order(td_model *model, tdi_source *source, const int64_t *order, int64_t batch,
-                                   const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
+td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
+{
+    if (guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: an argument too many; give options by name", function);
+    if (batch_size < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
+    return TD_OK;
+}
+
+static td_status evaluate_in_order(td_model *model, tdi_source *source, tdi_mode mode, const int64_t *order,
+                                   int64_t batch, const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
@@ -135,24 +144,24 @@ static td_status evaluate_in_order(td_model *model, tdi_source *source, const in
     tdi_pass pass = {
         .model = model, .source = source, .order = order, .in_order = true, .samples = source->samples, .batch = batch};
     pass.steps = (source->samples + batch - 1) / batch;
-    pass.job.mode = TDI_EVALUATE;
+    pass.job.mode = mode;
     pass.progress = &progress;
     tdi_progress_begin(&progress, out, "", pass.steps);
-    tdi_runtime_reset_sums(runtime, TDI_EVALUATE);
+    tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_pass_run(&pass, error));
-    tdi_runtime_logs(runtime, TDI_EVALUATE, prefix, logs);
+    tdi_runtime_logs(runtime, mode, prefix, logs);
     tdi_progress_end(&progress, logs);
     return TD_OK;
 }
 
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, int64_t batch, const char *prefix, FILE *out,
-                              td_logs *logs, tdi_error *error)
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
+                              FILE *out, td_logs *logs, tdi_error *error)
 {
     int64_t *order = malloc((size_t)source->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);
     tdi_epoch_order(order, source->samples, false, 0, 0);
-    td_status status = evaluate_in_order(model, source, order, batch, prefix, out, logs, error);
+    td_status status = evaluate_in_order(model, source, mode, order, batch, prefix, out, logs, error);
     free(order);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef TDI_TRAIN_LOOP_H
 #define TDI_TRAIN_LOOP_H
 
+#include "files/array_file.h"
 #include "train/callbacks.h"
 #include "train/feed.h"
 #include "train/progress.h"
@@ -30,19 +31,23 @@ td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, 
 /* Where the predictions of every output go: rows of step s from row s * batch on. */
 typedef struct tdi_collector {
     float *outputs[TDI_MAX_IO]; /* NULL: not wanted */
+    tdi_array_file *file;       /* instead of outputs */
     int64_t per_row[TDI_MAX_IO], batch;
 } tdi_collector;
 
 void tdi_collector_init(tdi_collector *collector, const td_model *model, int64_t batch, float *const *outputs);
 /* A job's `take`. */
-void tdi_collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values);
+td_status tdi_collect(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,
+                      tdi_error *error);
 
 /* Hands a run-time failure to the model's context, with the caller's place in front. */
 td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error);
 
-/* Loss and metrics over `source` in order. */
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, int64_t batch, const char *prefix, FILE *progress,
-                              td_logs *logs, tdi_error *error);
+/* Loss and metrics over `source` in order; `mode` is TDI_EVALUATE or TDI_CONFUSION. */
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
+                              FILE *progress, td_logs *logs, tdi_error *error);
+
+td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 
 /* TD_INVALID_ARGUMENT when the model has no loss (or, to train, no optimizer). */
 td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error);

@@ -10,6 +10,7 @@
 #include <tandem/tandem.h>
 
 #include "base/thread.h"
+#include "cpu/cpu.h"
 #include "dist/choice_file.h"
 #include "files/scratch.h"
 #include "support/small.h"
@@ -17,6 +18,7 @@
 enum { SAMPLES = 8, SIDE = 8, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
 
 static float x[SAMPLES * SAMPLE], y[SAMPLES];
+static td_precision precision; /* TD_PRECISION_FILE */
 
 static td_tensor *dense(td_tensor *in)
 {
@@ -42,8 +44,8 @@ static td_model *make_model(td_context *context, td_tensor *(*network)(td_tensor
     td_tensor *out = network(in);
     td_model *model = td_model_create(in, out, .seed = 3);
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.1f),
-               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
-               .strategy = {.devices = "cpu", .shards = shards});
+               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .strategy = {.devices = "cpu", .shards = shards},
+               .precision = precision);
     assert_string_equal(td_error(context), "");
     return model;
 }
@@ -82,8 +84,8 @@ static void release(outcome *o)
     free(o->explained);
 }
 
-/* Makes every choice of the file the `index`-th candidate, at a time to be seen. */
-static void edit_file(size_t index)
+/* Makes every choice of the file whose question begins so the `index`-th candidate, at a time to be seen. */
+static void edit_file(const char *question, size_t index)
 {
     const char *machine, *key;
     json_t *of_machine, *choice;
@@ -91,6 +93,8 @@ static void edit_file(size_t index)
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
         json_object_foreach(of_machine, key, choice)
     {
+        if (strncmp(key, question, strlen(question)) != 0)
+            continue;
         json_t *pair = json_array_get(json_object_get(choice, "us"), index);
         json_object_set(choice, "take", json_array_get(pair, 0));
         json_array_set_new(pair, 1, json_real(4321));
@@ -119,7 +123,7 @@ static void test_remembered(void **state)
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     outcome other[2];
     for (size_t i = 0; i < 2; i++) {
-        edit_file(i);
+        edit_file("conv2d", i);
         other[i] = train(convolutions, 0);
         assert_true(occurrences(other[i].explained, " 4321 us") >= 4);
         assert_true(relative_difference(other[i].weights, first.weights, first.count) < 1e-5);
@@ -137,8 +141,9 @@ static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
     outcome first = train_by(network, 0, batch), again = train_by(network, 0, batch);
     assert_non_null(strstr(first.explained, "so short a step is made by "));
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
+    edit_file("way", 0);
     for (size_t i = 0; i < 2; i++) {
-        edit_file(i);
+        edit_file("lanes", i);
         outcome other = train_by(network, 0, batch);
         assert_non_null(strstr(other.explained, i ? " lanes: timed before" : " 1 lane: timed before"));
         assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
@@ -155,6 +160,63 @@ static void test_sharing(void **state)
         skip();
     check_sharing(dense, SAMPLES);
     check_sharing(steps, 3); /* and a last batch of 2 */
+}
+
+/* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same choice. */
+static void check_ways(td_tensor *(*network)(td_tensor *in))
+{
+    outcome first = train_by(network, 0, 3), again = train_by(network, 0, 3);
+    assert_non_null(strstr(first.explained, "whole steps were compared: timed"));
+    assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
+    for (size_t i = 0; i < 2; i++) {
+        edit_file("way", i);
+        outcome other = train_by(network, 0, 3);
+        bool rows = (network == convolutions) == (i == 0);
+        assert_non_null(strstr(other.explained, rows ? " of 1 lane: " : " by 1 worker of "));
+        assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
+        release(&other);
+    }
+    release(&first);
+    release(&again);
+}
+
+static void test_ways(void **state)
+{
+    (void)state;
+    if (tdi_cores_allowed() < 2)
+        skip();
+    check_ways(convolutions);
+    check_ways(dense);
+}
+
+/* Where bfloat16 is not faster float32 takes its place, for prediction too. */
+static void test_precision(void **state)
+{
+    (void)state;
+    tdi_device *device;
+    assert_int_equal(tdi_cpu_device.open(0, 1, &device, NULL), TD_OK);
+    bool lacking = device->no_bfloat16;
+    device->close(device);
+    if (lacking)
+        skip();
+    precision = TD_PRECISION_BFLOAT16;
+    outcome either = train(convolutions, 0);
+    edit_file("way", 0);
+    outcome narrow = train(convolutions, 0);
+    edit_file("way", 1);
+    outcome wide = train(convolutions, 0);
+    precision = TD_PRECISION_FLOAT32;
+    outcome plain = train(convolutions, 0);
+    precision = TD_PRECISION_FILE;
+    assert_non_null(strstr(narrow.explained, "precision: bfloat16"));
+    assert_non_null(strstr(wide.explained, "precision: float32 instead of bfloat16, which is not faster here"));
+    assert_memory_equal(wide.weights, plain.weights, (size_t)plain.count * sizeof(float));
+    assert_memory_not_equal(narrow.weights, plain.weights, (size_t)plain.count * sizeof(float));
+    assert_true(relative_difference(narrow.weights, plain.weights, plain.count) < 1.0f / 256);
+    release(&either);
+    release(&narrow);
+    release(&wide);
+    release(&plain);
 }
 
 /* Neither with shards nor when it is off is anything timed. */
@@ -184,6 +246,7 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
+                                       cmocka_unit_test(test_ways), cmocka_unit_test(test_precision),
                                        cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }

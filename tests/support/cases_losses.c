@@ -27,6 +27,12 @@ static tdi_node *build_accumulate(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_accumulate(graph, leaf[0], 0);
 }
 
+static tdi_node *build_count_pairs(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_count_pairs(graph, leaf[0], 2, 0);
+}
+
 #define ONE(stem, name_, shape_)                                                                                       \
     {                                                                                                                  \
         .op = &tdi_op_##stem, .name = name_, .n_leaves = 1, .leaf = { {.shape = shape_} }                              \
@@ -115,6 +121,26 @@ const op_case op_cases_losses[] = {
      .attrs = ATTRS(tdi_binary_accuracy_attrs, 0.5f),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}}},
+    {.op = &tdi_op_class_pairs,
+     .name = "class numbers per position",
+     .attrs = ATTRS(tdi_class_pairs_attrs, 0),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 4)}, LABELS(BATCH, 3)}},
+    {.op = &tdi_op_class_pairs,
+     .name = "one-hot",
+     .attrs = ATTRS(tdi_class_pairs_attrs, 0),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(BATCH, 4), .fill = OP_BITS}}},
+    {.op = &tdi_op_class_pairs,
+     .name = "two classes by threshold",
+     .attrs = ATTRS(tdi_class_pairs_attrs, .threshold = 0.5f),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 1), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 1), .fill = OP_BITS}}},
+    {.op = &tdi_op_count_pairs,
+     .name = "two classes",
+     .build = build_count_pairs,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}}},
     {.op = &tdi_op_accumulate,
      .name = "losses",
      .build = build_accumulate,

@@ -27,4 +27,24 @@ stop() {
 images digits t10k 20 2
 stop INT 130
 stop TERM 143
+
+# A prediction that is stopped leaves nothing behind: 30,000 rows one at a time take long enough.
+awk 'BEGIN {
+    printf "%cNUMPY%c%cv%c", 147, 1, 0, 0
+    printf "%-117s\n", "{'"'descr': '|u1', 'fortran_order': False, 'shape': (30000, 784,), "'}"
+    for (i = 0; i < 30000 * 784; i++)
+        printf "a"
+}' >many.npy
+env --default-signal=INT "$TANDEM" predict mlp.keras --data many.npy --batch-size 1 --output p.npy >out 2>err &
+process=$!
+tries=0
+while [ -z "$(find . -name '.tandem-*')" ] && [ $tries -lt 600 ]; do
+    sleep 0.02
+    tries=$((tries + 1))
+done
+kill -s INT $process
+wait $process
+status=$?
+[ $status -eq 130 ] || fail "predict: status $status, expected 130: $(cat out err)"
+[ -z "$(find . -name '.tandem-*' -o -name p.npy)" ] || fail "predict left behind: $(ls -a)"
 finish

@@ -38,6 +38,15 @@ grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
 holds "$(number accuracy out) >= 0.9"
 grep -q "val_" out && fail "evaluate printed: $(cat out)"
 
+expect 0 evaluate mlp-trained.keras --data digits --quiet --confusion --confusion-file classes.csv
+grep -q "^class *precision *recall *f1 *support$" out || fail "evaluate --confusion printed: $(cat out)"
+[ "$(grep -c "^[0-9] .* 5$" out)" -ge 10 ] || fail "evaluate --confusion: expected 5 of each digit: $(cat out)"
+[ "$(awk -F, 'NR > 1 { for (i = 2; i <= NF; i++) sum += $i } END { print sum }' classes.csv)" = 50 ] ||
+    fail "classes.csv does not count 50 samples: $(cat classes.csv)"
+expect 1 evaluate mlp-trained.keras --data digits --quiet --confusion-file no/where.csv
+grep -q "folder.*no" err || fail "a confusion-file that cannot be: $(cat err)"
+says 2 "ignore-class: expected a class number" evaluate mlp-trained.keras --data digits --ignore-class x
+
 expect 0 predict mlp-trained.keras --data digits --output p.npy
 head -c 128 p.npy | grep -a -q "'descr': '<f4', 'fortran_order': False, 'shape': (50, 10,\{0,1\})" || fail "p.npy: $(head -c 128 p.npy)"
 [ "$(wc -c <p.npy)" -eq 2128 ] || fail "p.npy has $(wc -c <p.npy) bytes"

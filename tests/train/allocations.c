@@ -126,6 +126,29 @@ static void test_more_devices_than_cores(void **state)
     check("cpu:0,cpu:1,cpu:2,cpu:3,cpu:4");
 }
 
+/* A message at a time through a model that keeps its state. */
+static void test_a_control_loop(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(1, 8), .batch_size = 1);
+    td_model *model = td_model_create(in, td_dense(td_lstm(in, 64, .stateful = TD_YES), 1), .seed = 2);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
+    assert_string_equal(td_error(context), "");
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(td_predict_on_batch(model, 1, x + i, predictions), TD_OK);
+        assert_int_equal(td_train_on_batch(model, 1, x + i, y, NULL), TD_OK);
+        assert_int_equal(td_reset_states(model), TD_OK);
+        if (i == 0) {
+            atomic_store(&allocations, 0);
+            atomic_store(&counting, 1);
+        }
+    }
+    atomic_store(&counting, 0);
+    assert_int_equal(atomic_load(&allocations), 0);
+    td_context_free(context);
+}
+
 int main(void)
 {
     if (!INTERPOSED) {
@@ -134,10 +157,9 @@ int main(void)
     }
     small_data(ROWS, x, y);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_counter_counts),
-        cmocka_unit_test(test_one_device),
-        cmocka_unit_test(test_two_devices),
-        cmocka_unit_test(test_more_devices_than_cores),
+        cmocka_unit_test(test_the_counter_counts), cmocka_unit_test(test_one_device),
+        cmocka_unit_test(test_two_devices),        cmocka_unit_test(test_more_devices_than_cores),
+        cmocka_unit_test(test_a_control_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static td_status explain(void *model, FILE *out)
 
 static td_status explain_nothing(void *model, FILE *out)
 {
-    return td_explain(model, 0, out);
+    return td_explain(model, -1, out);
 }
 
 static td_status doctor(void *context, FILE *out)

@@ -1,0 +1,498 @@
+/* source_csv.c - CSV files, plain or gzipped, several by commas or a quoted pattern: numbers and categories, missing
+ * values, windows over time.
+ *
+ * A row is a sample; with a window of T rows the samples are all runs of T rows of one file, whose target is taken
+ * `horizon` rows behind the last. What was found in the data and has to be the same when the model predicts (which
+ * columns, the categories' order, the means that stand in for missing values) is the source's recipe. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "data/csv_columns.h"
+#include "data/file_list.h"
+#include "data/formats.h"
+#include "data/items.h"
+#include "data/recipe.h"
+
+enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* marks of a row */
+enum { NO_CATEGORY = -1 };
+
+static const char *const missing_names[] = {"refuse", "mean", "zero", "previous", "drop"};
+
+typedef struct csv_source {
+    tdi_items items;
+    tdi_csv_columns columns;
+    td_missing missing;
+    bool skip, targets;
+    int64_t window, horizon;
+    json_t *recipe;                 /* that the data is read by; NULL: none */
+    tdi_vec(float) cells;           /* [rows, columns] */
+    tdi_vec(char) marks;            /* [rows] */
+    tdi_vec(int) files;             /* each file's first row */
+    float *values[TDI_MAX_COLUMNS]; /* [rows, width] of each group */
+} csv_source;
+
+static bool csv_claims(const char *path)
+{
+    return tdi_names_file(path, ".csv") || tdi_names_file(path, ".csv.gz");
+}
+
+/* ---- a file's rows ---- */
+
+static void leave_out(csv_source *source, const char *reason)
+{
+    tdi_source *whole = &source->items.source;
+    if (whole->skipped++ == 0)
+        snprintf(whole->skip_reason, sizeof whole->skip_reason, "%s", reason);
+}
+
+/* What stands in for a missing cell must exist. */
+static td_status check_missing(const csv_source *source, const tdi_csv_column *column, tdi_error *error)
+{
+    bool category = column->cells != TDI_CELLS_NUMBERS;
+    if (source->missing == TD_MISSING_REFUSE)
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is missing; say what to do then: --missing mean, zero, previous or drop",
+                        column->name);
+    if (category && (source->missing == TD_MISSING_MEAN ||
+                     (source->missing == TD_MISSING_ZERO && column->cells == TDI_CELLS_CODES)))
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is missing, and categories have no %s; choose --missing previous or drop",
+                        column->name, missing_names[source->missing]);
+    return TD_OK;
+}
+
+static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_csv_record *record, float *row,
+                            tdi_error *error)
+{
+    tdi_csv_columns *columns = &source->columns;
+    if (record->count != columns->n_names)
+        return tdi_fail(error, TD_BAD_FILE, "%d cells, but the first line has %d", record->count, columns->n_names);
+    for (int i = 0; i < columns->list.count; i++) {
+        tdi_csv_column *column = &columns->list.at[i];
+        TDI_TRY(tdi_csv_cell(csv, column, record->cells[column->at], &row[i], error));
+        if (isnan(row[i]))
+            TDI_TRY(check_missing(source, column, error));
+    }
+    return TD_OK;
+}
+
+/* Appends a row; one that cannot be read is marked, so that no window runs across the gap. */
+static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                         tdi_error *error)
+{
+    tdi_error local = {0};
+    int width = source->columns.list.count;
+    if (!tdi_vec_grow((void **)&source->cells.at, source->cells.count, &source->cells.capacity, width, sizeof(float)) ||
+        !tdi_push(&source->marks, 0))
+        return tdi_no_memory(error);
+    float *row = source->cells.at + source->cells.count;
+    for (int i = 0; i < width; i++)
+        row[i] = 0;
+    source->cells.count += width;
+    td_status status = record ? read_cells(source, csv, record, row, &local) : TD_BAD_FILE;
+    if (status == TD_OK)
+        return TD_OK;
+    if (record)
+        tdi_error_prefix(&local, "%s: line %" PRId64, path, record->line);
+    if (status != TD_BAD_FILE || (record && !source->skip))
+        return tdi_fail(error, status, "%s", local.message);
+    source->marks.at[source->marks.count - 1] = UNREADABLE;
+    if (record)
+        leave_out(source, local.message);
+    return TD_OK;
+}
+
+static td_status read_rows(csv_source *source, tdi_csv *csv, const char *path, tdi_error *error)
+{
+    tdi_csv_record record;
+    tdi_error local = {0};
+    for (bool end = false;;) {
+        td_status status = tdi_csv_next(csv, &record, &end, &local);
+        if (status == TD_BAD_FILE && source->skip) {
+            leave_out(source, local.message);
+            local = (tdi_error){0};
+            TDI_TRY(add_row(source, csv, path, NULL, error));
+            continue;
+        }
+        if (status != TD_OK)
+            return tdi_fail(error, status, "%s", local.message);
+        if (end)
+            return TD_OK;
+        TDI_TRY(add_row(source, csv, path, &record, error));
+    }
+}
+
+/* ---- headers ---- */
+
+static td_status restore(csv_source *source, tdi_error *error)
+{
+    const json_t *found = json_object_get(source->recipe, "columns");
+    for (int i = 0; i < source->columns.list.count; i++) {
+        tdi_csv_column *column = &source->columns.list.at[i];
+        TDI_TRY(tdi_csv_column_restore(column, json_object_get(found, column->name), error));
+    }
+    return TD_OK;
+}
+
+static td_status same_header(const csv_source *source, const tdi_csv_columns *other, tdi_error *error)
+{
+    const tdi_csv_columns *first = &source->columns;
+    for (int i = 0; i < first->n_names || i < other->n_names; i++) {
+        const char *a = i < first->n_names ? first->names[i] : "", *b = i < other->n_names ? other->names[i] : "";
+        if (strcmp(a, b) != 0)
+            return tdi_fail(
+                error, TD_BAD_FILE,
+                "%s: column %d of its first line is \"%.64s\", but \"%.64s\" in %s: all files must have the "
+                "same columns",
+                other->path, i + 1, b, a, first->path);
+    }
+    return TD_OK;
+}
+
+/* The first file's names settle the columns; the others' must agree. */
+static td_status take_header(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                             const char *features, bool *is_data, tdi_error *error)
+{
+    if (!source->columns.n_names) {
+        TDI_TRY(tdi_csv_header(csv, record, path, &source->columns, is_data, error));
+        TDI_TRY(tdi_csv_choose(&source->columns, features, source->targets, error));
+        return restore(source, error);
+    }
+    tdi_csv_columns other = {0};
+    td_status status = tdi_csv_header(csv, record, path, &other, is_data, error);
+    if (status == TD_OK)
+        status = same_header(source, &other, error);
+    tdi_csv_columns_release(&other);
+    return status;
+}
+
+static td_status read_records(csv_source *source, tdi_csv *csv, const char *path, const char *features,
+                              tdi_error *error)
+{
+    tdi_csv_record first;
+    bool end, is_data = false;
+    TDI_TRY(tdi_csv_next(csv, &first, &end, error));
+    if (end)
+        return tdi_fail(error, TD_BAD_FILE, "%s is empty: it should begin with a line of column names", path);
+    TDI_TRY(take_header(source, csv, path, &first, features, &is_data, error));
+    if (!tdi_push(&source->files, source->marks.count))
+        return tdi_no_memory(error);
+    if (is_data)
+        TDI_TRY(add_row(source, csv, path, &first, error));
+    return read_rows(source, csv, path, error);
+}
+
+static td_status read_file(csv_source *source, const char *path, const char *features, tdi_error *error)
+{
+    tdi_csv *csv;
+    TDI_TRY(tdi_csv_open(path, &csv, error));
+    td_status status = read_records(source, csv, path, features, error);
+    tdi_csv_close(csv);
+    return status;
+}
+
+static td_status read_files(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
+{
+    tdi_paths paths = {0};
+    td_status status = tdi_list_files(args->path, &paths, error);
+    for (int i = 0; i < paths.count && status == TD_OK; i++)
+        status = read_file(source, paths.at[i], features, error);
+    tdi_paths_free(&paths);
+    if (status == TD_OK && !source->marks.count)
+        return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
+    return status;
+}
+
+/* ---- missing values ---- */
+
+/* NaN where nothing does: the row is left out then. */
+static float stand_in(const csv_source *source, const tdi_csv_column *column)
+{
+    if (source->missing == TD_MISSING_MEAN)
+        return (float)column->mean;
+    if (source->missing == TD_MISSING_ZERO)
+        return column->cells == TDI_CELLS_ONE_HOT ? (float)NO_CATEGORY : 0;
+    return NAN;
+}
+
+static void fill_column(csv_source *source, int at)
+{
+    const tdi_csv_column *column = &source->columns.list.at[at];
+    int width = source->columns.list.count, mark = column->group < source->columns.n_x ? INPUT_BAD : TARGET_BAD;
+    bool previous = source->missing == TD_MISSING_PREVIOUS;
+    float stands_in = stand_in(source, column);
+    for (int row = 0, file = 0; row < source->marks.count; row++) {
+        float *cell = source->cells.at + (int64_t)row * width + at;
+        if (file < source->files.count && source->files.at[file] == row) {
+            stands_in = stand_in(source, column);
+            file++;
+        }
+        if (isnan(*cell))
+            *cell = stands_in;
+        else if (previous && source->marks.at[row] != UNREADABLE)
+            stands_in = *cell;
+        if (isnan(*cell))
+            source->marks.at[row] = (char)(source->marks.at[row] | mark);
+    }
+}
+
+/* ---- inputs and targets ---- */
+
+static int64_t width_of(const tdi_csv_column *column)
+{
+    return column->cells == TDI_CELLS_ONE_HOT ? column->categories.count : 1;
+}
+
+static void spread_column(const csv_source *source, int at, float *to, int64_t width)
+{
+    const tdi_csv_column *column = &source->columns.list.at[at];
+    for (int64_t row = 0; row < source->marks.count; row++, to += width) {
+        float cell = source->cells.at[row * source->columns.list.count + at];
+        if (column->cells != TDI_CELLS_ONE_HOT)
+            *to = cell;
+        else if (cell >= 0 && cell < (float)column->categories.count)
+            to[(int64_t)cell] = 1;
+    }
+}
+
+static td_status make_group(csv_source *source, int g, tdi_error *error)
+{
+    tdi_csv_columns *columns = &source->columns;
+    tdi_csv_group *group = &columns->groups[g];
+    for (int i = 0; i < columns->list.count; i++)
+        if (columns->list.at[i].group == g)
+            group->width += width_of(&columns->list.at[i]);
+    source->values[g] = calloc((size_t)source->marks.count, (size_t)group->width * sizeof(float));
+    if (!source->values[g])
+        return tdi_no_memory(error);
+    int64_t before = 0;
+    for (int i = 0; i < columns->list.count; i++) {
+        if (columns->list.at[i].group != g)
+            continue;
+        spread_column(source, i, source->values[g] + before, group->width);
+        before += width_of(&columns->list.at[i]);
+    }
+    return TD_OK;
+}
+
+static void describe_group(csv_source *source, int g, float scale)
+{
+    const tdi_csv_group *group = &source->columns.groups[g];
+    tdi_source *whole = &source->items.source;
+    tdi_column *column = &whole->columns[g];
+    bool input = g < source->columns.n_x;
+    snprintf(column->name, sizeof column->name, "%s", group->name);
+    column->dtype = TD_FLOAT32;
+    column->scale = input && scale != 0 ? scale : 1;
+    if (input && source->window)
+        column->shape = TD_SHAPE(source->window, group->width);
+    else if (input || group->width > 1)
+        column->shape = TD_SHAPE(group->width);
+    *(input ? &whole->n_x : &whole->n_y) += 1;
+}
+
+static td_status make_groups(csv_source *source, float scale, tdi_error *error)
+{
+    tdi_csv_columns *columns = &source->columns;
+    for (int i = 0; i < columns->list.count; i++) {
+        const tdi_csv_column *column = &columns->list.at[i];
+        if (column->cells == TDI_CELLS_NUMBERS && !column->known && !column->count)
+            return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->items.source.name,
+                            column->name);
+        TDI_TRY(
+            tdi_csv_sort(&columns->list.at[i], source->cells.at + i, source->marks.count, columns->list.count, error));
+        fill_column(source, i);
+    }
+    for (int g = 0; g < columns->n_groups; g++) {
+        TDI_TRY(make_group(source, g, error));
+        describe_group(source, g, scale);
+    }
+    tdi_vec_free(&source->cells);
+    return TD_OK;
+}
+
+/* ---- samples ---- */
+
+/* The row of the target of the window that ends at `row`; the row itself without targets. */
+static int64_t target_row(const csv_source *source, int64_t row)
+{
+    return source->targets ? row + source->horizon : row;
+}
+
+/* Of one file's rows: those that begin a sample whose rows are all good. */
+static int64_t find_samples(const csv_source *source, int64_t first, int64_t end, int64_t *to, int64_t *dropped)
+{
+    int64_t length = source->window ? source->window : 1, run = 0, found = 0;
+    for (int64_t row = first; row < end && target_row(source, row) < end; row++) {
+        run = source->marks.at[row] & INPUT_BAD ? 0 : run + 1;
+        bool good = run >= length && !(source->targets && (source->marks.at[target_row(source, row)] & TARGET_BAD));
+        if (good)
+            to[found++] = row - length + 1;
+        else
+            *dropped += row - first >= length - 1;
+    }
+    return found;
+}
+
+static td_status make_samples(csv_source *source, tdi_error *error)
+{
+    tdi_source *whole = &source->items.source;
+    int64_t dropped = 0;
+    source->items.kept = malloc((size_t)source->marks.count * sizeof *source->items.kept);
+    if (!source->items.kept)
+        return tdi_no_memory(error);
+    for (int i = 0; i < source->files.count; i++) {
+        int64_t end = i + 1 < source->files.count ? source->files.at[i + 1] : source->marks.count;
+        whole->samples += find_samples(source, source->files.at[i], end, source->items.kept + whole->samples, &dropped);
+    }
+    if (!whole->samples)
+        return tdi_fail(error, TD_BAD_FILE, "%s: its %d rows make no sample%s", whole->name, source->marks.count,
+                        dropped          ? ": each holds a missing value, or a line that cannot be read"
+                        : source->window ? ": the window and the horizon are longer than the file"
+                                         : "");
+    if (dropped && !whole->skipped)
+        snprintf(whole->skip_reason, sizeof whole->skip_reason, "a value is missing (%s)",
+                 missing_names[source->missing]);
+    whole->skipped = dropped;
+    return TD_OK;
+}
+
+static td_status csv_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+{
+    const csv_source *source = (const csv_source *)items;
+    const tdi_csv_group *group = &source->columns.groups[column];
+    bool input = column < source->columns.n_x;
+    int64_t rows = input && source->window ? source->window : 1;
+    int64_t last = source->window ? row + source->window - 1 : row, first = input ? row : target_row(source, last);
+    (void)error;
+    memcpy(to, source->values[column] + first * group->width, (size_t)(rows * group->width) * sizeof(float));
+    return TD_OK;
+}
+
+/* ---- the recipe ---- */
+
+static const char *const cells_suffix[] = {"", ":codes", ":one-hot"};
+
+static char *features_text(const tdi_csv_columns *columns)
+{
+    tdi_text text = {0};
+    for (int i = 0; i < columns->list.count; i++) {
+        const tdi_csv_column *column = &columns->list.at[i];
+        bool first = i == 0 || columns->list.at[i - 1].group != column->group;
+        tdi_text_format(&text, "%s%s%s%s%s", i ? "," : "", first ? columns->groups[column->group].name : "",
+                        first ? "=" : "", column->name, cells_suffix[column->cells]);
+    }
+    if (text.failed)
+        tdi_text_free(&text);
+    return text.chars;
+}
+
+static td_status write_recipe(csv_source *source, tdi_error *error)
+{
+    char *features = features_text(&source->columns);
+    json_t *found = json_object();
+    for (int i = 0; i < source->columns.list.count; i++) {
+        const tdi_csv_column *column = &source->columns.list.at[i];
+        json_object_set_new(found, column->name, tdi_csv_column_json(column));
+    }
+    json_t *recipe = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "format", "csv", "features", features ? features : "",
+                               "window", (json_int_t)source->window, "horizon", (json_int_t)source->horizon, "missing",
+                               missing_names[source->missing], "columns", found);
+    char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(recipe);
+    source->items.source.recipe = text;
+    bool room = features != NULL;
+    free(features);
+    if (!room)
+        return tdi_no_memory(error);
+    return text ? TD_OK
+                : tdi_fail(error, TD_BAD_FILE, "%s: a column's name or a category is not UTF-8 text",
+                           source->items.source.name);
+}
+
+static td_missing missing_of(const json_t *recipe)
+{
+    const char *name = json_string_value(json_object_get(recipe, "missing"));
+    for (int i = 0; name && i < (int)(sizeof missing_names / sizeof *missing_names); i++)
+        if (strcmp(name, missing_names[i]) == 0)
+            return (td_missing)i;
+    return TD_MISSING_REFUSE;
+}
+
+/* What the arguments do not say is the recipe's. */
+static td_status settle(csv_source *source, const td_open_args *args, tdi_error *error)
+{
+    const json_t *recipe = source->recipe;
+    source->skip = args->skip_errors == TD_YES;
+    source->targets = args->targets != TD_NO;
+    source->missing = args->missing ? args->missing : missing_of(recipe);
+    source->window = args->window ? args->window : json_integer_value(json_object_get(recipe, "window"));
+    source->horizon = args->horizon ? args->horizon : json_integer_value(json_object_get(recipe, "horizon"));
+    if (source->missing < 0 || source->missing > TD_MISSING_DROP)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: there is no way number %d to treat missing values",
+                        (int)source->missing);
+    if (source->window < 0 || source->horizon < 0 || source->window > INT32_MAX || source->horizon > INT32_MAX)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_open: a window of %" PRId64 " rows and a horizon of %" PRId64
+                        ": neither may be negative or above 2^31",
+                        source->window, source->horizon);
+    if (source->horizon && !source->window)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "a horizon of %" PRId64 " rows, but no window: give the window's length too", source->horizon);
+    if (source->window && !source->horizon)
+        source->horizon = 1;
+    return TD_OK;
+}
+
+/* ---- opening ---- */
+
+static void csv_release(tdi_source *whole)
+{
+    csv_source *source = (csv_source *)whole;
+    for (int g = 0; g < TDI_MAX_COLUMNS; g++)
+        free(source->values[g]);
+    tdi_csv_columns_release(&source->columns);
+    tdi_vec_free(&source->cells);
+    tdi_vec_free(&source->marks);
+    tdi_vec_free(&source->files);
+    json_decref(source->recipe);
+    free(source->items.source.recipe);
+    free(source->items.kept);
+    free(source);
+}
+
+static td_status fill(csv_source *source, const td_open_args *args, tdi_error *error)
+{
+    const char *features = args->features;
+    source->recipe = tdi_recipe_of(args->recipe, "csv");
+    TDI_TRY(settle(source, args, error));
+    if (!features)
+        features = json_string_value(json_object_get(source->recipe, "features"));
+    TDI_TRY(read_files(source, args, features, error));
+    TDI_TRY(make_groups(source, args->scale, error));
+    TDI_TRY(make_samples(source, error));
+    return write_recipe(source, error);
+}
+
+static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
+{
+    csv_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return tdi_no_memory(error);
+    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
+    source->items.source.gather = tdi_items_gather;
+    source->items.source.release = csv_release;
+    source->items.read = csv_read;
+    td_status status = fill(source, args, error);
+    if (status == TD_OK)
+        *opened = &source->items.source;
+    else
+        csv_release(&source->items.source);
+    return status;
+}
+
+const tdi_source_format tdi_source_csv = {"files.csv or .csv.gz", csv_claims, csv_open};

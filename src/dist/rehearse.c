@@ -1,0 +1,180 @@
+/* rehearse.c - whole steps against the clock: the model's own, run in several ways by runtimes made for it.
+ *
+ * They work on a shadow of the model, with copies of its weights and a learning rate of zero, so that numbers stay what
+ * they are. The ways take turns, and of each the best round counts. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "dist/inside.h"
+
+enum { ROUNDS = 5, FEW_ROUNDS = 2, MOST_STEPS = 200 };
+static const double round_seconds = 4e-3, long_step = 0.1;
+
+typedef struct rehearsal {
+    td_model model; /* the shadow */
+    tdi_mode mode;
+    int64_t rows;
+    float *inputs[2 * TDI_MAX_IO]; /* NULL: class numbers */
+    tdi_runtime *trials[TDI_MAX_CANDIDATES];
+} rehearsal;
+
+/* ---- the shadow ---- */
+
+static bool copy_floats(float **floats, int64_t count)
+{
+    const float *from = *floats;
+    if (!from)
+        return true;
+    *floats = tdi_buffer_create((size_t)count * sizeof **floats);
+    if (*floats)
+        memcpy(*floats, from, (size_t)count * sizeof **floats);
+    return *floats;
+}
+
+/* Every copy is tried, so that what is released afterwards is never the model's. */
+static bool make_shadow(rehearsal *r, const td_model *model)
+{
+    r->model = *model;
+    r->model.runtime = NULL;
+    r->model.optimizer.learning_rate = 0;
+    bool complete = copy_floats(&r->model.values, model->total);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        complete = copy_floats(&r->model.slots[s], model->trained) && complete;
+    return complete;
+}
+
+static bool make_inputs(rehearsal *r)
+{
+    int slots = r->model.n_inputs + (r->mode == TDI_PREDICT ? 0 : r->model.n_outputs);
+    for (int slot = 0; slot < slots; slot++) {
+        int64_t count = r->rows * tdi_input_bytes_per_row(&r->model, slot) / (int64_t)sizeof(float);
+        r->inputs[slot] = tdi_buffer_create((size_t)count * sizeof(float));
+        if (!r->inputs[slot])
+            return false;
+        for (int64_t i = 0; i < count; i++)
+            r->inputs[slot][i] = (float)(i % 17) * 0.0625f;
+    }
+    return true;
+}
+
+static void release(rehearsal *r, int count)
+{
+    for (int i = 0; i < count; i++)
+        tdi_runtime_free(r->trials[i]);
+    for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
+        tdi_buffer_free(r->inputs[slot]);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        tdi_buffer_free(r->model.slots[s]);
+    tdi_buffer_free(r->model.values);
+}
+
+/* ---- its data ---- */
+
+static const void *in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
+{
+    const rehearsal *r = context;
+    (void)step;
+    int64_t per_row = tdi_input_bytes_per_row(&r->model, slot) / (int64_t)sizeof(float);
+    return as == TD_FLOAT32 ? r->inputs[slot] + first * per_row : NULL;
+}
+
+/* Whole numbers: 0 is a class, and an index, of every model. */
+static td_status rows_of(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
+                         tdi_error *error)
+{
+    const rehearsal *r = context;
+    (void)step, (void)first, (void)as, (void)error;
+    memset(to, 0, (size_t)(count * tdi_input_bytes_per_row(&r->model, slot)));
+    return TD_OK;
+}
+
+/* ---- the clock ---- */
+
+static td_status run_steps(rehearsal *r, int trial, int64_t steps, double *seconds, tdi_error *error)
+{
+    tdi_job job = {.mode = r->mode,
+                   .feed = {.context = r, .rows = rows_of, .in_place = in_place},
+                   .steps = steps,
+                   .batch = r->rows,
+                   .samples = steps * r->rows};
+    double begun = tdi_seconds();
+    TDI_TRY(tdi_runtime_run(r->trials[trial], &job, error));
+    *seconds = (tdi_seconds() - begun) / (double)steps;
+    return TD_OK;
+}
+
+/* The first step makes the plans, the second warms up. */
+static td_status warm_up(rehearsal *r, int count, double *longest, tdi_error *error)
+{
+    double seconds;
+    *longest = 1e-9;
+    for (int i = 0; i < count; i++) {
+        TDI_TRY(run_steps(r, i, 1, &seconds, error));
+        TDI_TRY(run_steps(r, i, 1, &seconds, error));
+        *longest = seconds > *longest ? seconds : *longest;
+    }
+    return TD_OK;
+}
+
+static td_status compete(rehearsal *r, int count, tdi_candidate *candidates, tdi_error *error)
+{
+    double longest, seconds;
+    TDI_TRY(warm_up(r, count, &longest, error));
+    double wanted = round_seconds / longest + 1;
+    int64_t steps = wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
+    int rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
+    for (int i = 0; i < count; i++)
+        candidates[i].us = 1e12;
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < count; i++) {
+            if (steps > 1) /* the one before has left nothing in the caches */
+                TDI_TRY(run_steps(r, i, 1, &seconds, error));
+            TDI_TRY(run_steps(r, i, steps, &seconds, error));
+            candidates[i].us = seconds * 1e6 < candidates[i].us ? seconds * 1e6 : candidates[i].us;
+        }
+    return TD_OK;
+}
+
+td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, int count,
+                       tdi_candidate *candidates, tdi_error *error)
+{
+    rehearsal r = {.mode = mode, .rows = rows};
+    td_status status = make_shadow(&r, runtime->model) && make_inputs(&r) ? TD_OK : tdi_no_memory(error);
+    for (int i = 0; i < count && status == TD_OK; i++)
+        status = tdi_runtime_create(&r.model, &ways[i], &r.trials[i], error);
+    if (status == TD_OK)
+        status = compete(&r, count, candidates, error);
+    release(&r, count);
+    return status;
+}
+
+/* ---- the choice ---- */
+
+td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                         const tdi_way *ways, tdi_choice *asked, tdi_choice **chosen, tdi_error *error)
+{
+    tdi_choices *choices = runtime->chooser.choices;
+    const tdi_division *d = &runtime->division;
+    const char *names[TDI_MAX_CANDIDATES];
+    tdi_error unseen = {0};
+    char key[128];
+    for (int i = 0; i < asked->count; i++)
+        names[i] = asked->candidates[i].name;
+    snprintf(key, sizeof key, "%s of step %016llx, %lld rows, %d cores", asked->key,
+             (unsigned long long)tdi_plan_hash(plan), (long long)rows, d->workers * d->lanes);
+    asked->machine = runtime->devices[0]->identity;
+    asked->key = key;
+    asked->measured = true;
+    *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
+    if (!*chosen && tdi_rehearse(runtime, mode, rows, ways, asked->count, asked->candidates, &unseen) == TD_OK) {
+        asked->chosen = tdi_fastest(asked->candidates, asked->count);
+        *chosen = tdi_choices_keep(choices, asked);
+        choices->changed = true;
+        if (!*chosen)
+            return tdi_no_memory(error);
+    }
+    if (*chosen)
+        (*chosen)->used = true;
+    return TD_OK;
+}

@@ -1,0 +1,100 @@
+/* ways.c - what of a model's whole step is left to the clock: in which precision, whether cores take rows of the batch
+ * or share each op, and how many of them.
+ *
+ * Asked are only short steps, and all that are to be computed in bfloat16. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "dist/inside.h"
+
+enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
+static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
+
+bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    return runtime->model->total <= LARGEST_MODEL && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+}
+
+/* ---- lanes ---- */
+
+/* One lane, all, and between them halves of all: fewest first. */
+static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][16], tdi_choice *choice)
+{
+    int count = 0, some[TDI_MAX_CANDIDATES];
+    for (int n = runtime->division.lanes; n > 1 && count < TDI_MAX_CANDIDATES - 1; n /= 2)
+        some[count++] = n;
+    some[count++] = 1;
+    for (int i = 0; i < count; i++) {
+        int lanes = some[count - 1 - i];
+        ways[i] = (tdi_way){.division = runtime->division, .float32 = runtime->float32, .sharing = lanes};
+        snprintf(names[i], sizeof *names, "%d lane%s", lanes, lanes == 1 ? "" : "s");
+        choice->candidates[i].name = names[i];
+    }
+    return count;
+}
+
+td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+                             const tdi_choice **choice, tdi_error *error)
+{
+    const tdi_division *d = &runtime->division;
+    tdi_way ways[TDI_MAX_CANDIDATES];
+    char names[TDI_MAX_CANDIDATES][16];
+    tdi_choice asked = {.key = "lanes"}, *chosen = NULL;
+    *choice = NULL;
+    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 ||
+        !tdi_step_is_short(runtime, plan))
+        return TD_OK;
+    asked.count = list_sharing(runtime, ways, names, &asked);
+    TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
+    *choice = chosen;
+    *lanes = chosen ? ways[chosen->chosen].sharing : d->lanes;
+    return TD_OK;
+}
+
+/* ---- precision and division ---- */
+
+/* Steps are rehearsed in both precisions side by side. */
+static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
+                  (double)runtime->model->total * 4 * sizeof(float);
+    return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
+           step < memory / LARGEST_SHARE;
+}
+
+static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)
+{
+    int i = choice->count++;
+    ways[i] = (tdi_way){.division = *d, .float32 = precision && *precision == 'f'};
+    snprintf(names[i], sizeof *names, "%d worker%s of %d lane%s%s%s", d->workers, d->workers == 1 ? "" : "s", d->lanes,
+             d->lanes == 1 ? "" : "s", precision ? ", " : "", precision ? precision : "");
+    choice->candidates[i].name = names[i];
+}
+
+td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
+                           bool *other, tdi_error *error)
+{
+    tdi_division divisions[2] = {runtime->division};
+    bool narrow = precision_in_doubt(runtime, plan);
+    bool either = runtime->division.either && tdi_step_is_short(runtime, plan);
+    tdi_way ways[4];
+    char names[4][48];
+    tdi_choice asked = {.key = "way"}, *chosen = NULL;
+    if (either)
+        divisions[1] = tdi_divide_otherwise(&runtime->division);
+    for (int i = 0; i < 1 + either; i++) {
+        add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
+        if (narrow)
+            add_way(ways, names, &asked, &divisions[i], "float32");
+    }
+    *other = false;
+    if (asked.count == 1)
+        return TD_OK;
+    TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
+    runtime->way = chosen;
+    *other = chosen && chosen->chosen > 0;
+    if (*other)
+        *way = ways[chosen->chosen];
+    return TD_OK;
+}

@@ -1,0 +1,78 @@
+/* states.c - what stateful layers keep from batch to batch: setting it back to zeros, and the batch size it is for. */
+#include <string.h>
+
+#include "model/model.h"
+
+static const tdi_layer *stateful_layer(const td_model *model)
+{
+    for (int i = 0; i < model->layers.count; i++)
+        if (model->layers.at[i]->states.count)
+            return model->layers.at[i];
+    return NULL;
+}
+
+static void reset(td_model *model, const tdi_layer *layer)
+{
+    for (int s = 0; s < layer->states.count; s++)
+        memset(tdi_model_value(model, layer->states.at[s]), 0,
+               (size_t)layer->states.at[s]->elements * sizeof *model->values);
+}
+
+td_status td_reset_states(td_model *model)
+{
+    for (int i = 0; i < model->layers.count; i++)
+        reset(model, model->layers.at[i]);
+    return TD_OK;
+}
+
+td_status td_reset_layer_states(td_model *model, const char *layer)
+{
+    for (int i = 0; i < model->layers.count; i++) {
+        const tdi_layer *at = model->layers.at[i];
+        if (strcmp(at->name, layer) != 0)
+            continue;
+        if (!at->states.count)
+            return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "layer \"%s\" (%s) is not stateful", at->name,
+                            at->type->class_name);
+        reset(model, at);
+        return TD_OK;
+    }
+    return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has no layer \"%s\"", model->name, layer);
+}
+
+int64_t tdi_model_batch_size(const td_model *model, int64_t asked)
+{
+    const tdi_layer *layer = stateful_layer(model);
+    if (asked)
+        return asked;
+    return layer ? layer->batch : 32;
+}
+
+td_status tdi_model_check_rows(const td_model *model, int64_t rows, tdi_error *error)
+{
+    const tdi_layer *layer = stateful_layer(model);
+    if (!layer || layer->batch == rows)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "layer \"%s\" is stateful: it keeps a state for each of %lld rows of a batch, and this one has "
+                    "%lld",
+                    layer->name, (long long)layer->batch, (long long)rows);
+}
+
+td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const char *source,
+                                  tdi_error *error)
+{
+    const tdi_layer *layer = stateful_layer(model);
+    if (!layer)
+        return TD_OK;
+    if (batch != layer->batch)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "layer \"%s\" is stateful, with batches of %lld samples: a batch size of %lld cannot be",
+                        layer->name, (long long)layer->batch, (long long)batch);
+    if (samples % batch)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "layer \"%s\" is stateful, with batches of %lld samples: %s has %lld, and the last batch would "
+                        "have %lld; leave those out",
+                        layer->name, (long long)batch, source, (long long)samples, (long long)(samples % batch));
+    return TD_OK;
+}

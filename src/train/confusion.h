@@ -1,0 +1,15 @@
+/* confusion.h - a confusion matrix from a runtime's counts. */
+#ifndef TDI_TRAIN_CONFUSION_H
+#define TDI_TRAIN_CONFUSION_H
+
+#include <tandem/confusion.h>
+
+#include "dist/runtime.h"
+
+/* Has the output classes? TD_INVALID_ARGUMENT with a sentence when it has not. */
+td_status tdi_confusion_check(const td_model *model, int output, td_optional ignore_class, tdi_error *error);
+/* From the runtime's TDI_CONFUSION steps, which have gone through `samples` samples. */
+td_status tdi_confusion_create(const tdi_runtime *runtime, const td_model *model, const td_evaluate_args *args,
+                               int64_t samples, td_confusion **confusion, tdi_error *error);
+
+#endif

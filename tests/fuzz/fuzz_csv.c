@@ -1,0 +1,44 @@
+/* fuzz_csv.c - any bytes as a CSV file: read or refused, and its samples gathered. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "data/formats.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void gather_last(tdi_source *source)
+{
+    static float values[1 << 16];
+    tdi_error error = {0};
+    int64_t last = source->samples - 1;
+    for (int i = 0; i < source->n_x + source->n_y; i++)
+        if (tdi_sample_elements(&source->columns[i].shape) < 1 << 16)
+            source->gather(source, i, &last, 1, values, i ? TD_INT32 : TD_FLOAT32, &error);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static const td_open_args ways[] = {{.missing = TD_MISSING_PREVIOUS, .skip_errors = TD_YES},
+                                        {.missing = TD_MISSING_MEAN, .window = 2},
+                                        {.features = "x=a:one-hot,y=a:codes", .missing = TD_MISSING_DROP}};
+    char path[64];
+    int fd = memfd_create("csv", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        tdi_source *source;
+        tdi_error error = {0};
+        td_open_args args = ways[i];
+        args.path = path;
+        if (tdi_source_csv.open(&args, &source, &error) != TD_OK)
+            continue;
+        gather_last(source);
+        source->release(source);
+    }
+    close(fd);
+    return 0;
+}
