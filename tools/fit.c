@@ -37,6 +37,8 @@ static int open_data(struct fit *fit)
     const struct options *options = fit->options;
     struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
     int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->augmented)
+        status = session_augment(options, &fit->train);
     if (status != TOOL_DONE || !options->validation)
         return status;
     struct request validation = {
@@ -156,6 +158,7 @@ static td_status train(struct fit *fit)
                                   .steps_per_epoch = options->steps_per_epoch,
                                   .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
                                   .seed = (uint64_t)options->seed,
+                                  .input_threads = (int)options->input_threads,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
 }
@@ -253,6 +256,10 @@ static const struct argp_option options[] = {
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"augment", KEY_AUGMENT, "LIST", 0,
+     "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
+    {"input-threads", KEY_INPUT_THREADS, "N", 0,
+     "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
     OPTIONS_READING,
     OPTION_GROUP("Training:", GROUP_TRAINING),
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
@@ -262,7 +269,7 @@ static const struct argp_option options[] = {
      "Look at the progress line every N steps (default: a terminal's every 0.05 s, else once an epoch)", 0},
     OPTION_BATCH_SIZE,
     {"reset-states", KEY_RESET_STATES, NULL, 0, "Begin each epoch with zeros in stateful layers", 0},
-    {"seed", KEY_SEED, "N", 0, "Fix the shuffles and dropout (default: the model's own)", 0},
+    {"seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0},
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
     {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
      "Stop when the monitored log has not improved for PATIENCE epochs", 0},
@@ -316,6 +323,9 @@ const struct command fit_command = {
     "  Killed, or stopped by Ctrl-C, the same command goes on where it was:\n"
     "    tandem fit cnn.keras --train images.npz --epochs 50 \\\n"
     "      --backup-dir cnn-backup --save-freq 500\n"
+    "\n"
+    "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"

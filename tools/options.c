@@ -38,6 +38,7 @@ static const struct count_option {
     {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
+    {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
 /* Numbers, into a td_optional. */
@@ -130,6 +131,87 @@ static int set_image_size(const char *text, struct options *options)
         size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
         return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
     return TOOL_DONE;
+}
+
+/* ---- augmentation ---- */
+
+static bool set_flip(const char *text, td_augment_args *augment)
+{
+    if (!*text || strcmp(text, "horizontal") == 0)
+        augment->flip = TD_FLIP_HORIZONTAL;
+    else if (strcmp(text, "vertical") == 0)
+        augment->flip = TD_FLIP_VERTICAL;
+    else
+        augment->flip = TD_FLIP_BOTH;
+    return augment->flip != TD_FLIP_BOTH || strcmp(text, "horizontal_and_vertical") == 0;
+}
+
+static bool set_fill(const char *text, td_augment_args *augment)
+{
+    static const char *const names[] = {"constant", "reflect", "nearest", "wrap"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0)
+            augment->fill = (td_fill)(TD_FILL_ZEROS + i);
+    return augment->fill != TD_FILL_DEFAULT;
+}
+
+static bool set_crop(const char *text, td_augment_args *augment)
+{
+    int64_t pixels;
+    if (!read_count(text, &pixels) || pixels < 1 || pixels > 1 << 16)
+        return false;
+    augment->crop = (int)pixels;
+    return true;
+}
+
+static const struct augment_fraction {
+    const char *name;
+    size_t at;
+} augment_fractions[] = {{"shift", offsetof(td_augment_args, shift)},
+                         {"rotation", offsetof(td_augment_args, rotation)},
+                         {"contrast", offsetof(td_augment_args, contrast)},
+                         {"brightness", offsetof(td_augment_args, brightness)}};
+
+static bool set_fraction(const char *name, const char *text, td_augment_args *augment)
+{
+    double value;
+    for (size_t i = 0; i < sizeof augment_fractions / sizeof *augment_fractions; i++)
+        if (strcmp(name, augment_fractions[i].name) == 0 && read_real(text, &value) && value > 0 && value <= 1) {
+            *(float *)((char *)augment + augment_fractions[i].at) = (float)value;
+            return true;
+        }
+    return false;
+}
+
+/* One word of the list: "flip", "crop=4". */
+static bool set_augment_word(char *word, td_augment_args *augment)
+{
+    char *value = strchr(word, '=');
+    if (value)
+        *value++ = '\0';
+    if (strcmp(word, "flip") == 0)
+        return set_flip(value ? value : "", augment);
+    if (!value)
+        return false;
+    if (strcmp(word, "crop") == 0)
+        return set_crop(value, augment);
+    return strcmp(word, "fill") == 0 ? set_fill(value, augment) : set_fraction(word, value, augment);
+}
+
+static int set_augment(const char *text, struct options *options)
+{
+    char list[256], *rest = list;
+    bool good = strlen(text) < sizeof list;
+    snprintf(list, sizeof list, "%s", text);
+    for (char *word; good && (word = strsep(&rest, ","));)
+        good = set_augment_word(word, &options->augment);
+    options->augmented = true;
+    if (good)
+        return TOOL_DONE;
+    return tool_refuse("--augment: expected a list of flip, flip=vertical, flip=horizontal_and_vertical, crop=PIXELS, "
+                       "shift=F, rotation=F, contrast=F, brightness=F (F above 0, up to 1), fill=constant, reflect, "
+                       "nearest or wrap, got '%s'; try --augment flip,crop=4",
+                       text);
 }
 
 /* ---- names ---- */
@@ -299,6 +381,8 @@ static int set_named(int key, const char *text, struct options *options)
         return set_save_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
+    case KEY_AUGMENT:
+        return set_augment(text, options);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;

@@ -20,6 +20,9 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    td_augment_args augment;
+    bool augmented;
+    int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
@@ -89,7 +92,9 @@ enum option_key {
     KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
-    KEY_IGNORE_CLASS
+    KEY_IGNORE_CLASS,
+    KEY_AUGMENT,
+    KEY_INPUT_THREADS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

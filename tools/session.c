@@ -168,6 +168,14 @@ int session_compile(const struct options *options, struct session *session, enum
 
 /* ---- data ---- */
 
+static int data_failed(const char *option, const char *error, td_data **data)
+{
+    int status = tool_fail("--%s: %s", option, error);
+    td_data_release(*data);
+    *data = NULL;
+    return status;
+}
+
 int session_data(const struct options *options, const struct request *request, td_data **data)
 {
     *data = td_open_(&(td_open_args){.path = request->path,
@@ -188,8 +196,14 @@ int session_data(const struct options *options, const struct request *request, t
                 request->option, (long long)skipped, reason);
     if (!error)
         return TOOL_DONE;
-    int status = tool_fail("--%s: %s", request->option, error);
-    td_data_release(*data);
-    *data = NULL;
-    return status;
+    return data_failed(request->option, error, data);
+}
+
+int session_augment(const struct options *options, td_data **data)
+{
+    td_augment_args args = options->augment;
+    args.data = *data;
+    *data = td_augment_(&args);
+    const char *error = td_data_error(*data);
+    return error ? data_failed("augment", error, data) : TOOL_DONE;
 }

@@ -35,5 +35,7 @@ struct request {
     bool inputs_only;   /* targets are not needed */
 };
 int session_data(const struct options *options, const struct request *request, td_data **data);
+/* Augments *data by --augment. On failure *data is NULL. */
+int session_augment(const struct options *options, td_data **data);
 
 #endif

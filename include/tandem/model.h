@@ -149,7 +149,7 @@ typedef struct td_epoch {
     int epoch; /* from 0 */
     int64_t steps, samples;
     double seconds;         /* training only */
-    double seconds_waiting; /* for input */
+    double seconds_waiting; /* of them, the devices': for rows to be there, or bringing them together themselves */
     double learning_rate;
     td_logs logs; /* loss, the metrics, val_loss, val_... */
 } td_epoch;
@@ -175,7 +175,9 @@ typedef struct td_fit_args {
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
-    td_epoch *last;                /* receives the last epoch's numbers; may be NULL */
+    int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most
+                        * one a core. Whatever their number, the bits are the same */
+    td_epoch *last;    /* receives the last epoch's numbers; may be NULL */
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is

@@ -8,6 +8,7 @@
 #include <tandem/data.h>
 #include <tandem/layers.h>
 #include <tandem/model.h>
+#include <tandem/stages.h>
 #include <tandem/status.h>
 #include <tandem/tensor.h>
 

@@ -3,7 +3,6 @@
 #include "base/thread.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -222,37 +221,7 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
             wait_for_step(&lockstep->counts[i].steps, own, lockstep->spin);
 }
 
-/* ---- threads ---- */
-
-td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(thread, NULL, function, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
-        return TD_OK;
-    return tdi_fail(error, TD_NO_MEMORY, "cannot start a thread: %s; ask for fewer devices", strerror(failed));
-}
-
-/* ---- teams ---- */
-
-typedef struct member {
-    tdi_team *team;
-    int index;
-    pthread_t thread;
-} member;
-
-struct tdi_team {
-    int size;
-    bool spins, ending;
-    void (*function)(void *argument, int index);
-    void *argument;
-    uint32_t runs; /* begun so far */
-    tdi_event begun, finished;
-    member members[];
-};
+/* ---- floating point ---- */
 
 typedef unsigned long long float_mode;
 
@@ -283,11 +252,68 @@ static void restore_float_mode(float_mode mode)
 #endif
 }
 
+/* ---- threads ---- */
+
+typedef struct thread_call {
+    void *(*function)(void *argument);
+    void *argument;
+} thread_call;
+
+static void *thread_main(void *argument)
+{
+    thread_call call = *(thread_call *)argument;
+    free(argument);
+    flush_denormals();
+    return call.function(call.argument);
+}
+
+/* Signals belong to the caller's threads. */
+static int start_quietly(pthread_t *thread, thread_call *call)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(thread, NULL, thread_main, call);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error)
+{
+    thread_call *call = malloc(sizeof *call);
+    if (!call)
+        return tdi_no_memory(error);
+    *call = (thread_call){function, argument};
+    int failed = start_quietly(thread, call);
+    if (!failed)
+        return TD_OK;
+    free(call);
+    return tdi_fail(error, TD_NO_MEMORY, "cannot start another thread: %s; ask for fewer devices or threads",
+                    strerror(failed));
+}
+
+/* ---- teams ---- */
+
+typedef struct member {
+    tdi_team *team;
+    int index;
+    pthread_t thread;
+} member;
+
+struct tdi_team {
+    int size;
+    bool spins, ending;
+    void (*function)(void *argument, int index);
+    void *argument;
+    uint32_t runs; /* begun so far */
+    tdi_event begun, finished;
+    member members[];
+};
+
 static void *member_main(void *argument)
 {
     member *self = argument;
     tdi_team *team = self->team;
-    flush_denormals();
     for (uint32_t run = 1;; run++) {
         tdi_event_wait(&team->begun, run, team->spins);
         if (team->ending)
@@ -309,10 +335,10 @@ td_status tdi_team_create(int size, tdi_team **team, tdi_error *error)
     made->spins = size <= tdi_cores_allowed();
     for (int i = 1; i < size; i++) {
         made->members[i] = (member){.team = made, .index = i};
-        if (tdi_thread_start(&made->members[i].thread, member_main, &made->members[i], error) != TD_OK) {
+        td_status status = tdi_thread_start(&made->members[i].thread, member_main, &made->members[i], error);
+        if (status != TD_OK) {
             tdi_team_free(made);
-            tdi_error_prefix(error, "%d threads of %d run", i, size);
-            return TD_NO_MEMORY;
+            return status;
         }
         made->size++;
     }

@@ -15,9 +15,6 @@
 /* Cores this process may use: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
 
-/* A thread that signals pass by: they belong to the caller's. TD_NO_MEMORY when it cannot be started. */
-td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);
-
 /* A counter that threads wait on. Zero-initialise; no release needed. */
 typedef struct tdi_event {
     _Alignas(64) _Atomic uint32_t value;
@@ -53,6 +50,9 @@ td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_
 void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
+
+/* A thread beside the teams, as theirs without signals and with denormals flushed to zero. The caller joins it. */
+td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);
 
 /* `size` threads, the caller's being number 0; the others wait, sleeping, between runs. */
 typedef struct tdi_team tdi_team;

@@ -59,6 +59,24 @@ td_data *td_arrays_(const td_arrays_args *args)
     return data;
 }
 
+td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make, const void *args)
+{
+    if (of && !of->source)
+        return of;
+    td_data *data = data_create();
+    if (data == &data_no_memory) {
+        td_data_release(of);
+        return data;
+    }
+    td_status status = of ? make(of, args, &data->source, &data->error)
+                          : tdi_fail(&data->error, TD_INVALID_ARGUMENT, "a stage was given no data");
+    if (status == TD_OK)
+        return data;
+    prefix_location(&data->error, *at);
+    td_data_release(of);
+    return data;
+}
+
 static td_status mnist_path(char *path, size_t size, tdi_error *error)
 {
     const char *data = getenv("TANDEM_DATA");

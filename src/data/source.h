@@ -82,6 +82,11 @@ struct td_data {
     tdi_error error;
 };
 
+/* A stage over `of`, which it adopts: the source that `make` makes of it, whose release releases `of`; or poison, which
+ * is `of` itself when that is poison. */
+typedef td_status tdi_stage_make(td_data *of, const void *args, tdi_source **source, tdi_error *error);
+td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make, const void *args);
+
 /* Samples [first, first + count) of a source, which is borrowed. */
 td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);
 

@@ -5,7 +5,7 @@
 #include "dist/inside.h"
 #include "layers/training.h"
 
-static td_dtype fed_type(const td_model *model, int slot)
+td_dtype tdi_input_type(const td_model *model, int slot)
 {
     if (slot >= model->n_inputs)
         return tdi_loss_wants_classes(&model->training[slot - model->n_inputs].loss) ? TD_INT32 : TD_FLOAT32;
@@ -26,15 +26,15 @@ int64_t tdi_input_bytes_per_row(const td_model *model, int slot)
     return elements_per_row(model, slot) * 4;
 }
 
-static int slots_of(const tdi_runtime *runtime, tdi_mode mode)
+int tdi_input_slots(const td_model *model, tdi_mode mode)
 {
-    return mode == TDI_APPLY ? 0 : runtime->model->n_inputs + (mode == TDI_PREDICT ? 0 : runtime->model->n_outputs);
+    return mode == TDI_APPLY ? 0 : model->n_inputs + (mode == TDI_PREDICT ? 0 : model->n_outputs);
 }
 
 /* Class numbers and indices are always brought together, and checked on the way. */
 static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int64_t index, int slot, int64_t first)
 {
-    td_dtype as = fed_type(runtime->model, slot);
+    td_dtype as = tdi_input_type(runtime->model, slot);
     if (!job->feed.in_place || as != TD_FLOAT32)
         return NULL;
     return job->feed.in_place(job->feed.context, job->first_step + index, slot, first, as);
@@ -58,7 +58,7 @@ static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer
 
 td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error)
 {
-    int slots = slots_of(runtime, job->mode), sets = job->steps > 1 ? 2 : 1;
+    int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
     int parts = runtime->division.parts;
     int64_t most = (first.rows + parts - 1) / parts; /* a part may have more of a shorter batch */
     for (int p = 0; p < parts; p++)
@@ -103,7 +103,7 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
     tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, step.rows), lane, lanes, &begin, &end);
     if (begin >= end || in_place(runtime, job, step.index, slot, first))
         return TD_OK;
-    td_dtype as = fed_type(runtime->model, slot);
+    td_dtype as = tdi_input_type(runtime->model, slot);
     int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
     char *to = (char *)runtime->parts[part].inputs[step.index & 1][slot].data + begin * per_row * 4;
     TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
@@ -116,7 +116,9 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
 td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
                           tdi_error *error)
 {
-    int slots = slots_of(runtime, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    if (job->feed.await)
+        TDI_TRY(job->feed.await(job->feed.context, job->first_step + step.index, error));
     for (int p = tdi_worker_first_part(runtime, worker); p < last; p++)
         for (int slot = 0; slot < slots; slot++)
             TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, lanes, error));
@@ -126,7 +128,7 @@ td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step
 void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
                     tdi_plan *const *plans)
 {
-    int slots = slots_of(runtime, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
     for (int p = tdi_worker_first_part(runtime, worker); p < last; p++) {
         int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
         runtime->parts[p].part[lane].first_row = first;

@@ -103,7 +103,6 @@ td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step
 /* Points one lane's kernels at the step's rows. */
 void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
                     tdi_plan *const *plans);
-int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan);

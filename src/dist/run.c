@@ -10,6 +10,7 @@ typedef struct run {
     tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
     int64_t last_rows;
     int64_t done;        /* steps completed */
+    double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
     tdi_error error; /* the feed's, or that of who takes the outputs */
@@ -90,13 +91,24 @@ static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *cons
         tdi_barrier_wait(lanes);
 }
 
-static void feed(run *r, int worker, int lane, int64_t i)
+static void bring(run *r, int worker, int lane, int64_t i)
 {
     tdi_error error = {0};
     int lanes = r->alone ? 1 : r->runtime->division.lanes;
-    if (i >= r->job->steps || tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
+    if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
     fail_before(r, i, &error);
+}
+
+static void feed(run *r, int worker, int lane, int64_t i)
+{
+    if (i >= r->job->steps)
+        return;
+    bool timed = worker == 0 && lane == 0;
+    double began = timed ? tdi_seconds() : 0;
+    bring(r, worker, lane, i);
+    if (timed)
+        r->waited += tdi_seconds() - began;
 }
 
 /* Accumulators are lane 0's own. */
@@ -184,12 +196,14 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
     job->done = 0;
+    job->waited = 0;
     TDI_TRY(prepare(&r, error));
     r.alone = runs_alone(&r);
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     tdi_team_run(runtime->team, run_thread, &r);
     job->done = r.done;
+    job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
         runtime->model->iteration += r.done;

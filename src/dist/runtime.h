@@ -14,6 +14,9 @@ typedef struct tdi_feed {
     /* Row `first` of step `step`'s batch where it lies in memory, packed and in dtype `as`, followed by the others;
      * NULL where it does not, which is the same for all steps. */
     const void *(*in_place)(void *context, int64_t step, int slot, int64_t first, td_dtype as);
+    /* Returns when step `step`'s rows can be read, for feeds that make them meanwhile; rows of steps before the one
+     * before it are not read any more. Called by every thread before it reads; NULL: they always can. */
+    td_status (*await)(void *context, int64_t step, tdi_error *error);
 } tdi_feed;
 
 /* A run of steps without coming back to the host. */
@@ -31,11 +34,17 @@ typedef struct tdi_job {
     void *take_context;
     const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
     int64_t done;           /* the result: steps run, after a failure too */
+    double waited; /* the result too: the first thread's seconds of bringing rows together and waiting for them */
 } tdi_job;
 
 /* The model's runtime, made on first use. */
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
 void tdi_runtime_free(tdi_runtime *runtime);
+
+/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
+int tdi_input_slots(const td_model *model, tdi_mode mode);
+td_dtype tdi_input_type(const td_model *model, int slot);
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
 
 /* The device that the first part runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);

@@ -35,7 +35,7 @@ typedef struct moment {
     int64_t sequence, seed;
     int epoch;
     int64_t steps, batches;
-    double seconds;
+    double seconds, seconds_waiting;
     bool begun, stop, has_last;
 } moment;
 
@@ -49,6 +49,7 @@ static void visit_moment(td_state *state, moment *m)
     td_state_count(state, "steps", &m->steps);
     td_state_count(state, "batches", &m->batches);
     td_state_number(state, "seconds", &m->seconds);
+    td_state_number(state, "seconds waiting", &m->seconds_waiting);
     tdi_state_flag(state, "begun", &m->begun);
     tdi_state_flag(state, "stop", &m->stop);
     tdi_state_flag(state, "has last", &m->has_last);
@@ -190,13 +191,14 @@ static moment moment_of(const td_training *training, int64_t sequence)
                 .steps = training->steps,
                 .batches = training->batches,
                 .seconds = training->seconds,
+                .seconds_waiting = training->seconds_waiting,
                 .begun = training->begun,
                 .stop = training->stop,
                 .has_last = training->has_last};
     if (!m.begun && m.steps) {
         m.epoch++;
         m.steps = 0;
-        m.seconds = 0;
+        m.seconds = m.seconds_waiting = 0;
     }
     return m;
 }
@@ -408,6 +410,7 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     training->steps = m.steps;
     training->batches = m.batches;
     training->seconds = m.seconds;
+    training->seconds_waiting = m.seconds_waiting;
     training->begun = m.begun;
     training->stop = m.stop;
     training->last = last;

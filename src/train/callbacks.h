@@ -20,9 +20,9 @@ struct td_training {
     FILE *progress;
     td_callback *const *callbacks; /* NULL-terminated; NULL: none */
     int epoch;
-    int64_t steps;   /* done in the epoch */
-    double seconds;  /* that they took */
-    int64_t batches; /* done in all epochs */
+    int64_t steps;                   /* done in the epoch */
+    double seconds, seconds_waiting; /* that they took; of it, for input */
+    int64_t batches;                 /* done in all epochs */
     bool stop;
     uint64_t seed;
     bool begun;    /* the epoch: its epoch_begin has been called */

@@ -35,7 +35,7 @@ static const void *source_in_place(void *context, int64_t step, int slot, int64_
 
 tdi_feed tdi_feed_source(tdi_source_feed *feed)
 {
-    return (tdi_feed){feed, source_rows, source_in_place};
+    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place};
 }
 
 /* ---- arrays ---- */
@@ -73,7 +73,7 @@ static const void *array_in_place(void *context, int64_t step, int slot, int64_t
 
 tdi_feed tdi_feed_arrays(tdi_array_feed *feed)
 {
-    return (tdi_feed){feed, array_rows, array_in_place};
+    return (tdi_feed){.context = feed, .rows = array_rows, .in_place = array_in_place};
 }
 
 /* ---- checks ---- */

@@ -24,6 +24,10 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
     if (args->batch_size < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected",
                         (long long)args->batch_size);
+    if (args->input_threads < 0 || args->input_threads > 1024)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "input_threads: %d; 1 to 1024, or 0 for as many as it takes, was expected",
+                        args->input_threads);
     if (args->epochs < 0 || args->initial_epoch < 0 || args->steps_per_epoch < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "epochs, initial_epoch and steps_per_epoch cannot be negative");
     if (!(args->validation_split >= 0))
@@ -118,8 +122,10 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .epoch = epoch,
                      .done = f->training.steps,
                      .seconds = f->training.seconds,
+                     .seconds_waiting = f->training.seconds_waiting,
                      .progress = progress,
                      .training = &f->training,
+                     .input_threads = f->args->input_threads,
                      .job = {.mode = TDI_TRAIN, .seed = f->training.seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
@@ -131,6 +137,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .steps = pass.done,
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
+                         .seconds_waiting = pass.seconds_waiting,
                          .learning_rate = f->model->optimizer.learning_rate};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
@@ -144,7 +151,7 @@ static td_status begin_epoch(fit *f, int epoch, tdi_error *error)
     if (training->begun)
         return TD_OK;
     training->steps = 0;
-    training->seconds = 0;
+    training->seconds = training->seconds_waiting = 0;
     if (atomic_load(&f->model->context->stop))
         return TD_STOPPED;
     TDI_TRY(tdi_callbacks_epoch_begin(training, error));
@@ -165,6 +172,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     f->training.last = result;
     f->training.has_last = true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "train/prefetch.h"
 
 /* Between two looks at the progress line of a terminal: short for the eye, long against the cost of a run. */
 static const double CHUNK_SECONDS = 0.05;
@@ -51,24 +52,19 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
     double began = tdi_seconds();
     td_status status = tdi_runtime_run(runtime, &job, error);
     pass->seconds += tdi_seconds() - began;
+    pass->seconds_waiting += job.waited;
     pass->done += job.done;
     if (pass->training) {
         pass->training->steps = pass->done;
         pass->training->batches += job.done;
         pass->training->seconds = pass->seconds;
+        pass->training->seconds_waiting = pass->seconds_waiting;
     }
     return status;
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
-    tdi_source_feed feed = {.source = pass->source,
-                            .order = pass->order,
-                            .batch = pass->batch,
-                            .n_inputs = pass->model->n_inputs,
-                            .in_order = pass->in_order,
-                            .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
-    pass->job.feed = tdi_feed_source(&feed);
     pass->job.batch = pass->batch;
     pass->job.stop = &pass->model->context->stop;
     while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
@@ -79,6 +75,48 @@ static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *err
         TDI_TRY(call_back(pass, runtime, error));
     }
     return TD_OK;
+}
+
+/* Rows in memory are brought together fastest by the lanes that read them; others have to be made. */
+static bool makes_rows(const tdi_pass *pass)
+{
+    int columns = pass->model->n_inputs + (pass->job.mode == TDI_PREDICT ? 0 : pass->model->n_outputs);
+    for (int i = 0; i < columns; i++)
+        if (!pass->source->columns[i].values)
+            return true;
+    return false;
+}
+
+static td_status run_ahead(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+{
+    tdi_prefetch *prefetch;
+    TDI_TRY(tdi_prefetch_start(&(tdi_prefetch_spec){.from = pass->job.feed,
+                                                    .model = pass->model,
+                                                    .mode = pass->job.mode,
+                                                    .first_step = pass->done,
+                                                    .steps = pass->steps,
+                                                    .batch = pass->batch,
+                                                    .samples = pass->samples,
+                                                    .threads = pass->input_threads},
+                               &prefetch, error));
+    pass->job.feed = tdi_prefetch_feed(prefetch);
+    td_status status = run_chunks(pass, runtime, error);
+    tdi_prefetch_stop(prefetch);
+    return status;
+}
+
+/* A single step has nothing to be ahead of: its rows are made by the lanes. */
+static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+{
+    tdi_source_feed feed = {.source = pass->source,
+                            .order = pass->order,
+                            .batch = pass->batch,
+                            .n_inputs = pass->model->n_inputs,
+                            .in_order = pass->in_order,
+                            .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
+    pass->job.feed = tdi_feed_source(&feed);
+    bool ahead = pass->steps - pass->done > 1 && makes_rows(pass);
+    return ahead ? run_ahead(pass, runtime, error) : run_chunks(pass, runtime, error);
 }
 
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
@@ -93,7 +131,7 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                              .training = pass->job.mode == TDI_TRAIN};
     TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
-    td_status status = run_chunks(pass, runtime, error);
+    td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);
     return status;
 }

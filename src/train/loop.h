@@ -17,9 +17,11 @@ typedef struct tdi_pass {
     bool in_order; /* order[i] is i */
     tdi_job job;   /* mode, seed, take */
     tdi_progress *progress;
-    td_training *training; /* whose callbacks are called between steps; NULL: none */
-    double seconds;        /* the result, after a failure too: time in steps */
-    int64_t done;          /* steps */
+    td_training *training;  /* whose callbacks are called between steps; NULL: none */
+    int input_threads;      /* that make rows ahead, where they have to be made; 0: as many as it takes */
+    double seconds;         /* the result, after a failure too: time in steps */
+    double seconds_waiting; /* of it, for rows */
+    int64_t done;           /* steps */
 } tdi_pass;
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */

@@ -1,5 +1,6 @@
 /* progress.c - drawing Keras's progress line:
- * 1563/1563 ━━━━━━━━━━━━━━━━━━━━ 3s 2ms/step - accuracy: 0.9214 - loss: 0.2702 */
+ * 1563/1563 ━━━━━━━━━━━━━━━━━━━━ 3s 2ms/step - accuracy: 0.9214 - loss: 0.2702
+ * and, at an epoch's end, how much of the time the devices waited for input. */
 #define _POSIX_C_SOURCE 200809L
 #include "train/progress.h"
 
@@ -14,7 +15,7 @@ enum { WIDTH = 20 };
 
 void tdi_progress_begin(tdi_progress *progress, FILE *out, const char *title, int64_t steps)
 {
-    *progress = (tdi_progress){.out = out, .steps = steps, .began = tdi_seconds()};
+    *progress = (tdi_progress){.out = out, .steps = steps, .began = tdi_seconds(), .waited = -1};
     if (!out)
         return;
     progress->terminal = isatty(fileno(out)) == 1;
@@ -80,6 +81,8 @@ static void draw(tdi_progress *progress, int64_t done, const td_logs *logs, bool
     tdi_text_format(&line, " %.0fs ", shown);
     add_time_per_step(&line, per_step);
     add_logs(&line, logs);
+    if (final && progress->waited >= 0)
+        tdi_text_format(&line, " - waited for input: %.1f%%", progress->waited * 100);
     tdi_text_add(&line, progress->terminal ? "\033[K" : "");
     tdi_text_add(&line, final ? "\n" : "");
     if (!line.failed)
@@ -95,6 +98,11 @@ void tdi_progress_update(tdi_progress *progress, int64_t done, const td_logs *lo
         return;
     progress->drawn = now;
     draw(progress, done, logs, false);
+}
+
+void tdi_progress_waited(tdi_progress *progress, double waited, double seconds)
+{
+    progress->waited = seconds > 0 ? waited / seconds : -1;
 }
 
 void tdi_progress_end(tdi_progress *progress, const td_logs *logs)

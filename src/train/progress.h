@@ -13,10 +13,13 @@ typedef struct tdi_progress {
     char title[64]; /* "Epoch 1/2"; "": none */
     int64_t steps;
     double began, drawn;
+    double waited; /* the share of the time in steps that the devices waited for input; below 0: not known */
 } tdi_progress;
 
 void tdi_progress_begin(tdi_progress *progress, FILE *out, const char *title, int64_t steps);
 void tdi_progress_update(tdi_progress *progress, int64_t done, const td_logs *logs);
+/* For the last line: the devices waited for input in `waited` of `seconds`. */
+void tdi_progress_waited(tdi_progress *progress, double waited, double seconds);
 void tdi_progress_end(tdi_progress *progress, const td_logs *logs);
 
 #endif

@@ -29,6 +29,7 @@ for key in epoch loss accuracy val_loss val_accuracy steps samples seconds secon
 done
 [ "$(number steps log.jsonl)" = 10 ] || fail "expected 10 steps: $(cat log.jsonl)"
 [ "$(number samples log.jsonl)" = 300 ] || fail "expected 300 samples: $(cat log.jsonl)"
+[ "$(grep -c -- "- waited for input: [0-9.]*%$" out)" -eq 4 ] || fail "expected to be told of waiting: $(cat out)"
 head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins with: $(head -n 1 log.jsonl)"
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
@@ -64,6 +65,10 @@ predictions b.npy --seed 3
 predictions c.npy --seed 4
 cmp -s a.npy b.npy || fail "the same seed gave other bits"
 cmp -s a.npy c.npy && fail "another seed gave the same bits"
+predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
+predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
+cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
+cmp -s f.npy a.npy && fail "--augment changed nothing"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"

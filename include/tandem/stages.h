@@ -1,0 +1,64 @@
+/* stages.h - what is done to samples between where they come from and the model.
+ *
+ *     td_data *train = td_open("cifar10/train-*");
+ *     train = td_augment(train, .flip = TD_FLIP_HORIZONTAL, .crop = 4);
+ *     td_fit(model, train, .epochs = 10);
+ *
+ * A stage adopts the data it is given and gives new data; poison passes through it. Where samples have to be decoded or
+ * augmented, td_fit, td_evaluate and td_predict do so ahead of the devices, on threads of their own. Augmented data
+ * serves one td_fit at a time: one more that begins meanwhile fails with a sentence. */
+#ifndef TANDEM_STAGES_H
+#define TANDEM_STAGES_H
+
+#include <tandem/data.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum td_flip {
+    TD_FLIP_NONE = 0,
+    TD_FLIP_HORIZONTAL, /* left becomes right */
+    TD_FLIP_VERTICAL,   /* up becomes down */
+    TD_FLIP_BOTH        /* each by a draw of its own */
+} td_flip;
+
+/* What stands around an image, as Keras's fill_mode. */
+typedef enum td_fill {
+    TD_FILL_DEFAULT = 0, /* zeros when .crop alone moves images and no label map; else reflected */
+    TD_FILL_ZEROS,       /* Keras: constant */
+    TD_FILL_REFLECT,     /* d c b a | a b c d | d c b a */
+    TD_FILL_NEAREST,     /* a a a a | a b c d | d d d d */
+    TD_FILL_WRAP         /* a b c d | a b c d | a b c d */
+} td_fill;
+
+/* In the order in which they are done to an image. Fractions are from 0 to 1; 0: not at all. */
+typedef struct td_augment_args {
+    td_location at;
+    td_data *data; /* adopted */
+    td_guard guard;
+    td_flip flip;     /* with probability 1/2 */
+    int crop;         /* pixels put around; of that, a piece of the image's own size is cut out anywhere */
+    float shift;      /* up to this fraction of the height and of the width, as Keras's RandomTranslation */
+    float rotation;   /* up to this fraction of a full turn either way, as Keras's RandomRotation */
+    float contrast;   /* distances from the mean times 1 - f to 1 + f, as Keras's RandomContrast */
+    float brightness; /* up to this fraction of the range of values is added, as Keras's RandomBrightness */
+    td_fill fill;
+    float value_max; /* values are from 0 to this, before .scale of td_open; 0: 255 for bytes, 1 for all else */
+} td_augment_args;
+
+/* Samples change at random in training: every input of rank 2 or more is an image, [height, width] or [height, width,
+ * channels], and a target of the first image's height and width, a label map or another image, is moved as it is.
+ * Shifts by parts of a pixel and rotations are interpolated (bilinear); class numbers are taken from the nearest pixel.
+ * Draws are fixed by (seed, epoch, sample number). Validation, td_evaluate, td_predict and td_data_read see samples as
+ * they are. Poison, never NULL, when an argument is wrong or no input is an image. */
+TD_API td_data *td_augment_(const td_augment_args *args);
+#ifndef __cplusplus
+#define td_augment(...) td_augment_(&(td_augment_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_augment, td_augment_args)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+/* prefetch.h - batches made ahead of the devices, by threads of their own. */
+#ifndef TDI_TRAIN_PREFETCH_H
+#define TDI_TRAIN_PREFETCH_H
+
+#include "dist/runtime.h"
+
+typedef struct tdi_prefetch tdi_prefetch;
+
+typedef struct tdi_prefetch_spec {
+    tdi_feed from; /* its `rows` is called by the prefetch's threads, each row once */
+    const td_model *model;
+    tdi_mode mode;
+    int64_t first_step, steps; /* [first_step, steps) are made, in order */
+    int64_t batch, samples;    /* of all steps from step 0 on: the last may be short */
+    int threads;               /* at most; 0: the allowed cores */
+} tdi_prefetch_spec;
+
+/* Begins to make the first steps' batches, a few ahead of the one that is read. */
+td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefetch, tdi_error *error);
+/* The batches, for one reader that goes through the steps in order. A failure of `from` is given by the step that it
+ * belongs to. */
+tdi_feed tdi_prefetch_feed(tdi_prefetch *prefetch);
+/* Ends the threads, each after the rows that it is at. NULL is accepted. */
+void tdi_prefetch_stop(tdi_prefetch *prefetch);
+
+#endif
