@@ -7,15 +7,34 @@
 #include "session.h"
 #include "suggest.h"
 
-static const char *const architectures[] = {"mlp", "lenet5", "cifar"};
+enum { ARCHITECTURES = 4 };
+
+static const char *const architectures[ARCHITECTURES] = {"mlp", "lenet5", "cifar", "lstm"};
 
 static int check_architecture(const char *name)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < ARCHITECTURES; i++)
         if (strcmp(name, architectures[i]) == 0)
             return TOOL_DONE;
-    const char *near = tool_suggest(name, architectures, 3);
-    return tool_refuse("expected mlp, lenet5 or cifar, got '%s'; try tandem new %s", name, near ? near : "mlp");
+    const char *near = tool_suggest(name, architectures, ARCHITECTURES);
+    return tool_refuse("expected mlp, lenet5, cifar or lstm, got '%s'; try tandem new %s", name, near ? near : "mlp");
+}
+
+static int check_sizes(const struct options *options)
+{
+    bool lstm = strcmp(options->argument, "lstm") == 0;
+    if (lstm || (!options->steps && !options->outputs))
+        return TOOL_DONE;
+    return tool_refuse("--%s: the sizes of %s are fixed; it goes with lstm, as in tandem new lstm --shape 50x8",
+                       options->steps ? "shape" : "outputs", options->argument);
+}
+
+static td_model *make(const struct options *options, td_context *context)
+{
+    uint64_t seed = (uint64_t)options->seed;
+    if (strcmp(options->argument, "lstm") == 0)
+        return td_new_lstm(context, options->steps, options->per_step, options->outputs, seed);
+    return td_new(context, options->argument, seed);
 }
 
 static int create(const struct options *options, struct session *session, const char *path)
@@ -23,7 +42,7 @@ static int create(const struct options *options, struct session *session, const 
     int status = session_open(options, session);
     if (status != TOOL_DONE)
         return status;
-    session->model = td_new(session->context, options->argument, (uint64_t)options->seed);
+    session->model = make(options, session->context);
     if (!session->model || td_save(session->model, path) != TD_OK)
         return session_failed(session);
     if (!options->quiet)
@@ -37,6 +56,8 @@ static int run(const struct options *options)
     char path[OUTPUT_SIZE];
     int status = check_architecture(options->argument);
     if (status == TOOL_DONE)
+        status = check_sizes(options);
+    if (status == TOOL_DONE)
         status = output_path(options->output, options->argument, ".keras", ".keras", path);
     if (status == TOOL_DONE)
         status = create(options, &session, path);
@@ -46,25 +67,33 @@ static int run(const struct options *options)
 
 static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "F.keras", 0, "Where the model goes (default: NAME.keras, here)", 0},
+    {"shape", KEY_SHAPE, "TxN", 0, "lstm: T steps of N numbers (default: 50x8)", 0},
+    {"outputs", KEY_OUTPUTS, "N", 0, "lstm: forecast N numbers (default: 1)", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the initial weights (default: another model each time)", 0},
     {"quiet", KEY_QUIET, NULL, 0, "Print nothing", 0},
     OPTIONS_END};
 
 const struct command new_command = {
     "new",
-    "mlp|lenet5|cifar",
+    "mlp|lenet5|cifar|lstm",
     "a ready-made model to begin with", /* */
-    "Writes a model with fresh weights, compiled with Adam, sparse categorical cross-entropy from logits and accuracy: "
-    "something to train before you have a model of your own.\n\n"
+    "Writes a model with fresh weights, compiled with Adam: something to train before you have a model of your own. "
+    "The classifiers have sparse categorical cross-entropy from logits and accuracy, the forecaster mean squared "
+    "error.\n\n"
     "  mlp     784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
     "  lenet5  LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
-    "  cifar   convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\v"
+    "  cifar   convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\n"
+    "  lstm    an LSTM of 128 units, from series [T, N] to what comes next\v"
     "Examples:\n"
     "\n"
     "  From nothing to a trained network:\n"
     "    tandem new mlp && tandem fit mlp.keras --train mnist/ --epochs 2\n"
     "\n"
     "  The same initial weights every time:\n"
-    "    tandem new lenet5 --seed 7 --output start.keras\n",
+    "    tandem new lenet5 --seed 7 --output start.keras\n"
+    "\n"
+    "  A forecaster of 2 numbers from 24 steps of 5, x [samples, 24, 5]:\n"
+    "    tandem new lstm --shape 24x5 --outputs 2\n"
+    "    tandem fit lstm.keras --train series.npz --epochs 20\n",
     options,
     run};

@@ -34,10 +34,13 @@ static const struct count_option {
     {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
     {KEY_SHARDS, "shards", AT(shards), 1, INT_MAX, "8"},
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
+    {KEY_EMA_OVERWRITE_FREQUENCY, "ema-overwrite-frequency", AT(ema_overwrite_frequency), 1, INT_MAX, "100"},
+    {KEY_GRADIENT_ACCUMULATION_STEPS, "gradient-accumulation-steps", AT(gradient_accumulation_steps), 2, INT_MAX, "4"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
     {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
+    {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
@@ -58,6 +61,11 @@ static const struct real_option {
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
     {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
+    {KEY_CLIPNORM, "clipnorm", AT(clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
+    {KEY_GLOBAL_CLIPNORM, "global-clipnorm", AT(global_clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
+    {KEY_EMA_MOMENTUM, "ema-momentum", AT(ema_momentum), 0, 1, "a number from 0 to 1", "0.999"},
+    {KEY_LOSS_SCALE_FACTOR, "loss-scale-factor", AT(loss_scale_factor), FLT_TRUE_MIN, FLT_MAX, "a number above 0",
+     "1024"},
 };
 
 static bool read_count(const char *text, int64_t *value)
@@ -121,14 +129,26 @@ static int set_save_freq(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
+/* "120x160": two whole numbers from 1 to `most`. */
+static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
+{
+    char before[16] = "";
+    size_t length = strcspn(text, "x");
+    memcpy(before, text, length < sizeof before ? length : 0);
+    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
+           *second >= 1 && *first <= most && *second <= most;
+}
+
+static int set_shape(const char *text, struct options *options)
+{
+    if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
+        return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
+    return TOOL_DONE;
+}
+
 static int set_image_size(const char *text, struct options *options)
 {
-    char height[16] = "";
-    size_t length = strcspn(text, "x");
-    memcpy(height, text, length < sizeof height ? length : 0);
-    td_image_size *size = &options->image_size;
-    if (!text[length] || !read_count(height, &size->height) || !read_count(text + length + 1, &size->width) ||
-        size->height < 1 || size->width < 1 || size->height > 65500 || size->width > 65500)
+    if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
         return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
     return TOOL_DONE;
 }
@@ -330,6 +350,7 @@ static const struct flag_option {
     {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
     {KEY_AMSGRAD, AT(amsgrad)},
+    {KEY_USE_EMA, AT(use_ema)},
     {KEY_FROM_LOGITS, AT(from_logits)},
 };
 
@@ -381,6 +402,8 @@ static int set_named(int key, const char *text, struct options *options)
         return set_save_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
+    case KEY_SHAPE:
+        return set_shape(text, options);
     case KEY_AUGMENT:
         return set_augment(text, options);
     case KEY_ON_ERROR:
@@ -467,6 +490,9 @@ static int check_together(const struct command *command, const struct options *o
             "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "
             "very first epoch, as in Keras",
             (long long)(options->epochs ? options->epochs : 1), (long long)options->initial_epoch);
+    if (options->clipvalue.is_set + options->clipnorm.is_set + options->global_clipnorm.is_set > 1)
+        return tool_refuse(
+            "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
     if (options->save_best_only && !options->checkpoint)

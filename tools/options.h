@@ -20,6 +20,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
     int64_t input_threads;
@@ -32,8 +33,10 @@ struct options {
 
     td_precision precision;
     td_optimizer_kind optimizer;
-    td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
-    bool nesterov, amsgrad;
+    td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue, clipnorm, global_clipnorm,
+        ema_momentum, loss_scale_factor;
+    int64_t ema_overwrite_frequency, gradient_accumulation_steps;
+    bool nesterov, amsgrad, use_ema;
     td_loss loss;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
@@ -70,12 +73,21 @@ enum option_key {
     KEY_AMSGRAD,
     KEY_WEIGHT_DECAY,
     KEY_CLIPVALUE,
+    KEY_CLIPNORM,
+    KEY_GLOBAL_CLIPNORM,
+    KEY_USE_EMA,
+    KEY_EMA_MOMENTUM,
+    KEY_EMA_OVERWRITE_FREQUENCY,
+    KEY_GRADIENT_ACCUMULATION_STEPS,
+    KEY_LOSS_SCALE_FACTOR,
     KEY_LOSS,
     KEY_FROM_LOGITS,
     KEY_METRICS,
     KEY_JSON,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
+    KEY_SHAPE,
+    KEY_OUTPUTS,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_REDUCE_LR,
@@ -180,8 +192,26 @@ enum option_key {
         {"epsilon", KEY_EPSILON, "F", 0, "adam: default 1e-7", 0},                                                     \
         {"amsgrad", KEY_AMSGRAD, NULL, 0, "adam: the AMSGrad variant", 0},                                             \
         {"weight-decay", KEY_WEIGHT_DECAY, "F", 0, "Decoupled weight decay; default 0", 0},                            \
+        {"clipvalue", KEY_CLIPVALUE, "F", 0, "Clip gradients to [-F, F]; default: no clipping", 0},                    \
+        {"clipnorm", KEY_CLIPNORM, "F", 0, "Scale each weight's gradient down to a norm of at most F", 0},             \
+        {"global-clipnorm", KEY_GLOBAL_CLIPNORM, "F", 0, "Scale all gradients down to a norm of at most F", 0},        \
+        {"use-ema", KEY_USE_EMA, NULL, 0, "Average the weights over the steps; the result has the averages", 0},       \
+        {"ema-momentum", KEY_EMA_MOMENTUM, "F", 0, "... which keep F of themselves at each step; default 0.99", 0},    \
+        {"ema-overwrite-frequency",                                                                                    \
+         KEY_EMA_OVERWRITE_FREQUENCY,                                                                                  \
+         "N",                                                                                                          \
+         0,                                                                                                            \
+         "... and replace the weights every N updates too",                                                            \
+         0},                                                                                                           \
+        {"gradient-accumulation-steps",                                                                                \
+         KEY_GRADIENT_ACCUMULATION_STEPS,                                                                              \
+         "N",                                                                                                          \
+         0,                                                                                                            \
+         "Update every N steps, by the mean of their gradients",                                                       \
+         0},                                                                                                           \
     {                                                                                                                  \
-        "clipvalue", KEY_CLIPVALUE, "F", 0, "Clip gradients to [-F, F]; default: no clipping", 0                       \
+        "loss-scale-factor", KEY_LOSS_SCALE_FACTOR, "F", 0,                                                            \
+            "Multiply the loss by F for backpropagation, and divide the gradients by it", 0                            \
     }
 #define OPTIONS_LOSS                                                                                                   \
     {"loss",                                                                                                           \

@@ -69,12 +69,55 @@ static int check_optimizer(const struct options *options, td_optimizer_kind kind
     return TOOL_DONE;
 }
 
+/* What averages are like means nothing without them. */
+static int check_averages(const struct options *options, const td_optimizer *merged)
+{
+    if (merged->use_ema == TD_YES || (!options->ema_momentum.is_set && !options->ema_overwrite_frequency))
+        return TOOL_DONE;
+    return tool_refuse("--%s belongs to --use-ema, and the optimizer keeps no averages; give --use-ema too",
+                       options->ema_momentum.is_set ? "ema-momentum" : "ema-overwrite-frequency");
+}
+
 /* Whether the options change more of the optimizer than its learning rate, which alone leaves its state as it is. */
 static bool changes_optimizer(const struct options *options)
 {
     return options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
            options->beta_1.is_set || options->beta_2.is_set || options->epsilon.is_set || options->amsgrad ||
-           options->weight_decay.is_set || options->clipvalue.is_set;
+           options->weight_decay.is_set || options->clipvalue.is_set || options->clipnorm.is_set ||
+           options->global_clipnorm.is_set || options->use_ema || options->ema_momentum.is_set ||
+           options->ema_overwrite_frequency || options->gradient_accumulation_steps ||
+           options->loss_scale_factor.is_set;
+}
+
+static void merge_number(td_optional option, float *number)
+{
+    if (option.is_set)
+        *number = option.value;
+}
+
+static void merge_optional(td_optional option, td_optional *number)
+{
+    if (option.is_set)
+        *number = option;
+}
+
+/* One way of clipping takes the place of another. */
+static void merge_clips(const struct options *options, td_optimizer *merged)
+{
+    if (options->clipvalue.is_set || options->clipnorm.is_set || options->global_clipnorm.is_set)
+        merged->clipvalue = merged->clipnorm = merged->global_clipnorm = 0;
+    merge_number(options->clipvalue, &merged->clipvalue);
+    merge_number(options->clipnorm, &merged->clipnorm);
+    merge_number(options->global_clipnorm, &merged->global_clipnorm);
+}
+
+static void merge_averages(const struct options *options, td_optimizer *merged)
+{
+    if (options->use_ema)
+        merged->use_ema = TD_YES;
+    merge_optional(options->ema_momentum, &merged->ema_momentum);
+    if (options->ema_overwrite_frequency)
+        merged->ema_overwrite_frequency = (int)options->ema_overwrite_frequency;
 }
 
 static td_optimizer merge_optimizer(const struct options *options, td_optimizer of_file)
@@ -82,24 +125,21 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     td_optimizer merged = of_file;
     if (options->optimizer != TD_OPTIMIZER_NONE)
         merged = (td_optimizer){.kind = options->optimizer};
-    if (options->learning_rate.is_set)
-        merged.learning_rate = options->learning_rate.value;
-    if (options->momentum.is_set)
-        merged.momentum = options->momentum.value;
+    merge_number(options->learning_rate, &merged.learning_rate);
+    merge_number(options->momentum, &merged.momentum);
     if (options->nesterov)
         merged.nesterov = TD_YES;
-    if (options->beta_1.is_set)
-        merged.beta_1 = options->beta_1;
-    if (options->beta_2.is_set)
-        merged.beta_2 = options->beta_2;
-    if (options->epsilon.is_set)
-        merged.epsilon = options->epsilon;
+    merge_optional(options->beta_1, &merged.beta_1);
+    merge_optional(options->beta_2, &merged.beta_2);
+    merge_optional(options->epsilon, &merged.epsilon);
     if (options->amsgrad)
         merged.amsgrad = TD_YES;
-    if (options->weight_decay.is_set)
-        merged.weight_decay = options->weight_decay.value;
-    if (options->clipvalue.is_set)
-        merged.clipvalue = options->clipvalue.value;
+    merge_number(options->weight_decay, &merged.weight_decay);
+    merge_clips(options, &merged);
+    merge_averages(options, &merged);
+    if (options->gradient_accumulation_steps)
+        merged.gradient_accumulation_steps = (int)options->gradient_accumulation_steps;
+    merge_number(options->loss_scale_factor, &merged.loss_scale_factor);
     return merged;
 }
 
@@ -145,6 +185,8 @@ int session_compile(const struct options *options, struct session *session, enum
         (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
         return refuse_uncompiled(options, purpose);
     int status = check_optimizer(options, optimizer.kind);
+    if (status == TOOL_DONE)
+        status = check_averages(options, &optimizer);
     if (status == TOOL_DONE)
         status = merge_loss(options, loss_of_file, &loss);
     if (status != TOOL_DONE)

@@ -33,8 +33,13 @@ TD_BY_NAME_(td_model *, td_model_create, td_model_args)
 TD_API void td_model_free(td_model *model);
 
 /* A ready-made model with fresh weights: "mlp" (784-256-256-10), "lenet5" ([28, 28, 1], tanh),
- * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]); compiled with Adam and sparse cross-entropy from logits. */
+ * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]), compiled with Adam and sparse cross-entropy from logits; or
+ * "lstm": td_new_lstm with its defaults. */
 TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t seed);
+/* A forecaster: from `steps` (0: 50) steps of `features` (0: 8) numbers, [batch, steps, features], to the `outputs`
+ * (0: 1) numbers that come next, [batch, outputs], by an LSTM of 128 units; compiled with Adam and mean squared error.
+ */
+TD_API td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed);
 
 /* Reads a .keras file of Keras 3: layers, weights, and where present the compile configuration and the optimizer's
  * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */
@@ -57,6 +62,14 @@ typedef struct td_optimizer {
     td_choice amsgrad;                   /* Adam: no */
     float weight_decay;                  /* decoupled: w -= learning_rate * weight_decay * w first; 0: none */
     float clipvalue;                     /* gradients are clipped to [-clipvalue, clipvalue]; 0: none */
+    float clipnorm;                      /* each weight's gradient is scaled down to at most this norm; 0: none */
+    float global_clipnorm;               /* all gradients together are; at most one of the three clips */
+    td_choice use_ema;               /* no; yes: averages of the weights are kept, see td_finalize_variable_values */
+    td_optional ema_momentum;        /* 0.99: average = 0.99 average + 0.01 weight after each step */
+    int ema_overwrite_frequency;     /* every so many updates the weights become their averages; 0: never */
+    int gradient_accumulation_steps; /* at least 2: weights change every so many steps, by the mean of the steps'
+                                        gradients; 0: at each step */
+    float loss_scale_factor; /* the loss is multiplied by it for backpropagation, and gradients are divided; 0: 1 */
 } td_optimizer;
 
 #define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
@@ -256,6 +269,10 @@ TD_API td_status td_compute_gradients_lists(td_model *model, int64_t rows, const
 TD_API float *td_gradient(td_model *model, int index);
 /* Each td_compute_gradients can be applied once. */
 TD_API td_status td_apply_gradients(td_model *model);
+
+/* With .use_ema the weights become their averages, as td_fit makes them when it ends; for loops of one's own. Without
+ * it, and before the first step, nothing changes. */
+TD_API void td_finalize_variable_values(td_model *model);
 
 /* ---- states ---- */
 

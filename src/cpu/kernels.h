@@ -62,6 +62,10 @@
     X(dropout, isa)                                                                                                    \
     X(adam, isa)                                                                                                       \
     X(sgd, isa)                                                                                                        \
+    X(moving_average, isa)                                                                                             \
+    X(accumulate_gradient, isa)                                                                                        \
+    X(squared_norm, isa)                                                                                               \
+    X(clip_by_norm, isa)                                                                                               \
     X(regularize, isa)                                                                                                 \
     X(reduce_scatter, isa)
 

@@ -140,6 +140,8 @@ static void run(const tdi_call *call, const tdi_op *op)
     for (int i = 2; i < call->n_in; i++)
         s.slot[i - 2] = call->in[i].data;
     tdi_runs runs = tdi_call_runs(call);
+    if (call->control->skip)
+        return;
     for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
         TDI_ISA_NAME(tdi_update_stretch)(&update, runs.length, tdi_stretch_at(s, at));
 }
@@ -156,7 +158,74 @@ static void sgd_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(sgd, .splits = ANY_SPLIT, .run = sgd_run);
 
+/* ---- after the update ---- */
+
+static void moving_average_run(const tdi_call *call)
+{
+    tdi_average_step step = tdi_average_step_at(call->attrs, call->control);
+    float old = step.momentum, new = 1.0f - step.momentum;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
+        const float *weight = (const float *)call->in[0].data + at;
+        float *average = (float *)call->in[1].data + at, *out = (float *)call->out.data + at;
+        TDI_LANES for (int64_t i = 0; i < runs.length; i++) average[i] = old * average[i] + new *weight[i];
+        const float *from = step.overwrite ? average : weight;
+        if (out != from)
+            memcpy(out, from, (size_t)runs.length * sizeof *out);
+    }
+}
+TDI_CPU_KERNEL(moving_average, .splits = ANY_SPLIT, .run = moving_average_run);
+
 /* ---- before the update ---- */
+
+static void accumulate_gradient_run(const tdi_call *call)
+{
+    float steps = (float)((const tdi_accumulate_gradient_attrs *)call->attrs)->steps;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
+        const float *gradient = (const float *)call->in[0].data + at;
+        float *sum = (float *)call->in[1].data + at, *out = (float *)call->out.data + at;
+        float kept = call->control->skip ? 1.0f : 0.0f;
+        TDI_LANES for (int64_t i = 0; i < runs.length; i++)
+        {
+            float all = gradient[i] + sum[i];
+            out[i] = all / steps;
+            sum[i] = kept != 0.0f ? all : 0.0f;
+        }
+    }
+}
+TDI_CPU_KERNEL(accumulate_gradient, .splits = ANY_SPLIT, .run = accumulate_gradient_run);
+
+static void squared_norm_run(const tdi_call *call)
+{
+    const float *x = call->in[0].data;
+    int64_t elements = tdi_shape_elements(&call->in[0].shape);
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t b = runs.first; b < runs.first + runs.length; b++) {
+        int64_t i = b * TDI_NORM_BLOCK, end = i + TDI_NORM_BLOCK < elements ? i + TDI_NORM_BLOCK : elements;
+        tdi_vector sum[4] = {{0}};
+        for (; i + 4 * TDI_WIDTH <= end; i += 4 * TDI_WIDTH)
+            for (int j = 0; j < 4; j++)
+                sum[j] += tdi_load(x + i + j * TDI_WIDTH) * tdi_load(x + i + j * TDI_WIDTH);
+        float rest = 0;
+        for (; i < end; i++)
+            rest += x[i] * x[i];
+        ((float *)call->out.data)[b] = tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+    }
+}
+TDI_CPU_KERNEL(squared_norm, .splits = TDI_CAN_ROWS, .run = squared_norm_run);
+
+static void clip_by_norm_run(const tdi_call *call)
+{
+    float factor = *(const float *)call->in[1].data;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride) {
+        const float *gradient = (const float *)call->in[0].data + at;
+        float *out = (float *)call->out.data + at;
+        TDI_LANES for (int64_t i = 0; i < runs.length; i++) out[i] = gradient[i] * factor;
+    }
+}
+TDI_CPU_KERNEL(clip_by_norm, .splits = ANY_SPLIT, .run = clip_by_norm_run);
 
 static void regularize_run(const tdi_call *call)
 {

@@ -27,11 +27,13 @@ static tdi_job_step step_of(const run *r, int64_t i)
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
+    int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
     *control = (tdi_control){.learning_rate = model->optimizer.learning_rate,
                              .inverse_count = 1.0f / (float)step.rows,
-                             .iteration = model->iteration + step.index,
-                             .step = model->iteration + step.index,
-                             .seed = r->job->seed};
+                             .iteration = each ? now / each : now,
+                             .step = now,
+                             .seed = r->job->seed,
+                             .skip = each && (now + 1) % each != 0};
 }
 
 static bool losses_finite(const run *r, int first, int count)

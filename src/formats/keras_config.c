@@ -420,6 +420,15 @@ static td_status read_real(const tdi_field *field, const json_t *value, float *t
     return TD_OK;
 }
 
+static td_status read_count(const json_t *value, int *to, tdi_error *error)
+{
+    int64_t number = 0;
+    if (!json_is_null(value) && (read_int(value, 0, INT32_MAX, &number, NULL) != TD_OK))
+        return wrong_value(value, "null or an integer not below 0", error);
+    *to = (int)number;
+    return TD_OK;
+}
+
 static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *error)
 {
     if (!json_is_boolean(value))
@@ -446,6 +455,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
     case TDI_FIELD_OPTIONAL:
         ((td_optional *)to)->is_set = 1;
         return read_float(value, &((td_optional *)to)->value, error);
+    case TDI_FIELD_COUNT:
+        return read_count(value, to, error);
     case TDI_FIELD_CHOICE:
         return read_choice(value, to, error);
     case TDI_FIELD_SIZE:
@@ -567,6 +578,11 @@ static json_t *write_nullable(float value)
     return value == 0 ? json_null() : tdi_keras_float(value);
 }
 
+static json_t *write_count(int count)
+{
+    return count == 0 ? json_null() : json_integer(count);
+}
+
 static json_t *write_shape(const tdi_field *field, const td_shape *shape)
 {
     return has_batch(field) ? tdi_keras_batch_shape(shape, 0) : write_extents(shape, json_array());
@@ -587,6 +603,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return write_nullable(*(const float *)from);
     case TDI_FIELD_OPTIONAL:
         return tdi_keras_float(((const td_optional *)from)->value);
+    case TDI_FIELD_COUNT:
+        return write_count(*(const int *)from);
     case TDI_FIELD_CHOICE:
         return json_boolean(*(const td_choice *)from == TD_YES);
     case TDI_FIELD_SIZE:

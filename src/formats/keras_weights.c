@@ -4,7 +4,8 @@
  *                                                               cell's, in .../cell/vars
  *   /optimizer/vars/0        iteration
  *   /optimizer/vars/1        learning rate
- *   /optimizer/vars/2, ...   slots: SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
+ *   /optimizer/vars/2, ...   slots: use_ema's averages; the accumulators of gradient_accumulation_steps; SGD's
+ * momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
  *
  * Folders are counted per class in the order of model.layers, whatever the layers' names. */
 #include <math.h>
@@ -90,13 +91,6 @@ typedef struct slot_place {
     int slot, number; /* in the file */
 } slot_place;
 
-/* How many slots stand together, variable by variable: all but amsgrad's third, which comes after. */
-static int interleaved(const td_model *model)
-{
-    int slots = tdi_optimizer_slots(&model->optimizer);
-    return slots > 2 ? 2 : slots;
-}
-
 static int trained_count(const td_model *model)
 {
     int count = 0;
@@ -105,11 +99,16 @@ static int trained_count(const td_model *model)
     return count;
 }
 
+/* The update's slots stand together, variable by variable, all but amsgrad's third; the others each by themselves. */
 static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
 {
-    int together = interleaved(model);
-    int number = slot < together ? 2 + nth * together + slot : 2 + trained_count(model) * together + nth;
-    return (slot_place){variable, slot, number};
+    const td_optimizer *optimizer = &model->optimizer;
+    int update = tdi_optimizer_update_slots(optimizer), together = update > 2 ? 2 : update;
+    int before = tdi_optimizer_slots(optimizer) - update, trained = trained_count(model);
+    int number = slot < together ? trained * before + nth * together + slot : trained * (before + together) + nth;
+    if (slot >= update)
+        number = trained * (slot - update) + nth;
+    return (slot_place){variable, slot, 2 + number};
 }
 
 typedef td_status (*slot_visitor)(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error);

@@ -2,6 +2,7 @@
 #ifndef TDI_GRAPH_CALL_H
 #define TDI_GRAPH_CALL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tandem/tensor.h>
 
@@ -11,9 +12,10 @@ typedef struct tdi_call tdi_call;
 typedef struct tdi_control {
     float learning_rate;
     float inverse_count; /* 1 / rows in the global batch */
-    int64_t iteration;   /* optimizer steps before this one */
+    int64_t iteration;   /* updates of the weights before this step */
     int64_t step;        /* names the random draws of this step */
     uint64_t seed;
+    bool skip; /* the step updates no weights: its gradients are accumulated */
 } tdi_control;
 
 /* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */

@@ -53,7 +53,8 @@ struct tdi_graph {
     tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
     const char *scope;              /* given to new nodes, as is `bfloat16`; set by whoever emits */
     bool bfloat16;
-    int parts; /* how many parts the global batch is cut into: the first extent of an all_gather */
+    int parts;  /* how many parts the global batch is cut into: the first extent of an all_gather */
+    bool norms; /* squared norms are taken of gradients: replicas cut updates between their blocks */
     tdi_error error;
 };
 

@@ -1,4 +1,5 @@
-/* optimizers.c - SGD and Adam: their arguments, their slots, their updates. */
+/* optimizers.c - SGD and Adam: their arguments, their slots, their updates; what Keras lets every optimizer do besides.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -8,11 +9,15 @@
 /* What every Keras optimizer writes; the learning rate's default is the optimizer's own. */
 #define COMMON_FIELDS(rate)                                                                                            \
     TDI_FIELD(FLOAT, td_optimizer, learning_rate, "learning_rate", rate),                                              \
-        TDI_FIELD(NULLABLE, td_optimizer, weight_decay, "weight_decay", 0), TDI_FIXED_FIELD("clipnorm", "null"),       \
-        TDI_FIXED_FIELD("global_clipnorm", "null"), TDI_FIELD(NULLABLE, td_optimizer, clipvalue, "clipvalue", 0),      \
-        TDI_FIXED_FIELD("use_ema", "false"), TDI_FIXED_FIELD("ema_momentum", "0.99"),                                  \
-        TDI_FIXED_FIELD("ema_overwrite_frequency", "null"), TDI_FIXED_FIELD("loss_scale_factor", "null"),              \
-        TDI_FIXED_FIELD("gradient_accumulation_steps", "null")
+        TDI_FIELD(NULLABLE, td_optimizer, weight_decay, "weight_decay", 0),                                            \
+        TDI_FIELD(NULLABLE, td_optimizer, clipnorm, "clipnorm", 0),                                                    \
+        TDI_FIELD(NULLABLE, td_optimizer, global_clipnorm, "global_clipnorm", 0),                                      \
+        TDI_FIELD(NULLABLE, td_optimizer, clipvalue, "clipvalue", 0),                                                  \
+        TDI_FIELD(CHOICE, td_optimizer, use_ema, "use_ema", 0),                                                        \
+        TDI_FIELD(OPTIONAL, td_optimizer, ema_momentum, "ema_momentum", 0.99),                                         \
+        TDI_FIELD(COUNT, td_optimizer, ema_overwrite_frequency, "ema_overwrite_frequency", 0),                         \
+        TDI_FIELD(NULLABLE, td_optimizer, loss_scale_factor, "loss_scale_factor", 0),                                  \
+        TDI_FIELD(COUNT, td_optimizer, gradient_accumulation_steps, "gradient_accumulation_steps", 0)
 
 static const tdi_field sgd_fields[] = {
     COMMON_FIELDS(0.01),
@@ -53,7 +58,7 @@ const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name)
     return NULL;
 }
 
-int tdi_optimizer_slots(const td_optimizer *optimizer)
+int tdi_optimizer_update_slots(const td_optimizer *optimizer)
 {
     switch (optimizer->kind) {
     case TD_OPTIMIZER_SGD:
@@ -63,6 +68,23 @@ int tdi_optimizer_slots(const td_optimizer *optimizer)
     default:
         return 0;
     }
+}
+
+int tdi_optimizer_average_slot(const td_optimizer *optimizer)
+{
+    return optimizer->use_ema == TD_YES ? tdi_optimizer_update_slots(optimizer) : -1;
+}
+
+int tdi_optimizer_accumulator_slot(const td_optimizer *optimizer)
+{
+    int before = tdi_optimizer_update_slots(optimizer) + (optimizer->use_ema == TD_YES);
+    return optimizer->gradient_accumulation_steps ? before : -1;
+}
+
+int tdi_optimizer_slots(const td_optimizer *optimizer)
+{
+    return tdi_optimizer_update_slots(optimizer) + (optimizer->use_ema == TD_YES) +
+           (optimizer->gradient_accumulation_steps != 0);
 }
 
 /* ---- checks ---- */
@@ -83,6 +105,31 @@ static td_status check_decay_rate(const char *what, float value, tdi_error *erro
                     (double)value);
 }
 
+static td_status check_clips(const td_optimizer *optimizer, tdi_error *error)
+{
+    TDI_TRY(check_at_least_0("clipvalue", optimizer->clipvalue, error));
+    TDI_TRY(check_at_least_0("clipnorm", optimizer->clipnorm, error));
+    TDI_TRY(check_at_least_0("global_clipnorm", optimizer->global_clipnorm, error));
+    if ((optimizer->clipvalue > 0) + (optimizer->clipnorm > 0) + (optimizer->global_clipnorm > 0) <= 1)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "optimizer: clipvalue is %g, clipnorm %g and global_clipnorm %g; only one of them can be given",
+                    (double)optimizer->clipvalue, (double)optimizer->clipnorm, (double)optimizer->global_clipnorm);
+}
+
+static td_status check_averages(const td_optimizer *optimizer, tdi_error *error)
+{
+    float momentum = optimizer->ema_momentum.value;
+    if (optimizer->use_ema == TD_YES && !(momentum >= 0 && momentum <= 1))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: ema_momentum is %g and must be in [0, 1]",
+                        (double)momentum);
+    if (optimizer->ema_overwrite_frequency < 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "optimizer: ema_overwrite_frequency is %d and must be at least 1, or 0 for never",
+                        optimizer->ema_overwrite_frequency);
+    return TD_OK;
+}
+
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error)
 {
     if (!tdi_optimizer_type_of(optimizer->kind))
@@ -90,7 +137,13 @@ td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error)
                         "optimizer: there is none of number %d: use td_sgd(...) or td_adam(...)", (int)optimizer->kind);
     TDI_TRY(check_at_least_0("learning_rate", optimizer->learning_rate, error));
     TDI_TRY(check_at_least_0("weight_decay", optimizer->weight_decay, error));
-    TDI_TRY(check_at_least_0("clipvalue", optimizer->clipvalue, error));
+    TDI_TRY(check_clips(optimizer, error));
+    TDI_TRY(check_averages(optimizer, error));
+    TDI_TRY(check_at_least_0("loss_scale_factor", optimizer->loss_scale_factor, error));
+    if (optimizer->gradient_accumulation_steps < 0 || optimizer->gradient_accumulation_steps == 1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "optimizer: gradient_accumulation_steps is %d and must be at least 2, or 0 for none",
+                        optimizer->gradient_accumulation_steps);
     if (optimizer->kind == TD_OPTIMIZER_ADAM) {
         TDI_TRY(check_decay_rate("beta_1", optimizer->beta_1.value, error));
         TDI_TRY(check_decay_rate("beta_2", optimizer->beta_2.value, error));
@@ -104,9 +157,68 @@ td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error)
 
 /* ---- emission ---- */
 
-tdi_node *tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, tdi_variable *variable,
-                             tdi_node *gradient)
+typedef struct emitter {
+    tdi_graph *graph;
+    const td_optimizer *optimizer;
+    int count;
+    tdi_variable *const *variables;
+    tdi_node **gradients; /* NULL where there is none */
+} emitter;
+
+static void accumulate(const emitter *e)
 {
+    int slot = tdi_optimizer_accumulator_slot(e->optimizer);
+    for (int i = 0; i < e->count && slot >= 0; i++)
+        if (e->gradients[i]) {
+            e->graph->scope = e->variables[i]->layer;
+            tdi_node *accumulator = tdi_slot(e->graph, e->variables[i], slot);
+            e->gradients[i] = tdi_accumulate_gradient(e->graph, e->gradients[i], accumulator,
+                                                      e->optimizer->gradient_accumulation_steps, e->variables[i]);
+        }
+}
+
+/* Returns how many norms there are; they stand side by side. */
+static int take_norms(const emitter *e, tdi_node **norms)
+{
+    int n = 0;
+    for (int i = 0; i < e->count; i++)
+        if (e->gradients[i]) {
+            e->graph->scope = e->variables[i]->layer;
+            norms[n++] = tdi_squared_norm(e->graph, e->gradients[i], e->variables[i]);
+        }
+    return n;
+}
+
+static void clip_each(const emitter *e, tdi_node *const *norms, tdi_node *global)
+{
+    for (int i = 0, n = 0; i < e->count; i++)
+        if (e->gradients[i]) {
+            e->graph->scope = e->variables[i]->layer;
+            tdi_node *factor = global ? global : tdi_clip_factor(e->graph, 1, &norms[n], e->optimizer->clipnorm, false);
+            e->gradients[i] = tdi_clip_by_norm(e->graph, e->gradients[i], factor, e->variables[i]);
+            n++;
+        }
+}
+
+static void clip_by_norms(const emitter *e)
+{
+    float limit = e->optimizer->global_clipnorm;
+    tdi_node **norms = TDI_NEW_ARRAY(e->graph->arena, tdi_node *, e->count), *global = NULL;
+    if (!norms) {
+        tdi_no_memory(&e->graph->error);
+        return;
+    }
+    e->graph->norms = true;
+    int count = take_norms(e, norms);
+    e->graph->scope = "optimizer";
+    if (limit > 0 && count)
+        global = tdi_clip_factor(e->graph, count, norms, limit, true);
+    clip_each(e, norms, global);
+}
+
+static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node *gradient)
+{
+    const td_optimizer *optimizer = e->optimizer;
     tdi_optimizer_attrs attrs = {
         .momentum = optimizer->momentum,
         .beta_1 = optimizer->beta_1.value,
@@ -118,10 +230,34 @@ tdi_node *tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, td
         .amsgrad = optimizer->amsgrad == TD_YES,
     };
     tdi_node *slots[3] = {0};
-    int n_slots = tdi_optimizer_slots(optimizer);
+    int n_slots = tdi_optimizer_update_slots(optimizer);
     for (int i = 0; i < n_slots; i++)
-        slots[i] = tdi_slot(graph, variable, i);
-    tdi_node *weight = tdi_parameter(graph, variable);
-    return optimizer->kind == TD_OPTIMIZER_ADAM ? tdi_adam(graph, weight, gradient, n_slots, slots, &attrs)
-                                                : tdi_sgd(graph, weight, gradient, n_slots, slots, &attrs);
+        slots[i] = tdi_slot(e->graph, variable, i);
+    tdi_node *weight = tdi_parameter(e->graph, variable);
+    return optimizer->kind == TD_OPTIMIZER_ADAM ? tdi_adam(e->graph, weight, gradient, n_slots, slots, &attrs)
+                                                : tdi_sgd(e->graph, weight, gradient, n_slots, slots, &attrs);
+}
+
+/* A weight without a gradient has an average all the same: itself. */
+static void emit_average(const emitter *e, tdi_variable *variable, tdi_node *weight)
+{
+    const tdi_moving_average_attrs attrs = {e->optimizer->ema_momentum.value, e->optimizer->ema_overwrite_frequency};
+    tdi_node *average = tdi_slot(e->graph, variable, tdi_optimizer_average_slot(e->optimizer));
+    tdi_moving_average(e->graph, weight, average, &attrs);
+}
+
+td_status tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, int count, tdi_variable *const *variables,
+                             tdi_node **gradients)
+{
+    emitter e = {graph, optimizer, count, variables, gradients};
+    accumulate(&e);
+    if (optimizer->clipnorm > 0 || optimizer->global_clipnorm > 0)
+        clip_by_norms(&e);
+    for (int i = 0; i < count && graph->error.status == TD_OK; i++) {
+        graph->scope = variables[i]->layer;
+        tdi_node *weight = gradients[i] ? emit_update(&e, variables[i], gradients[i]) : NULL;
+        if (optimizer->use_ema == TD_YES)
+            emit_average(&e, variables[i], weight ? weight : tdi_parameter(graph, variables[i]));
+    }
+    return graph->error.status;
 }

@@ -46,14 +46,17 @@ typedef struct tdi_optimizer_type {
 
 const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
 const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
-/* How many slots each trained variable has (SGD without momentum 0, with 1; Adam 2, with amsgrad 3), in the order in
- * which Keras keeps them in the file per variable. A third slot's values stand behind the pairs of all variables there.
- */
+/* Each trained variable has so many slots: those of the update (SGD without momentum 0, with 1; Adam 2, with amsgrad
+ * 3), then the average that use_ema keeps, then the accumulator of gradient_accumulation_steps. */
 int tdi_optimizer_slots(const td_optimizer *optimizer);
+int tdi_optimizer_update_slots(const td_optimizer *optimizer);
+int tdi_optimizer_average_slot(const td_optimizer *optimizer);     /* -1: there is none */
+int tdi_optimizer_accumulator_slot(const td_optimizer *optimizer); /* -1: there is none */
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
-/* The update of one variable: marked once and effect. */
-tdi_node *tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, tdi_variable *variable,
-                             tdi_node *gradient);
+/* The updates of all trained variables from their reduced gradients, NULL where there is none: marked once and effect.
+ * gradients[] is overwritten. */
+td_status tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, int count, tdi_variable *const *variables,
+                             tdi_node **gradients);
 
 #endif

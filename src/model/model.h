@@ -9,7 +9,7 @@
 
 #define TDI_MAX_IO      8 /* inputs, or outputs, of a model */
 #define TDI_MAX_METRICS 8
-#define TDI_MAX_SLOTS   3
+#define TDI_MAX_SLOTS   5
 
 typedef struct tdi_runtime tdi_runtime; /* src/dist: devices, replicas and plans of a compiled model */
 
@@ -42,7 +42,7 @@ struct td_model {
 
     bool compiled;
     td_optimizer optimizer; /* resolved */
-    int64_t iteration;      /* optimizer steps taken */
+    int64_t iteration;      /* steps taken, those that accumulate gradients included: Keras's iteration */
     tdi_output_training training[TDI_MAX_IO];
     char *devices; /* malloc'd */
     int shards;

@@ -145,58 +145,78 @@ static tdi_node *emit_loss(builder *b)
 
 static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_node *gradient)
 {
+    b->graph->scope = variable->layer;
     tdi_node *node = tdi_settle(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
+    float scale = b->model->optimizer.loss_scale_factor;
     if (b->graph->parts > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);
+    if (scale > 0)
+        node = tdi_reduced_gradient(tdi_affine(b->graph, node, 1.0f / scale, 0), variable);
     if (variable->l1 != 0.0f || variable->l2 != 0.0f)
         node = tdi_regularize(b->graph, node, tdi_parameter(b->graph, variable), variable->l1, variable->l2);
     return node;
 }
 
-static void emit_update(const builder *b, tdi_variable *variable, tdi_node *gradient)
+/* Trained variables and their reduced gradients, side by side. */
+typedef struct reductions {
+    int count;
+    tdi_variable **variables;
+    tdi_node **gradients; /* NULL where the loss does not depend on the variable */
+} reductions;
+
+static td_status make_reductions(const builder *b, reductions *all)
 {
-    b->graph->scope = variable->layer;
-    tdi_node *node = emit_reduction(b, variable, gradient);
-    if (!node)
-        return;
-    if (b->mode == TDI_TRAIN)
-        tdi_optimizer_emit(b->graph, &b->model->optimizer, variable, node);
-    else
-        node->effect = true;
+    int most = b->model->weights.count;
+    *all = (reductions){.variables = TDI_NEW_ARRAY(b->graph->arena, tdi_variable *, most),
+                        .gradients = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, most)};
+    if (!all->variables || !all->gradients)
+        return tdi_no_memory(&b->graph->error);
+    for (int i = 0; i < most; i++)
+        if (b->model->weights.at[i]->variable.trainable)
+            all->variables[all->count++] = &b->model->weights.at[i]->variable;
+    return TD_OK;
+}
+
+static td_status emit_updates(const builder *b, const reductions *all)
+{
+    return tdi_optimizer_emit(b->graph, &b->model->optimizer, all->count, all->variables, all->gradients);
 }
 
 static td_status emit_backward(builder *b, tdi_node *loss)
 {
-    int count = b->graph->parameters.count, n = 0;
-    tdi_node **of = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, count);
-    tdi_node **gradients = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, count);
-    if (!of || !gradients)
+    reductions all;
+    TDI_TRY(make_reductions(b, &all));
+    tdi_node **of = TDI_NEW_ARRAY(b->graph->arena, tdi_node *, all.count);
+    if (!of)
         return tdi_no_memory(&b->graph->error);
-    for (int i = 0; i < count; i++)
-        if (b->graph->parameters.at[i]->variable->trainable)
-            of[n++] = b->graph->parameters.at[i];
-    TDI_TRY(tdi_gradients(b->graph, loss, n, of, gradients));
-    for (int i = n - 1; i >= 0; i--)
-        if (gradients[i])
-            emit_update(b, of[i]->variable, gradients[i]);
+    for (int i = 0; i < all.count; i++)
+        of[i] = tdi_parameter(b->graph, all.variables[i]);
+    if (b->model->optimizer.loss_scale_factor > 0)
+        loss = tdi_affine(b->graph, loss, b->model->optimizer.loss_scale_factor, 0);
+    TDI_TRY(tdi_gradients(b->graph, loss, all.count, of, all.gradients));
+    for (int i = all.count - 1; i >= 0; i--)
+        if (all.gradients[i])
+            all.gradients[i] = emit_reduction(b, all.variables[i], all.gradients[i]);
+    if (b->mode == TDI_TRAIN)
+        return emit_updates(b, &all);
+    for (int i = 0; i < all.count; i++)
+        if (all.gradients[i])
+            all.gradients[i]->effect = true;
     return b->graph->error.status;
 }
 
 /* The gradients are there already, in the first part's arena. */
 static td_status emit_apply(const builder *b)
 {
-    for (int i = 0; i < b->model->weights.count; i++) {
-        tdi_variable *variable = &b->model->weights.at[i]->variable;
-        if (!variable->trainable)
-            continue;
-        b->graph->scope = variable->layer;
-        tdi_node *gradient = tdi_slot(b->graph, variable, 0);
-        if (!gradient)
-            break;
-        gradient->home = TDI_HOME_GRADIENT;
-        tdi_optimizer_emit(b->graph, &b->model->optimizer, variable, gradient);
+    reductions all;
+    TDI_TRY(make_reductions(b, &all));
+    for (int i = 0; i < all.count; i++) {
+        b->graph->scope = all.variables[i]->layer;
+        all.gradients[i] = tdi_slot(b->graph, all.variables[i], 0);
+        if (all.gradients[i])
+            all.gradients[i]->home = TDI_HOME_GRADIENT;
     }
-    return b->graph->error.status;
+    return b->graph->error.status == TD_OK ? emit_updates(b, &all) : b->graph->error.status;
 }
 
 /* ---- metrics ---- */

@@ -50,6 +50,14 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
     return TD_OK;
 }
 
+/* The trained weights come first, and slots are laid out as they are. */
+void td_finalize_variable_values(td_model *model)
+{
+    int slot = tdi_optimizer_average_slot(&model->optimizer);
+    if (slot >= 0 && model->iteration > 0)
+        memcpy(model->values, model->slots[slot], (size_t)model->trained * sizeof(float));
+}
+
 int64_t td_parameter_count(const td_model *model, int64_t *trainable)
 {
     int64_t all = 0, trained = 0;

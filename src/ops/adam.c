@@ -27,6 +27,8 @@ static void adam_reference(const tdi_call *call)
     float *largest = attrs->amsgrad ? call->in[4].data : NULL;
     tdi_adam_rates rates = tdi_adam_rates_at(attrs, call->control);
     tdi_runs runs = tdi_call_runs(call);
+    if (call->control->skip)
+        return;
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
             float g = tdi_clipped(attrs, gradient[i]), w = tdi_decayed(attrs, call->control->learning_rate, weight[i]);

@@ -30,7 +30,9 @@
     X(batch_mean) X(batch_mean_grad)                                                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
     X(class_pairs) X(count_pairs)                                                                                      \
-    X(regularization) X(regularize) X(all_gather) X(reduce_scatter) X(sgd) X(adam) X(matmul_update)
+    X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
+    X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
+    X(sgd) X(adam) X(matmul_update) X(moving_average)
 /* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
@@ -359,9 +361,34 @@ typedef struct tdi_regularize_attrs {
 } tdi_regularize_attrs;
 tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2); /* l1 sum|w| + l2 sum w^2 */
 tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2);
+/* Makes `node` a step on the way from a variable's reduced gradient to its update: in the gradient's place, once. */
+tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable);
+
+/* With control->skip adds the gradient to the accumulator; else gives the mean of `steps` gradients, the accumulator's
+ * among them, and clears it. */
+typedef struct tdi_accumulate_gradient_attrs {
+    int steps;
+} tdi_accumulate_gradient_attrs;
+tdi_node *tdi_accumulate_gradient(tdi_graph *graph, tdi_node *gradient, tdi_node *accumulator, int steps,
+                                  tdi_variable *variable);
+
+/* The sum of squares of each block of so many elements of a variable's gradient, the last one shorter: [blocks]. */
+enum { TDI_NORM_BLOCK = 4096 };
+static inline int64_t tdi_norm_blocks(int64_t elements)
+{
+    return (elements + TDI_NORM_BLOCK - 1) / TDI_NORM_BLOCK;
+}
+tdi_node *tdi_squared_norm(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
+/* What a gradient is multiplied by so that the norm over all of `squared_norms` is at most `limit`: a scalar. */
+typedef struct tdi_clip_factor_attrs {
+    float limit;
+    bool global;
+} tdi_clip_factor_attrs;
+tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_norms, float limit, bool global);
+tdi_node *tdi_clip_by_norm(tdi_graph *graph, tdi_node *gradient, tdi_node *factor, tdi_variable *variable);
 
 /* Keras's update of a weight, in place; slots are updated too. The learning rate and the iteration come from the
- * control. */
+ * control; with control->skip nothing is done. */
 typedef struct tdi_optimizer_attrs {
     float momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue;
     bool nesterov, amsgrad;
@@ -385,5 +412,20 @@ typedef struct tdi_adam_rates {
     float alpha, rate_1, rate_2;
 } tdi_adam_rates;
 tdi_adam_rates tdi_adam_rates_at(const tdi_optimizer_attrs *attrs, const tdi_control *control);
+
+/* The exponential moving average of an updated weight, which takes the average's value now and then. An effect. */
+typedef struct tdi_moving_average_attrs {
+    float momentum;
+    int overwrite_frequency; /* in updates; 0: never */
+} tdi_moving_average_attrs;
+tdi_node *tdi_moving_average(tdi_graph *graph, tdi_node *weight, tdi_node *average,
+                             const tdi_moving_average_attrs *attrs);
+
+/* A step of it, for reference and kernels. */
+typedef struct tdi_average_step {
+    float momentum;
+    bool overwrite;
+} tdi_average_step;
+tdi_average_step tdi_average_step_at(const tdi_moving_average_attrs *attrs, const tdi_control *control);
 
 #endif

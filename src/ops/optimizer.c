@@ -1,4 +1,4 @@
-/* optimizer.c - what the optimizers share: the update of one variable as a node. */
+/* optimizer.c - what the optimizers share: the update of one variable, and what its gradient goes through, as nodes. */
 #include "ops/optimizer.h"
 
 enum { MAX_SLOTS = 3 };
@@ -11,6 +11,16 @@ td_status tdi_optimizer_infer(tdi_node *node, tdi_error *error)
     for (int i = 1; i < node->n_in; i++)
         TDI_TRY(tdi_want_shape(node, i, &node->shape, error));
     return TD_OK;
+}
+
+tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable)
+{
+    if (node) {
+        node->home = TDI_HOME_GRADIENT;
+        node->variable = variable;
+        node->once = true;
+    }
+    return node;
 }
 
 tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weight, tdi_node *gradient, int n_slots,

@@ -91,10 +91,5 @@ tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight,
 {
     tdi_node *node = tdi_node_create(graph, &tdi_op_regularize, &(tdi_regularize_attrs){l1, l2}, 2,
                                      (tdi_node *[]){gradient, weight});
-    if (node) {
-        node->home = TDI_HOME_GRADIENT;
-        node->variable = weight->variable;
-        node->once = true;
-    }
-    return node;
+    return node ? tdi_reduced_gradient(node, weight->variable) : NULL;
 }

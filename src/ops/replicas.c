@@ -89,11 +89,5 @@ const tdi_op tdi_op_reduce_scatter = {.name = "reduce_scatter",
 
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
 {
-    tdi_node *node = tdi_node_create(graph, &tdi_op_reduce_scatter, NULL, 1, &gradient);
-    if (node) {
-        node->home = TDI_HOME_GRADIENT;
-        node->variable = variable;
-        node->once = true;
-    }
-    return node;
+    return tdi_reduced_gradient(tdi_node_create(graph, &tdi_op_reduce_scatter, NULL, 1, &gradient), variable);
 }

@@ -19,6 +19,8 @@ static void sgd_reference(const tdi_call *call)
     float *out = call->out.data, *velocity = call->n_in > 2 ? call->in[2].data : NULL;
     float lr = call->control->learning_rate, momentum = attrs->momentum;
     tdi_runs runs = tdi_call_runs(call);
+    if (call->control->skip)
+        return;
     for (int64_t r = 0; r < runs.count; r++)
         for (int64_t i = runs.first + r * runs.stride, end = i + runs.length; i < end; i++) {
             float step = tdi_clipped(attrs, gradient[i]) * lr, w = tdi_decayed(attrs, lr, weight[i]);

@@ -48,7 +48,7 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
 /* The order of one step: live nodes only, in creation order; `once` nodes as soon as their variables' gradients are
  * ready and nobody reads the old weights any more. With several parts that happens bucket by bucket: a bucket's
  * reduction is begun when it is ready, and finished when the next one is (so that backpropagation goes on in between).
- */
+ * Updates that need norms of gradients come after all of backpropagation. */
 td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
 
 /* ---- place: who makes what ---- */

@@ -126,6 +126,8 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
         return place_matmul(node, shape, splits, lanes);
     if (node->op == &tdi_op_lstm || node->op == &tdi_op_lstm_grad)
         return place_steps(node, shape, splits, lanes);
+    if (node->op == &tdi_op_squared_norm) /* few numbers of many */
+        return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
     if (node->op == &tdi_op_scatter_add) /* by columns: some rows are met far more often than others */
         return tdi_place_sums(shape, splits, lanes);
     if (node->op == &tdi_op_matmul_update)

@@ -11,6 +11,7 @@ typedef struct scheduler {
     tdi_schedule *schedule;
     int collectives;
     bool *live;               /* by id */
+    bool *late;               /* by id: once nodes that wait for norms, of other variables too */
     tdi_variable **variables; /* those with an update */
     int *blockers;            /* per variable: what it waits for, see each_blocked */
     int n_variables;
@@ -39,6 +40,17 @@ static void find_live(scheduler *s)
     for (int i = 0; i < s->graph->nodes.count; i++)
         if (s->graph->nodes.at[i]->effect)
             mark_live(s, s->graph->nodes.at[i]);
+}
+
+/* Squared norms are made as soon as their gradients are; what is made of them when all are there. */
+static void find_late(scheduler *s)
+{
+    for (int i = 0; i < s->graph->nodes.count && s->graph->norms; i++) {
+        const tdi_node *node = s->graph->nodes.at[i];
+        for (int j = 0; j < node->n_in && node->once && s->live[i]; j++)
+            s->late[i] =
+                s->late[i] || (node->in[j] && (node->in[j]->op == &tdi_op_squared_norm || s->late[node->in[j]->id]));
+    }
 }
 
 static void add(scheduler *s, tdi_scheduled step)
@@ -132,7 +144,7 @@ static void add_update(scheduler *s, int variable)
 {
     for (int i = 0; i < s->graph->nodes.count; i++) {
         tdi_node *node = s->graph->nodes.at[i];
-        if (s->live[i] && updated_variable(node) == s->variables[variable])
+        if (s->live[i] && !s->late[i] && updated_variable(node) == s->variables[variable])
             add(s, (tdi_scheduled){.kind = TDI_STEP_KERNEL, .node = node});
     }
 }
@@ -162,10 +174,8 @@ static void close_bucket(scheduler *s)
     s->bucket_bytes = 0;
 }
 
-static void unblock(scheduler *s, int variable)
+static void ready(scheduler *s, int variable)
 {
-    if (--s->blockers[variable])
-        return;
     if (s->graph->parts == 1) {
         add_update(s, variable);
         return;
@@ -173,6 +183,19 @@ static void unblock(scheduler *s, int variable)
     if (!tdi_push(&s->bucket, variable))
         s->failed = true;
     s->bucket_bytes += s->variables[variable]->elements * (int64_t)sizeof(float);
+}
+
+static void unblock(scheduler *s, int variable)
+{
+    if (--s->blockers[variable] == 0)
+        ready(s, variable);
+}
+
+static void start_with_unblocked(scheduler *s)
+{
+    for (int v = 0; v < s->n_variables; v++)
+        if (s->blockers[v] == 0)
+            ready(s, v);
 }
 
 static bool read_by_part_work(const scheduler *s, const tdi_node *node)
@@ -222,16 +245,47 @@ static void add_node(scheduler *s, tdi_node *node)
         close_bucket(s);
 }
 
+/* What each replica has made of its range is seen by all. */
+static void meet(scheduler *s)
+{
+    if (s->graph->parts == 1)
+        return;
+    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = s->collectives});
+    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->collectives++});
+}
+
+static void add_late(scheduler *s, bool factors)
+{
+    for (int i = 0; i < s->graph->nodes.count; i++) {
+        tdi_node *node = s->graph->nodes.at[i];
+        if (s->late[i] && factors == (node->op == &tdi_op_clip_factor))
+            add(s, (tdi_scheduled){.kind = TDI_STEP_KERNEL, .node = node});
+    }
+}
+
+/* The factors are the first replica's. */
+static void clip_and_update(scheduler *s)
+{
+    meet(s);
+    add_late(s, true);
+    meet(s);
+    add_late(s, false);
+}
+
 static void order(scheduler *s)
 {
     find_live(s);
+    find_late(s);
     find_variables(s);
     count_blockers(s);
+    start_with_unblocked(s);
     for (int i = 0; i < s->graph->nodes.count; i++)
-        if (s->live[i] && !updated_variable(s->graph->nodes.at[i]))
+        if (s->live[i] && !s->late[i] && !updated_variable(s->graph->nodes.at[i]))
             add_node(s, s->graph->nodes.at[i]);
     close_bucket(s);
     finish_pending(s);
+    if (s->graph->norms)
+        clip_and_update(s);
     for (int i = 0; i < s->put_off.count; i++)
         add(s, s->put_off.at[i]);
 }
@@ -241,13 +295,15 @@ td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int 
     int count = graph->nodes.count;
     scheduler s = {.graph = graph, .schedule = schedule};
     s.live = calloc((size_t)count + 1, sizeof *s.live);
+    s.late = calloc((size_t)count + 1, sizeof *s.late);
     s.variables = calloc((size_t)count + 1, sizeof *s.variables);
     s.blockers = calloc((size_t)count + 1, sizeof *s.blockers);
-    if (s.live && s.variables && s.blockers)
+    if (s.live && s.late && s.variables && s.blockers)
         order(&s);
     else
         s.failed = true;
     free(s.live);
+    free(s.late);
     free(s.variables);
     free(s.blockers);
     tdi_vec_free(&s.bucket);

@@ -16,9 +16,19 @@ static tdi_split split_of(const void *context, const tdi_node *node)
 static tdi_split choose_split(const tdi_plan *plan, const tdi_node *node, unsigned splits)
 {
     const tdi_plan_spec *spec = &plan->spec;
+    if (node->once && spec->graph->parts > 1 && node->op == &tdi_op_squared_norm)
+        return TDI_ROWS;
     if (node->once && spec->graph->parts > 1)
         return node->op->reads && (splits & TDI_CAN_FLAT) ? TDI_FLAT : TDI_WHOLE;
     return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, tdi_sharing_of(plan), split_of, plan);
+}
+
+/* Where norms are taken, a replica's range of a gradient is that of the blocks whose norms it takes. */
+static void cut_between_blocks(int64_t extent, int index, int sharers, tdi_call *call)
+{
+    tdi_range(TDI_ROWS, tdi_norm_blocks(extent), index, sharers, &call->begin, &call->end);
+    call->begin *= TDI_NORM_BLOCK;
+    call->end = call->end * TDI_NORM_BLOCK < extent ? call->end * TDI_NORM_BLOCK : extent;
 }
 
 static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lane)
@@ -35,7 +45,10 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
         return;
     int64_t extent = split == TDI_DEPTH ? tdi_split_extent(TDI_COLUMNS, &call->in[0].shape)
                                         : tdi_split_extent(split, &call->out.shape);
-    tdi_range(split, extent, index, sharers, &call->begin, &call->end);
+    if (all_replicas && spec->graph->norms && split == TDI_FLAT)
+        cut_between_blocks(extent, index, sharers, call);
+    else
+        tdi_range(split, extent, index, sharers, &call->begin, &call->end);
 }
 
 static tdi_value value_of(const tdi_plan *plan, const tdi_node *node)

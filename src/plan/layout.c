@@ -28,17 +28,20 @@ static bool in_activations(const tdi_plan *plan, const tdi_node *node)
            !tdi_is_leaf(node) && tdi_placed_of(plan, node)->exchange < 0 && tdi_placed_of(plan, node)->constant < 0;
 }
 
-/* Every all_gather has [parts, n] of the exchange arena, the same in all plans; its input is written there. */
+/* Every all_gather has [parts, n] of the exchange arena, the same in all plans; its input is written there. So has what
+ * is made there once, for all parts. */
 void tdi_lay_out_exchange(tdi_plan *plan)
 {
     for (int i = 0; i < plan->spec.graph->nodes.count; i++) {
         const tdi_node *node = plan->spec.graph->nodes.at[i];
-        if (node->op != &tdi_op_all_gather)
+        bool gather = node->op == &tdi_op_all_gather, once = node->once && node->home == TDI_HOME_EXCHANGE;
+        if (!gather && !once)
             continue;
-        int64_t bytes = tdi_node_bytes(plan, node->in[0]);
-        int64_t whole = (bytes * plan->spec.graph->parts + 63) & ~(int64_t)63;
+        int64_t bytes = tdi_node_bytes(plan, gather ? node->in[0] : node);
+        int64_t whole = (bytes * (gather ? plan->spec.graph->parts : 1) + 63) & ~(int64_t)63;
         tdi_placed_of(plan, node)->exchange = plan->exchange_bytes;
-        tdi_placed_of(plan, node->in[0])->exchange = plan->exchange_bytes + bytes * plan->spec.part;
+        if (gather)
+            tdi_placed_of(plan, node->in[0])->exchange = plan->exchange_bytes + bytes * plan->spec.part;
         plan->exchange_bytes += whole;
     }
 }

@@ -90,6 +90,16 @@ typedef struct architecture {
     td_tensor *(*build)(td_context *context, td_tensor **x);
 } architecture;
 
+td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(steps ? steps : 50, features ? features : 8));
+    td_model *model =
+        td_model_create(x, td_dense(td_lstm(x, 128), outputs ? outputs : 1), .name = "lstm", .seed = seed);
+    if (model)
+        td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
+    return td_failed(context) ? NULL : model;
+}
+
 td_model *td_new(td_context *context, const char *name, uint64_t seed)
 {
     static const architecture known[] = {{"mlp", mlp}, {"lenet5", lenet5}, {"cifar", cifar}};
@@ -103,7 +113,9 @@ td_model *td_new(td_context *context, const char *name, uint64_t seed)
                        .metrics = TD_METRICS(TD_ACCURACY));
         return td_failed(context) ? NULL : model;
     }
-    tdi_fail(&context->error, TD_INVALID_ARGUMENT, "there is no architecture \"%s\"; known are mlp, lenet5 and cifar",
-             name);
+    if (strcmp(name, "lstm") == 0)
+        return td_new_lstm(context, 0, 0, 0, seed);
+    tdi_fail(&context->error, TD_INVALID_ARGUMENT,
+             "there is no architecture \"%s\"; known are mlp, lenet5, cifar and lstm", name);
     return NULL;
 }

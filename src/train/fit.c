@@ -200,7 +200,7 @@ static td_status run_epochs(fit *f, tdi_error *error)
 {
     for (int epoch = f->training.epoch; epoch < f->epochs && (f->training.begun || !f->training.stop); epoch++)
         TDI_TRY(run_epoch(f, epoch, error));
-    return tdi_callbacks_train_end(&f->training, error);
+    return TD_OK;
 }
 
 static td_status run(fit *f, tdi_error *error)
@@ -217,9 +217,10 @@ static td_status run(fit *f, tdi_error *error)
     td_status status = run_epochs(f, error);
     if (status == TD_STOPPED)
         tdi_backup_stopped(&f->training);
+    td_finalize_variable_values(f->model);
     if (f->args->last && f->training.has_last)
         *f->args->last = f->training.last;
-    return status;
+    return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 
 td_status td_fit_(const td_fit_args *args)

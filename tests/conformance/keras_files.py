@@ -120,6 +120,10 @@ def cases():
     one_hot = np.eye(2, dtype="float32")[labels(2)]
     yield "adam", *compiled(mlp(), keras.optimizers.Adam(2e-3, beta_1=0.8), sparse, labels(3))
     yield "amsgrad", *compiled(mlp(), keras.optimizers.Adam(amsgrad=True, weight_decay=0.01), sparse, labels(3))
+    yield "averages", *compiled(mlp(), keras.optimizers.Adam(amsgrad=True, use_ema=True, ema_momentum=0.9, clipnorm=2.0,
+                                                             ema_overwrite_frequency=5, gradient_accumulation_steps=2,
+                                                             loss_scale_factor=4.0), sparse, labels(3))
+    yield "global norm", *compiled(mlp(), keras.optimizers.SGD(0.01, use_ema=True, global_clipnorm=1.5), sparse, labels(3))
     yield "sgd", *compiled(mlp(), keras.optimizers.SGD(0.05), "mse", random(SAMPLES, 3), metrics=())
     yield "nesterov", *compiled(image(), keras.optimizers.SGD(0.01, 0.9, nesterov=True, clipvalue=0.5),
                                 keras.losses.CategoricalCrossentropy(label_smoothing=0.1), one_hot)

@@ -108,6 +108,27 @@ static void test_uncompiled(void **state)
     assert_int_equal(warnings, 0);
 }
 
+/* Averages first, then accumulators, then the update's own slots. */
+static void test_averages(void **state)
+{
+    (void)state;
+    td_model *model = load(golden("averages.keras"));
+    const td_optimizer *optimizer = &model->optimizer;
+    assert_true(optimizer->use_ema == TD_YES && optimizer->ema_momentum.value == 0.9f);
+    assert_true(optimizer->global_clipnorm == 0.5f && optimizer->loss_scale_factor == 8);
+    assert_int_equal(optimizer->ema_overwrite_frequency, 7);
+    assert_int_equal(optimizer->gradient_accumulation_steps, 2);
+    assert_int_equal(model->iteration, 5);
+    assert_int_equal(warnings, 0);
+    const tdi_variable *kernel = &model->weights.at[0]->variable;
+    float weight = tdi_model_value(model, kernel)[0], velocity = tdi_model_slot(model, kernel, 0)[0];
+    float average = tdi_model_slot(model, kernel, 1)[0], accumulator = tdi_model_slot(model, kernel, 2)[0];
+    assert_true(fabsf(average - weight) < 0.1f && average != weight);
+    assert_true(fabsf(velocity) < 0.05f && velocity != 0 && accumulator != 0);
+    td_finalize_variable_values(model);
+    assert_true(tdi_model_value(model, kernel)[0] == average);
+}
+
 /* ---- predictions ---- */
 
 static float *read_array(const char *stem, const char *kind, int64_t *count)
@@ -157,6 +178,7 @@ static void test_predictions_are_kerass(void **state)
     check_predictions("cnn_sgd.keras", "cnn_sgd");
     check_predictions("cnn_older.keras", "cnn_sgd");
     check_predictions("plain.keras", "plain");
+    check_predictions("averages.keras", "averages");
 }
 
 /* ---- written and read again ---- */
@@ -191,7 +213,8 @@ static void assert_same_model(const td_model *a, const td_model *b)
 static void test_resaved_files_are_the_same_model(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras", "cnn_older.keras", "plain.keras"};
+    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras", "cnn_older.keras", "plain.keras",
+                                        "averages.keras"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         td_model *model = load(golden(names[i]));
         if (td_save(model, scratch_path("again.keras")) != TD_OK)
@@ -232,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cnn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_older_configurations, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_uncompiled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_averages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_predictions_are_kerass, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_resaved_files_are_the_same_model, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_disk_keeps_the_old_file, set_up, tear_down),

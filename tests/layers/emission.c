@@ -234,6 +234,13 @@ static void what_does_not_fit(void **state)
 
 /* ---- optimizers ---- */
 
+/* The last node of a variable's update. */
+static tdi_node *update(fixture *f, const td_optimizer *optimizer, tdi_variable *variable, tdi_node *gradient)
+{
+    assert_int_equal(tdi_optimizer_emit(f->graph, optimizer, 1, &variable, &gradient), TD_OK);
+    return f->graph->nodes.at[f->graph->nodes.count - 1];
+}
+
 static void updates(void **state)
 {
     fixture *f = *state;
@@ -243,16 +250,46 @@ static void updates(void **state)
     td_optimizer sgd = td_sgd(.momentum = 0.5f, .nesterov = TD_YES, .clipvalue = 2), adam = td_adam(.amsgrad = TD_YES);
     tdi_fields_resolve(tdi_optimizer_type_of(sgd.kind)->fields, &sgd);
     tdi_fields_resolve(tdi_optimizer_type_of(adam.kind)->fields, &adam);
-    tdi_node *node = tdi_optimizer_emit(f->graph, &sgd, kernel, gradient);
+    tdi_node *node = update(f, &sgd, kernel, gradient);
     const tdi_optimizer_attrs *attrs = node->attrs;
     assert_true(node->op == &tdi_op_sgd && node->once && node->effect && node->n_in == 3);
     assert_true(attrs->momentum == 0.5f && attrs->nesterov && attrs->clipvalue == 2);
-    node = tdi_optimizer_emit(f->graph, &adam, kernel, gradient);
+    node = update(f, &adam, kernel, gradient);
     attrs = node->attrs;
     assert_true(node->op == &tdi_op_adam && node->once && node->effect && node->n_in == 5);
     assert_true(attrs->beta_1 == 0.9f && attrs->beta_2 == 0.999f && attrs->epsilon == 1e-7f && attrs->amsgrad);
     for (int i = 0; i < 3; i++)
         assert_true(node->in[2 + i]->home == TDI_HOME_SLOT && node->in[2 + i]->slot == i);
+}
+
+/* Accumulated, clipped by all norms together, used, averaged; a weight without a gradient is its own average. */
+static void what_surrounds_an_update(void **state)
+{
+    fixture *f = *state;
+    td_tensor *x = td_input(f->context, TD_SHAPE(4)), *y = td_dense(x, 3);
+    tdi_variable *variables[3] = {&y->site->layer->weights.at[0]->variable, &y->site->layer->weights.at[1]->variable};
+    td_tensor *other = td_dense(x, 2);
+    variables[2] = &other->site->layer->weights.at[0]->variable;
+    tdi_node *gradients[3] = {tdi_fill(f->graph, 1, &variables[0]->shape), tdi_fill(f->graph, 1, &variables[1]->shape)};
+    td_optimizer adam = td_adam(.use_ema = TD_YES, .global_clipnorm = 1, .gradient_accumulation_steps = 4,
+                                .ema_overwrite_frequency = 7);
+    tdi_fields_resolve(tdi_optimizer_type_of(adam.kind)->fields, &adam);
+    assert_int_equal(tdi_optimizer_emit(f->graph, &adam, 3, variables, gradients), TD_OK);
+    const tdi_node *last = f->graph->nodes.at[f->graph->nodes.count - 1], *average = NULL, *node;
+    assert_true(last->op == &tdi_op_moving_average && last->in[0]->op == &tdi_op_parameter);
+    for (int i = 0; i < f->graph->nodes.count; i++)
+        if (f->graph->nodes.at[i]->op == &tdi_op_moving_average && f->graph->nodes.at[i]->variable == variables[0])
+            average = f->graph->nodes.at[i];
+    assert_non_null(average);
+    assert_int_equal(((const tdi_moving_average_attrs *)average->attrs)->overwrite_frequency, 7);
+    assert_true(average->effect && average->once && average->in[1]->slot == 2);
+    node = average->in[0];
+    assert_ptr_equal(node->op, &tdi_op_adam);
+    node = node->in[1];
+    assert_true(node->op == &tdi_op_clip_by_norm && node->home == TDI_HOME_GRADIENT);
+    assert_true(node->in[1]->op == &tdi_op_clip_factor && node->in[1]->n_in == 2);
+    node = node->in[0];
+    assert_true(node->op == &tdi_op_accumulate_gradient && node->in[1]->slot == 3);
 }
 
 int main(void)
@@ -267,6 +304,7 @@ int main(void)
         TEST(accuracy_by_shapes),
         TEST(what_does_not_fit),
         TEST(updates),
+        TEST(what_surrounds_an_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
     case TDI_FIELD_NULLABLE:
         assert_true(json_is_null(json) && *(const float *)value == 0);
         break;
+    case TDI_FIELD_COUNT:
+        assert_true(json_is_null(json) && *(const int *)value == 0);
+        break;
     case TDI_FIELD_CHOICE:
         assert_int_equal(*(const td_choice *)value, json_is_true(json) ? TD_YES : TD_NO);
         break;

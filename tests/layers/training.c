@@ -79,6 +79,13 @@ static void optimizer_slots(void **state)
     assert_int_equal(tdi_optimizer_slots(&momentum), 1);
     assert_int_equal(tdi_optimizer_slots(&adam), 2);
     assert_int_equal(tdi_optimizer_slots(&amsgrad), 3);
+    td_optimizer more = resolved(td_adam(.use_ema = TD_YES, .gradient_accumulation_steps = 2));
+    assert_int_equal(tdi_optimizer_slots(&more), 4);
+    assert_int_equal(tdi_optimizer_update_slots(&more), 2);
+    assert_int_equal(tdi_optimizer_average_slot(&more), 2);
+    assert_int_equal(tdi_optimizer_accumulator_slot(&more), 3);
+    assert_int_equal(tdi_optimizer_average_slot(&adam), -1);
+    assert_int_equal(tdi_optimizer_accumulator_slot(&adam), -1);
     assert_int_equal(tdi_optimizer_type_find("Adam")->kind, TD_OPTIMIZER_ADAM);
     assert_int_equal(tdi_optimizer_type_find("sgd")->kind, TD_OPTIMIZER_SGD);
     assert_null(tdi_optimizer_type_find("Lion"));
@@ -106,6 +113,13 @@ static void optimizer_checks(void **state)
     check_refused(resolved(td_adam(.beta_1 = TD_SET(1.0f))), "beta_1 is 1 and must be at least 0 and below 1");
     check_refused(resolved(td_adam(.beta_2 = TD_SET(-1.0f))), "beta_2 is -1");
     check_refused(resolved(td_adam(.epsilon = TD_SET(-1.0f))), "epsilon is -1");
+    check_refused(resolved(td_sgd(.clipnorm = -1)), "clipnorm is -1");
+    check_refused(resolved(td_sgd(.global_clipnorm = INFINITY)), "global_clipnorm is inf");
+    check_refused(resolved(td_sgd(.clipnorm = 1, .clipvalue = 2)), "only one of them");
+    check_refused(resolved(td_sgd(.gradient_accumulation_steps = 1)), "gradient_accumulation_steps is 1");
+    check_refused(resolved(td_sgd(.loss_scale_factor = -2)), "loss_scale_factor is -2");
+    check_refused(resolved(td_sgd(.use_ema = TD_YES, .ema_momentum = TD_SET(1.5f))), "ema_momentum is 1.5");
+    check_refused(resolved(td_sgd(.ema_overwrite_frequency = -3)), "ema_overwrite_frequency is -3");
     check_refused((td_optimizer){0}, "there is none of number 0");
 }
 

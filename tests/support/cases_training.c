@@ -128,6 +128,43 @@ static tdi_node *build_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     return tdi_adam(graph, leaf[0], leaf[1], c->n_leaves - 2, leaf + 2, c->attrs);
 }
 
+/* Leaves weight, gradient, accumulator. */
+static tdi_node *build_accumulate_gradient(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_accumulate_gradient_attrs *attrs = c->attrs;
+    return tdi_accumulate_gradient(graph, leaf[1], leaf[2], attrs->steps, leaf[0]->variable);
+}
+
+/* Leaf gradient. */
+static tdi_node *build_squared_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_squared_norm(graph, leaf[0], leaf[0]->variable);
+}
+
+/* Leaves: gradients. */
+static tdi_node *build_clip_factor(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    const tdi_clip_factor_attrs *attrs = c->attrs;
+    tdi_node *norms[OP_MAX_LEAVES];
+    for (int i = 0; i < c->n_leaves; i++)
+        norms[i] = tdi_squared_norm(graph, leaf[i], leaf[i]->variable);
+    return tdi_clip_factor(graph, c->n_leaves, norms, attrs->limit, attrs->global);
+}
+
+/* Leaf gradient. */
+static tdi_node *build_clip_by_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *norm = build_squared_norm(graph, leaf, c);
+    return tdi_clip_by_norm(graph, leaf[0], tdi_clip_factor(graph, 1, &norm, 0.5f, false), leaf[0]->variable);
+}
+
+/* Leaves weight, average. */
+static tdi_node *build_moving_average(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_moving_average(graph, leaf[0], leaf[1], c->attrs);
+}
+
 static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)graph;
@@ -312,10 +349,79 @@ const op_case op_cases_training[] = {
      .build = build_slot,
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(4, 3)}, {.shape = OP_DIMS(4, 3), .slot = 1}}},
+    {.op = &tdi_op_accumulate_gradient,
+     .name = "the last step",
+     .attrs = ATTRS(tdi_accumulate_gradient_attrs, 3),
+     .build = build_accumulate_gradient,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(5, 7)}, {.shape = OP_DIMS(5, 7)}, {.shape = OP_DIMS(5, 7), .slot = 1}}},
+    {.op = &tdi_op_accumulate_gradient,
+     .name = "a step before",
+     .attrs = ATTRS(tdi_accumulate_gradient_attrs, 3),
+     .build = build_accumulate_gradient,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(5, 7)}, {.shape = OP_DIMS(5, 7)}, {.shape = OP_DIMS(5, 7), .slot = 1}},
+     .skip = true},
+    {.op = &tdi_op_squared_norm,
+     .name = "one block",
+     .build = build_squared_norm,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(5, 7)}}},
+    {.op = &tdi_op_squared_norm,
+     .name = "blocks",
+     .build = build_squared_norm,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(3, 5003)}}},
+    {.op = &tdi_op_clip_factor,
+     .name = "of one",
+     .attrs = ATTRS(tdi_clip_factor_attrs, .limit = 0.5f),
+     .build = build_clip_factor,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(2, 4099)}}},
+    {.op = &tdi_op_clip_factor,
+     .name = "of all, too small to be clipped",
+     .attrs = ATTRS(tdi_clip_factor_attrs, .limit = 1000, .global = true),
+     .build = build_clip_factor,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(2, 4099)}, {.shape = OP_DIMS(5)}, {.shape = OP_DIMS(3, 3)}}},
+    {.op = &tdi_op_clip_by_norm,
+     .name = "to a half",
+     .build = build_clip_by_norm,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(9, 7)}}},
+    {.op = &tdi_op_moving_average,
+     .name = "beside the weight",
+     .attrs = ATTRS(tdi_moving_average_attrs, .momentum = 0.9f, .overwrite_frequency = 2),
+     .build = build_moving_average,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(9, 7)}, {.shape = OP_DIMS(9, 7), .slot = 1}}},
+    {.op = &tdi_op_moving_average,
+     .name = "over the weight",
+     .attrs = ATTRS(tdi_moving_average_attrs, .momentum = 0.9f, .overwrite_frequency = 3),
+     .build = build_moving_average,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(9, 7)}, {.shape = OP_DIMS(9, 7), .slot = 1}}},
     OPTIMIZER(sgd, "plain", OP_DIMS(6, 5), 0, .momentum = 0),
     OPTIMIZER(sgd, "momentum", OP_DIMS(6, 5), 1, .momentum = 0.9f),
     OPTIMIZER(sgd, "nesterov, decay, clipping", OP_DIMS(33), 1, .momentum = 0.9f, .nesterov = true,
               .weight_decay = 0.01f, .clipvalue = 0.5f),
+    {.op = &tdi_op_sgd,
+     .name = "a step that updates nothing",
+     .attrs = ATTRS(tdi_optimizer_attrs, .momentum = 0.9f),
+     .build = build_sgd,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(6, 5)}, {.shape = OP_DIMS(6, 5)}, {.shape = OP_DIMS(6, 5), .slot = 1}},
+     .skip = true},
+    {.op = &tdi_op_adam,
+     .name = "a step that updates nothing",
+     .attrs = ATTRS(tdi_optimizer_attrs, ADAM),
+     .build = build_adam,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(6, 5)},
+              {.shape = OP_DIMS(6, 5)},
+              {.shape = OP_DIMS(6, 5), .slot = 1},
+              {.shape = OP_DIMS(6, 5), .slot = 2, .fill = OP_UNIT}},
+     .skip = true},
     OPTIMIZER(adam, "defaults", OP_DIMS(6, 5), 2, ADAM),
     OPTIMIZER(adam, "wide", OP_DIMS(3, 67), 2, ADAM),
     OPTIMIZER(adam, "amsgrad", OP_DIMS(3, 3, 2, 4), 3, ADAM, .amsgrad = true),

@@ -205,7 +205,7 @@ op_run *op_run_create(const op_case *c, op_run_options options)
                             .parts = run->parts,
                             .rows = run->rows,
                             .group_size = c->group_size,
-                            .control = {.learning_rate = 0.01f, .iteration = 2, .step = 5, .seed = 11},
+                            .control = {.learning_rate = 0.01f, .iteration = 2, .step = 5, .seed = 11, .skip = c->skip},
                             .inputs = (const void *const *)run->inputs,
                             .variable_floats = run->variable_floats,
                             .values = run->values,

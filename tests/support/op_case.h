@@ -49,6 +49,7 @@ struct op_case {
     int parts;                  /* 0: one */
     int64_t rows[OP_MAX_PARTS]; /* of the parts; {0}: one part of 3 */
     int group_size;             /* 0: all parts share batch statistics */
+    bool skip;                  /* a step that updates nothing */
 };
 
 int op_case_count(void);

@@ -30,8 +30,14 @@ says 2 "quiet: expected no value" fit m.keras --quiet=yes
 says 2 "expected MODEL.keras after the options" fit --train d.npz
 says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
 says 2 "expected options only" doctor m.keras
-says 2 "expected mlp|lenet5|cifar" new
-says 2 "expected mlp, lenet5 or cifar, got 'lenet'; try tandem new lenet5" new lenet
+says 2 "expected mlp|lenet5|cifar|lstm" new
+says 2 "expected mlp, lenet5, cifar or lstm, got 'lenet'; try tandem new lenet5" new lenet
+for value in 50 x8 50x 50x0 0x8 -5x8 5x8x2 2147483648x1 ""; do
+    says 2 "shape: expected STEPSxNUMBERS, got '$value'; try --shape 50x8" new lstm --shape "$value"
+done
+says 2 "outputs: expected a whole number from 1" new lstm --outputs 0
+says 2 "shape: the sizes of mlp are fixed" new mlp --shape 50x8
+says 2 "outputs: the sizes of cifar are fixed" new cifar --outputs 2
 says 2 "expected MODEL.keras" summary
 says 2 "expected options only\|expected one MODEL.keras" summary m.keras --  --quiet
 
@@ -61,6 +67,11 @@ says 2 "beta-2: expected a number from 0 to below 1, got '-0.1'" fit m.keras --t
 says 2 "epsilon: expected a number not below 0" fit m.keras --train d.npz --epsilon -1
 says 2 "weight-decay: expected a number not below 0" fit m.keras --train d.npz --weight-decay -1
 says 2 "clipvalue: expected a number above 0" fit m.keras --train d.npz --clipvalue 0
+says 2 "clipnorm: expected a number above 0, got '-1'" fit m.keras --train d.npz --clipnorm -1
+says 2 "ema-momentum: expected a number from 0 to 1, got '2'" fit m.keras --train d.npz --ema-momentum 2
+says 2 "ema-overwrite-frequency: expected a whole number from 1" fit m.keras --train d.npz --ema-overwrite-frequency 0
+says 2 "gradient-accumulation-steps: expected a whole number from 2" fit m.keras --train d.npz --gradient-accumulation-steps 1
+says 2 "expected one of --clipvalue, --clipnorm and --global-clipnorm" fit m.keras --train d.npz --clipnorm 1 --clipvalue 1
 says 2 "scale: expected a number above 0" fit m.keras --train d.npz --scale 0
 for value in 0 -5 1.0 1.5 nan x ""; do
     says 2 "validation-split: expected a fraction between 0 and 1 or a whole number of samples, got '$value'" \

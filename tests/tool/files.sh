@@ -7,6 +7,14 @@ expect 0 new mlp --seed 3
 grep -q "Saved mlp.keras: 269322 parameters" out || fail "new printed: $(cat out)"
 expect 0 new mlp --seed 3 --quiet --output other.keras
 [ ! -s out ] || fail "new --quiet printed: $(cat out)"
+expect 0 new lstm
+grep -q "Saved lstm.keras: 70273 parameters" out || fail "new lstm printed: $(cat out)"
+expect 0 new lstm --shape 24x5 --outputs 2 --output series.keras
+expect 0 summary series.keras
+grep -q "(None, 2) .* 258 " out || fail "new lstm --outputs: $(cat out)"
+grep -q "lstm.* 68,608 " out || fail "new lstm --shape: $(cat out)"
+expect 0 new lstm --shape 24x5 --output one.keras
+expect 0 new lstm --outputs 2 --output two.keras
 
 says 1 "output: folder is a folder; expected the name of a file, try folder/out.keras" new mlp -o folder
 says 1 "output: folder.keras is a folder" fit mlp.keras --train mnist --output folder.keras

@@ -86,6 +86,10 @@ grep -q accuracy short.jsonl && fail "--metrics none kept the accuracy"
 expect 0 fit mlp.keras --train digits --optimizer sgd --momentum 0.9 --nesterov --learning-rate 0.05 --quiet -o s.keras
 says 2 "beta-1 belongs to adam" fit s.keras --train digits --beta-1 0.8
 says 2 "momentum belongs to sgd" fit mlp.keras --train digits --momentum 0.8
+says 2 "ema-momentum belongs to --use-ema" fit mlp.keras --train digits --ema-momentum 0.8
+expect 0 fit mlp.keras --train digits --clipnorm 1 --use-ema --ema-momentum 0.9 --ema-overwrite-frequency 4 \
+    --gradient-accumulation-steps 2 --loss-scale-factor 16 --quiet -o e.keras
+expect 0 fit e.keras --train digits --global-clipnorm 1 --ema-momentum 0.8 --quiet -o e.keras
 says 2 "from-logits belongs to the cross-entropies" \
     fit mlp.keras --train digits --loss mean_squared_error --from-logits
 

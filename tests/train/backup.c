@@ -185,6 +185,10 @@ static void a_stopped_run_goes_on(void **state)
     stop_everywhere((run){.kind = SMALL_NORM, .devices = "cpu:0,cpu:1", .save_freq = 2});
     stop_everywhere((run){.kind = SMALL_LSTM, .optimizer = td_sgd(.momentum = 0.9f), .save_freq = 7});
     stop_everywhere((run){.kind = SMALL_CNN, .optimizer = td_adam(.amsgrad = TD_YES), .shuffle = TD_NO, .seed = 4});
+    stop_everywhere((run){.kind = SMALL_MLP,
+                          .devices = "cpu:0,cpu:1",
+                          .optimizer = td_adam(.use_ema = TD_YES, .ema_overwrite_frequency = 4)});
+    stop_everywhere((run){.kind = SMALL_SYNC, .optimizer = td_sgd(.momentum = 0.5f, .gradient_accumulation_steps = 3)});
 }
 
 static void the_number_of_replicas_may_change(void **state)

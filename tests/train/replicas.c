@@ -138,6 +138,53 @@ static void test_shards_give_the_same_bits(void **state)
         }
 }
 
+/* Of everything that every optimizer can do besides its update. */
+static const td_optimizer common[] = {
+    {.kind = TD_OPTIMIZER_SGD, .learning_rate = 0.05f, .momentum = 0.9f, .clipnorm = 0.3f},
+    {.kind = TD_OPTIMIZER_ADAM, .learning_rate = 0.01f, .global_clipnorm = 0.4f},
+    {.kind = TD_OPTIMIZER_SGD, .learning_rate = 0.05f, .use_ema = TD_YES, .ema_overwrite_frequency = 3},
+    {.kind = TD_OPTIMIZER_ADAM, .learning_rate = 0.01f, .gradient_accumulation_steps = 2, .loss_scale_factor = 128},
+    {.kind = TD_OPTIMIZER_SGD,
+     .learning_rate = 0.05f,
+     .momentum = 0.9f,
+     .global_clipnorm = 0.4f,
+     .use_ema = TD_YES,
+     .gradient_accumulation_steps = 3},
+};
+enum { COMMON = sizeof common / sizeof *common };
+
+static void test_common_arguments(void **state)
+{
+    (void)state;
+    const int64_t batches[] = {3, 14, 43};
+    for (int i = 0; i < COMMON; i++)
+        for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+            for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
+                for (int apart = 0; apart < 2; apart++)
+                    expect_same_as_one(
+                        (setting){.kind = SMALL_MLP, .apart = apart == 1, .batch = batches[b], .optimizer = common[i]},
+                        LISTS[l], 1e-5);
+}
+
+static void test_common_arguments_give_the_same_bits(void **state)
+{
+    (void)state;
+    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3"};
+    for (int i = 0; i < COMMON; i++) {
+        int64_t count;
+        setting s = {.kind = SMALL_CNN, .shards = 4, .batch = 11, .optimizer = common[i], .devices = "cpu:0"};
+        float *one = train(&s, &count, NULL);
+        for (int l = 0; l < 2; l++) {
+            s.devices = lists[l];
+            float *many = train(&s, &count, NULL);
+            if (memcmp(one, many, (size_t)count * sizeof *one) != 0)
+                fail_msg("optimizer %d: %s gives other bits than one device", i, lists[l]);
+            free(many);
+        }
+        free(one);
+    }
+}
+
 static void test_same_bits_again(void **state)
 {
     (void)state;
@@ -206,6 +253,8 @@ int main(void)
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_synchronized_batch_norm),
         cmocka_unit_test(test_shards_give_the_same_bits),
+        cmocka_unit_test(test_common_arguments),
+        cmocka_unit_test(test_common_arguments_give_the_same_bits),
         cmocka_unit_test(test_same_bits_again),
         cmocka_unit_test(test_moving_statistics_per_replica),
         cmocka_unit_test(test_synchronized_beside_per_replica),

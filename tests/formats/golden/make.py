@@ -53,6 +53,16 @@ def plain():
     return model, random(ROWS, 3)
 
 
+def averages():
+    """An optimizer that keeps everything it can: two updates of two steps each, and one step of the next."""
+    model = keras.Sequential([layers.Input((3,)), layers.Dense(4, activation="tanh"), layers.Dense(2)])
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9, use_ema=True, ema_momentum=0.9, ema_overwrite_frequency=7,
+                                       gradient_accumulation_steps=2, global_clipnorm=0.5, loss_scale_factor=8.0), "mse")
+    x = random(ROWS, 3)
+    train(model, x, np.eye(2)[np.arange(ROWS) % 2], 5)
+    return model, x
+
+
 def older(object):
     """The configuration as earlier versions wrote it: policies by name, the input's shape under its old key, tensors as
     bare lists, no InputLayer in a Sequential."""
@@ -90,4 +100,5 @@ keras.utils.set_random_seed(2)
 save("mlp_adam", *mlp())
 save("cnn_sgd", *cnn())
 save("plain", *plain())
+save("averages", *averages())
 rewrite("cnn_sgd", "cnn_older", older)
