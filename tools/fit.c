@@ -158,6 +158,7 @@ static td_status train(struct fit *fit)
                                   .steps_per_epoch = options->steps_per_epoch,
                                   .shuffle = options->no_shuffle ? TD_NO : TD_DEFAULT,
                                   .seed = (uint64_t)options->seed,
+                                  .adapt = options->adapt ? TD_YES : TD_NO,
                                   .input_threads = (int)options->input_threads,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
@@ -255,6 +256,7 @@ static const struct argp_option options[] = {
     {"validation", KEY_VALIDATION, "DATA", 0, "Samples to evaluate after each epoch", 0},
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
+    {"adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
     {"augment", KEY_AUGMENT, "LIST", 0,
      "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},

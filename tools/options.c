@@ -344,6 +344,7 @@ static const struct flag_option {
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_KEEP_BACKUP, AT(keep_backup)},
+    {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},

@@ -28,7 +28,7 @@ struct options {
     bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
-    bool no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
     td_optional ignore_class;
 
     td_precision precision;
@@ -99,6 +99,7 @@ enum option_key {
     KEY_BACKUP_DIR,
     KEY_KEEP_BACKUP,
     KEY_ON_ERROR,
+    KEY_ADAPT,
     KEY_MISSING,
     KEY_WINDOW,
     KEY_HORIZON,

@@ -186,6 +186,7 @@ typedef struct td_fit_args {
     int64_t steps_per_epoch;       /* 0: the data's */
     td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
+    td_choice adapt;               /* yes: Normalization layers take mean and variance of the training part first; no */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */
     td_callback *const *callbacks; /* TD_CALLBACKS(...), adopted; see callbacks.h */
     int input_threads; /* that decode and augment ahead, where rows are not in memory; 0: as many as it takes, at most

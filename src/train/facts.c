@@ -30,41 +30,56 @@ __attribute__((format(printf, 3, 4))) static void say(json_t **facts, const char
 
 /* ---- data ---- */
 
-static td_status add_column(tdi_source *source, int column, uLong *checksum, tdi_error *error)
+/* Rows spread over the data, the first and the last among them; returns how many. */
+static int64_t choose_rows(const tdi_source *source, int64_t rows[TDI_FACTS_SAMPLES])
 {
-    const tdi_column *facts = &source->columns[column];
-    size_t size = (size_t)tdi_sample_elements(&facts->shape) * td_dtype_size(facts->dtype);
-    int64_t samples = source->samples < TDI_FACTS_SAMPLES ? source->samples : TDI_FACTS_SAMPLES;
-    void *sample = calloc(size + 1, 1);
+    int64_t count = source->samples < TDI_FACTS_SAMPLES ? source->samples : TDI_FACTS_SAMPLES;
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = count > 1 ? (int64_t)((double)(source->samples - 1) * (double)i / (double)(count - 1)) : 0;
+    return count;
+}
+
+static td_status add_column(tdi_source *source, int column, const int64_t *rows, int64_t count, uLong *checksum,
+                            tdi_error *error)
+{
+    size_t size = (size_t)tdi_sample_elements(&source->columns[column].shape) * sizeof(float);
+    float *sample = malloc(size + 1);
     td_status status = sample ? TD_OK : tdi_no_memory(error);
-    for (int64_t i = 0; i < samples && status == TD_OK; i++) {
-        int64_t row = samples > 1 ? (int64_t)((double)(source->samples - 1) * (double)i / (double)(samples - 1)) : 0;
-        status = source->gather(source, column, &row, 1, sample, facts->dtype, error);
-        *checksum = crc32_z(*checksum, sample, size);
+    for (int64_t i = 0; i < count && status == TD_OK; i++) {
+        status = source->gather(source, column, rows + i, 1, sample, TD_FLOAT32, error);
+        *checksum = status == TD_OK ? crc32_z(*checksum, (const Bytef *)sample, size) : 0;
     }
     free(sample);
     return status;
 }
 
-static td_status add_data(json_t **facts, const char *about, tdi_source *source, tdi_error *error)
+/* As the first epoch of seed 0 would see them, so that another augmentation is seen too. */
+static td_status add_samples(tdi_source *source, bool training, uLong *checksum, tdi_error *error)
+{
+    int64_t rows[TDI_FACTS_SAMPLES], count = choose_rows(source, rows);
+    tdi_source_pass pass = {.order = rows, .samples = count, .batch = count, .training = training};
+    TDI_TRY(tdi_source_begin(source, &pass, error));
+    td_status status = TD_OK;
+    for (int i = 0; i < source->n_x + source->n_y && status == TD_OK; i++)
+        status = add_column(source, i, rows, count, checksum, error);
+    tdi_source_end(source);
+    return status;
+}
+
+static td_status add_data(json_t **facts, const char *about, tdi_source *source, bool training, tdi_error *error)
 {
     char shape[TDI_SHAPE_TEXT];
     uLong checksum = crc32(0, NULL, 0);
     tdi_text text = {0};
+    TDI_TRY(add_samples(source, training, &checksum, error));
     tdi_text_format(&text, "%lld samples of", (long long)source->samples);
-    td_status status = TD_OK;
-    for (int i = 0; i < source->n_x + source->n_y && status == TD_OK; i++) {
-        const tdi_column *column = &source->columns[i];
-        tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(column->dtype),
-                        tdi_shape_text(&column->shape, shape));
-        if (column->scale != 1)
-            tdi_text_format(&text, " times %.9g", (double)column->scale);
-        status = add_column(source, i, &checksum, error);
-    }
+    for (int i = 0; i < source->n_x + source->n_y; i++)
+        tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
+                        tdi_shape_text(&source->columns[i].shape, shape));
     tdi_text_format(&text, ", checksum %08lx", checksum);
     put(facts, about, &text);
     tdi_text_free(&text);
-    return status;
+    return TD_OK;
 }
 
 /* ---- model ---- */
@@ -87,9 +102,9 @@ static td_status add_model(json_t **facts, const td_model *model, tdi_error *err
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error)
 {
     *facts = json_object();
-    td_status status = add_data(facts, "training data", run->train, error);
+    td_status status = add_data(facts, "training data", run->train, true, error);
     if (status == TD_OK && run->validation)
-        status = add_data(facts, "validation data", run->validation, error);
+        status = add_data(facts, "validation data", run->validation, false, error);
     if (status == TD_OK)
         status = add_model(facts, model, error);
     say(facts, "batch size", "%lld", (long long)run->batch);

@@ -14,7 +14,7 @@ typedef struct tdi_run {
 } tdi_run;
 
 /* An object of sentences by what they are about: "batch size": "64". Data are known by their shapes and types and by a
- * checksum of TDI_FACTS_SAMPLES samples spread over them, which are read for it. */
+ * checksum of TDI_FACTS_SAMPLES samples spread over them, augmented as they would be, which are read for it. */
 enum { TDI_FACTS_SAMPLES = 64 };
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "train/adapt.h"
 #include "train/backup.h"
 #include "train/loop.h"
 
@@ -211,6 +212,8 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(check_states(f, error));
     TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    if (f->args->adapt == TD_YES)
+        TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
     TDI_TRY(begin(f, error));

@@ -94,6 +94,15 @@ def larger():
     return keras.Model(x, layers.Dense(2)(layers.Flatten()(y)))
 
 
+def standardized():
+    """Normalization, adapted, on the input and back on the output."""
+    before, after = layers.Normalization(), layers.Normalization(invert=True)
+    model = keras.Sequential([layers.Input((5, 4)), before, layers.LSTM(3), layers.Dense(2), after])
+    before.adapt(3 * random(20, 5, 4) + 1)
+    after.adapt(2 * random(20, 2) - 1)
+    return model
+
+
 def initializers():
     kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
              keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
@@ -135,6 +144,7 @@ def cases():
     yield "frozen", *compiled(frozen(), "adam", sparse, labels(3))
     yield "recurrent", *compiled(recurrent(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
     yield "larger", *compiled(larger(), "adam", keras.losses.CategoricalCrossentropy(from_logits=True), one_hot)
+    yield "standardized", *compiled(standardized(), "adam", "mse", random(SAMPLES, 2), metrics=())
     yield "initializers", initializers(), None
     yield "deferred", deferred(), None
 

@@ -214,6 +214,15 @@ def indices():
     yield Case("two tables", keras.Model(y, layers.Dense(4)(layers.Flatten()(both))), classes(4), sparse(), x=x)
 
 
+def standardized():
+    """Trained from the file's mean and variance; tests/conformance/adapt.py holds adapting against Keras's."""
+    before, after = layers.Normalization(), layers.Normalization(invert=True)
+    model = sequential((6, 5), before, layers.LSTM(7), layers.Dense(2), after)
+    before.adapt(numbers(6, 5) * 3 - 2)
+    after.adapt(numbers(2) + 4)
+    yield Case("in and out", model, numbers(2), "mean_squared_error")
+
+
 def upsampling():
     def net(*stack, shape=(5, 4, 3)):
         return sequential(shape, layers.Conv2D(6, 2, activation="tanh"), *stack, layers.Conv2D(2, 2, activation="relu"),
@@ -344,7 +353,7 @@ def run_case(case, folder):
 
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
-                                                       recurrent, indices, upsampling, losses, optimizers, common_arguments,
+                                                       recurrent, indices, standardized, upsampling, losses, optimizers, common_arguments,
                                                        regularizers)}
 
 

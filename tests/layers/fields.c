@@ -163,6 +163,7 @@ static void tables_are_keras(void **state)
     check_layer(context, td_softmax(x), golden_Softmax);
     check_layer(context, td_embedding(td_input(context, TD_SHAPE(5), .dtype = TD_INT32), 9, 4), golden_Embedding);
     check_layer(context, td_up_sampling2d(x), golden_UpSampling2D);
+    check_layer(context, td_normalization(v), golden_Normalization);
     td_context_free(context);
 }
 

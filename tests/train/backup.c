@@ -35,6 +35,7 @@ typedef struct run {
     int64_t save_freq, batch, stop_at; /* stop_at: batches until it asks to stop; 0: never */
     uint64_t seed;
     float shift; /* of the data */
+    int crop;    /* its augmentation */
     td_choice shuffle, keep, once;
     bool patient;      /* waits for the first two backups to be written */
     td_callback *more; /* one callback beside those of every run */
@@ -117,9 +118,12 @@ static outcome go(run *r)
         td_callback_create(&(td_callback_functions){.train_begin = count_begin, .batch_end = count_batch}, &stop),
         r->more,
         NULL};
-    o.status = td_fit(model, td_arrays(SAMPLES + KEPT, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y),
-                      .epochs = EPOCHS, .batch_size = r->batch ? r->batch : BATCH, .validation_split = KEPT,
-                      .shuffle = r->shuffle, .seed = r->seed, .last = &o.last, .callbacks = list);
+    td_data *data = td_arrays(SAMPLES + KEPT, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    if (r->crop)
+        data = td_augment(data, .crop = r->crop);
+    o.status =
+        td_fit(model, data, .epochs = EPOCHS, .batch_size = r->batch ? r->batch : BATCH, .validation_split = KEPT,
+               .shuffle = r->shuffle, .seed = r->seed, .last = &o.last, .callbacks = list);
     snprintf(o.error, sizeof o.error, "%s", td_error(context));
     o.weights = small_weights(model, &o.count);
     o.iteration = model->iteration;
@@ -275,6 +279,7 @@ static void another_run_is_refused(void **state)
     refuse((run){.kind = SMALL_MLP, .batch = 16}, "its batch size was 8, and here it is 16");
     refuse((run){.kind = SMALL_DROPOUT}, "its model was small of");
     refuse((run){.kind = SMALL_MLP, .shift = 0.5f}, "its training data was 43 samples of x float32[6, 5, 2]");
+    refuse((run){.kind = SMALL_MLP, .crop = 2}, "its training data was 43 samples");
     refuse((run){.kind = SMALL_MLP, .shuffle = TD_NO}, "its shuffle was yes");
     refuse((run){.kind = SMALL_MLP, .seed = 8}, "its seed was 7, and here it is 8");
     refuse((run){.kind = SMALL_MLP, .optimizer = td_sgd()}, "its optimizer, loss and metrics was");

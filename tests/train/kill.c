@@ -82,6 +82,7 @@ static int run(const place *p, const char *devices, int shards)
     td_context *context = td_context_create(NULL);
     td_model *model = make_model(context, td_mirrored(devices, .shards = shards));
     td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    data = td_augment(data, .flip = TD_FLIP_HORIZONTAL, .crop = 1, .rotation = 0.1f, .value_max = 3);
     td_status status =
         td_fit(model, data, .epochs = EPOCHS, .batch_size = BATCH, .validation_split = 40,
                .callbacks = TD_CALLBACKS(
