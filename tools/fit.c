@@ -95,7 +95,7 @@ static void log_state(void *user, td_training *training, td_state *state)
     td_state_file(state, "file", fit->log);
 }
 
-enum { MAX_CALLBACKS = 8 };
+enum { MAX_CALLBACKS = 10 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -123,6 +123,11 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
                                                              .verbose = TD_YES});
     if (options->csv_log)
         list[count++] = td_csv_logger_(&(td_csv_logger_args){.filename = options->csv_log});
+    if (options->tensorboard)
+        list[count++] = td_tensorboard_(&(td_tensorboard_args){.log_dir = options->tensorboard,
+                                                               .histogram_freq = (int)options->histogram_freq,
+                                                               .write_images = options->write_images ? TD_YES : TD_NO,
+                                                               .update_freq = options->update_freq});
     list[count++] = td_callback_create(&(td_callback_functions){.train_begin = train_begin,
                                                                 .epoch_end = write_log,
                                                                 .train_end = train_end,
@@ -299,6 +304,10 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write a line per epoch, as Keras's CSVLogger", 0},
+    {"tensorboard", KEY_TENSORBOARD, "DIR", 0, "Write what TensorBoard shows: scalars, graph, hyper-parameters", 0},
+    {"histogram-freq", KEY_HISTOGRAM_FREQ, "N", 0, "... and histograms of weights and gradients every N epochs", 0},
+    {"write-images", KEY_WRITE_IMAGES, NULL, 0, "... and with them kernels as images", 0},
+    {"update-freq", KEY_UPDATE_FREQ, "epoch|batch|N", 0, "... and loss and metrics after every N steps", 0},
     OPTION_QUIET,
     OPTIONS_END};
 
@@ -331,6 +340,10 @@ const struct command fit_command = {
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
-    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n",
+    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n"
+    "\n"
+    "  For TensorBoard, then: tensorboard --logdir logs\n"
+    "    tandem fit cnn.keras --train images.npz --validation-split 0.1 \\\n"
+    "      --tensorboard logs/first --histogram-freq 1 --update-freq 100\n",
     options,
     run};

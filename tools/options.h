@@ -15,7 +15,8 @@ struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
-    const char *confusion_file;
+    const char *confusion_file, *tensorboard;
+    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
@@ -29,6 +30,7 @@ struct options {
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
@@ -106,6 +108,10 @@ enum option_key {
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
     KEY_IGNORE_CLASS,
+    KEY_TENSORBOARD,
+    KEY_HISTOGRAM_FREQ,
+    KEY_WRITE_IMAGES,
+    KEY_UPDATE_FREQ,
     KEY_AUGMENT,
     KEY_INPUT_THREADS
 };

@@ -141,6 +141,22 @@ TD_API td_callback *td_backup_and_restore_(const td_backup_and_restore_args *arg
 /* Removes a folder's backups, and the folder when nothing else is in it: for who saves a result first. TD_IO. */
 TD_API td_status td_backup_remove(const char *backup_dir);
 
+/* Writes what TensorBoard shows, without TensorFlow: under log_dir/train epoch_loss, epoch_<metric> and
+ * epoch_learning_rate by epoch (from 0), under log_dir/validation the same of the validation, in log_dir the
+ * hyper-parameters. A disk that is full ends the writing, not the training. */
+typedef struct td_tensorboard_args {
+    const char *log_dir;   /* "logs"; copied */
+    int histogram_freq;    /* 0: none; else each so many epochs histograms of the weights, and of the gradients on one
+                              batch of the training data (weights and statistics stay as they are) */
+    td_choice write_graph; /* yes: the layers, as Keras writes them, and the ops of a training step */
+    td_choice
+        write_images; /* no; yes: with the histograms, kernels as images, each from its least value to its greatest */
+    td_choice write_steps_per_second; /* no: epoch_steps_per_second */
+    int64_t update_freq;              /* 0: by epoch only; N: batch_loss and batch_<metric> after every Nth step, too */
+    td_choice write_hparams;          /* yes: optimizer, learning rate, batch size, ... and the summary as text */
+} td_tensorboard_args;
+TD_API td_callback *td_tensorboard_(const td_tensorboard_args *args);
+
 /* All give poison, never NULL, when an argument is wrong. */
 #ifndef __cplusplus
 #define td_early_stopping(...)       td_early_stopping_(&(td_early_stopping_args){__VA_ARGS__})
@@ -149,6 +165,7 @@ TD_API td_status td_backup_remove(const char *backup_dir);
     td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){.schedule = __VA_ARGS__})
 #define td_csv_logger(...)         td_csv_logger_(&(td_csv_logger_args){.filename = __VA_ARGS__})
 #define td_backup_and_restore(...) td_backup_and_restore_(&(td_backup_and_restore_args){.backup_dir = __VA_ARGS__})
+#define td_tensorboard(...)        td_tensorboard_(&(td_tensorboard_args){.log_dir = __VA_ARGS__})
 #define td_model_checkpoint(...)   td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_callback *, td_early_stopping, td_early_stopping_args)
@@ -157,6 +174,7 @@ TD_BY_NAME_(td_callback *, td_learning_rate_scheduler, td_learning_rate_schedule
 TD_BY_NAME_(td_callback *, td_csv_logger, td_csv_logger_args)
 TD_BY_NAME_(td_callback *, td_model_checkpoint, td_model_checkpoint_args)
 TD_BY_NAME_(td_callback *, td_backup_and_restore, td_backup_and_restore_args)
+TD_BY_NAME_(td_callback *, td_tensorboard, td_tensorboard_args)
 
 #ifdef __cplusplus
 }

@@ -86,7 +86,7 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
 
 static td_status add_model(json_t **facts, const td_model *model, tdi_error *error)
 {
-    char *layers = tdi_keras_layers_text(model), *compile = tdi_keras_compile_text(model);
+    char *layers = tdi_keras_json(model), *compile = tdi_keras_compile_text(model);
     td_status status = layers && compile ? TD_OK : tdi_no_memory(error);
     if (status == TD_OK) {
         say(facts, "model", "%.256s of %d layers and %lld weights, checksum %08lx", model->name, model->layers.count,

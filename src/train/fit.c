@@ -189,6 +189,10 @@ static td_status begin(fit *f, tdi_error *error)
                           .batch = f->batch,
                           .steps = f->steps,
                           .shuffle = f->args->shuffle != TD_NO};
+    training->epochs = f->epochs;
+    training->batch = f->batch;
+    training->source = f->train;
+    training->order = f->order;
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
     TDI_TRY(tdi_backup_begin(training, &what, error));
