@@ -37,13 +37,16 @@ static int open_data(struct fit *fit)
     const struct options *options = fit->options;
     struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
     int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->cache)
+        status = session_cache(options, "", &fit->train);
     if (status == TOOL_DONE && options->augmented)
         status = session_augment(options, &fit->train);
     if (status != TOOL_DONE || !options->validation)
         return status;
     struct request validation = {
         .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
-    return session_data(options, &validation, &fit->validation);
+    status = session_data(options, &validation, &fit->validation);
+    return status == TOOL_DONE && options->cache ? session_cache(options, ".val", &fit->validation) : status;
 }
 
 /* Everything that can be found wrong before the training begins. */
@@ -263,6 +266,8 @@ static const struct argp_option options[] = {
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"cache", KEY_CACHE, "memory|FILE", 0,
+     "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
     {"augment", KEY_AUGMENT, "LIST", 0,
      "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
@@ -336,7 +341,7 @@ const struct command fit_command = {
     "      --backup-dir cnn-backup --save-freq 500\n"
     "\n"
     "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
-    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --cache memory --augment flip,crop=4\n"
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"

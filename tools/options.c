@@ -345,6 +345,7 @@ static const struct text_option {
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
+    {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
 

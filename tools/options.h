@@ -21,6 +21,7 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    const char *cache;                /* "memory" or a file */
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
@@ -113,6 +114,7 @@ enum option_key {
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,
     KEY_AUGMENT,
+    KEY_CACHE,
     KEY_INPUT_THREADS
 };
 

@@ -21,7 +21,8 @@ TD_API td_model *td_training_model(const td_training *training);
 TD_API int td_training_epoch(const td_training *training);     /* from 0 */
 TD_API int64_t td_training_steps(const td_training *training); /* done in this epoch */
 TD_API double td_training_learning_rate(const td_training *training);
-/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0. */
+/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0, and when the optimizer has a schedule.
+ */
 TD_API td_status td_training_set_learning_rate(td_training *training, double learning_rate);
 /* Keras's model.stop_training: td_fit ends after this step or epoch, with TD_OK. */
 TD_API void td_training_stop(td_training *training);

@@ -139,7 +139,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .seconds_waiting = pass.seconds_waiting,
-                         .learning_rate = f->model->optimizer.learning_rate};
+                         .learning_rate = (double)td_learning_rate(f->model)};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
     return TD_OK;
 }
