@@ -51,6 +51,12 @@ void tdi_source_stamp(tdi_source *source, const char *path)
     source->stamp = mixed(hash, (uint64_t)facts.st_mtim.tv_nsec);
 }
 
+void tdi_source_stamp_words(tdi_source *source, const char *words)
+{
+    for (; *words; words++)
+        source->stamp = mixed(source->stamp, (unsigned char)*words);
+}
+
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
 {
     return source->begin ? source->begin(source, pass, error) : TD_OK;

@@ -173,9 +173,12 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
     if (!path)
         return tdi_no_memory(error);
     td_status status = tdi_hdf5_file_open(path, &source->file, error);
-    free(path);
     if (status == TD_OK)
         status = add_arrays(source, args, end, error);
+    tdi_source_stamp(&source->items.source, path);
+    for (int i = 0; i < source->items.source.n_x + source->items.source.n_y; i++)
+        tdi_source_stamp_words(&source->items.source, source->items.source.columns[i].name);
+    free(path);
     return status == TD_OK && args->skip_errors == TD_YES ? tdi_items_sift(&source->items, error) : status;
 }
 
