@@ -364,6 +364,22 @@ TD_API td_tensor *td_batch_normalization_(const td_batch_normalization_args *arg
 #endif
 TD_BY_NAME_(td_tensor *, td_batch_normalization, td_batch_normalization_args)
 
+/* (x - mean) / max(sqrt(variance), 1e-7) per feature (last axis); with `invert` back: x * max(sqrt(variance), 1e-7) +
+ * mean. td_fit's .adapt sets mean and variance from the training data: of the input that the layer is called on, or of
+ * the target of the output that it gives, inverted. Until then they are 0 and 1. */
+typedef struct td_normalization_args {
+    td_location at;
+    td_tensor *x;
+    td_guard guard;
+    td_choice invert; /* no */
+    TD_LAYER_OPTIONS;
+} td_normalization_args;
+TD_API td_tensor *td_normalization_(const td_normalization_args *args);
+#ifndef __cplusplus
+#define td_normalization(...) td_normalization_(&(td_normalization_args){.at = TD_HERE, .x = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_tensor *, td_normalization, td_normalization_args)
+
 /* A vector of output_dim numbers for each of input_dim indices: row i of its weight [input_dim, output_dim].
  * [batch, ...] -> [batch, ..., output_dim]. Its input holds whole numbers from 0 to input_dim - 1; where that is the
  * model's input, of any dtype, another number is refused as a batch is read. Elsewhere fractions are cut off, as Keras

@@ -233,9 +233,16 @@ static void conv2d_grad_filter_run(const tdi_call *call)
                        DNNL_ARG_DIFF_DST);
 }
 
+/* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few. */
+static tdi_doubt doubts(const tdi_call *call)
+{
+    return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_SURE;
+}
+
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
+                                          .doubts = doubts,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
                                           .release = tdi_onednn_release,
@@ -244,6 +251,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
+                                                     .doubts = doubts,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
                                                      .release = tdi_onednn_release,
@@ -252,6 +260,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
 const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_grad_filter",
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
+                                                      .doubts = doubts,
                                                       .prepare = prepare_grad_filter,
                                                       .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};

@@ -56,12 +56,8 @@ static int lanes_of(int index, int siblings)
 
 static const char *no_bfloat16(void)
 {
-#ifdef TANDEM_ONEDNN
     tdi_cpu_features f = tdi_cpu_detect();
-    return f.amx_bf16 || f.avx512_bf16 ? NULL : "this CPU has neither AMX nor AVX512-BF16";
-#else
-    return "this build of Tandem has no oneDNN";
-#endif
+    return f.amx_bf16 || f.avx512_bf16 ? tdi_cpu_library_no_bfloat16() : "this CPU has neither AMX nor AVX512-BF16";
 }
 
 static td_status open_device(int index, int siblings, tdi_device **opened, tdi_error *error)

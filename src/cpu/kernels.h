@@ -71,6 +71,10 @@
 
 /* Compiled once: X(stem) */
 #define TDI_CPU_PLAIN_KERNELS(X)                                                                                       \
+    X(widened_matmul)                                                                                                  \
+    X(widened_conv2d)                                                                                                  \
+    X(widened_conv2d_grad_input)                                                                                       \
+    X(widened_conv2d_grad_filter)                                                                                      \
     X(slice)                                                                                                           \
     X(transpose)                                                                                                       \
     X(broadcast)                                                                                                       \

@@ -18,6 +18,11 @@ const char *tdi_cpu_library_name(char *text, size_t size)
     return text;
 }
 
+const char *tdi_cpu_library_no_bfloat16(void)
+{
+    return "this build of Tandem has no oneDNN";
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     fprintf(

@@ -6,6 +6,8 @@
 
 /* "oneDNN 2.6.3" or "no oneDNN". Returns `text`. */
 const char *tdi_cpu_library_name(char *text, size_t size);
+/* NULL when oneDNN multiplies bfloat16 numbers by the processor's instructions for them; else why it does not. */
+const char *tdi_cpu_library_no_bfloat16(void);
 /* One line for `tandem doctor`. */
 void tdi_cpu_describe_library(FILE *out);
 

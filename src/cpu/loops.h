@@ -13,6 +13,8 @@ typedef struct tdi_loops {
     void (*slope)(int activation, int64_t n, const float *value, const float *dy, float *to);
     /* to = activation(to) for n elements, computed in float32. */
     void (*activate_bfloat16)(int64_t n, int activation, tdi_bfloat16 *to);
+    void (*widen)(int64_t n, const tdi_bfloat16 *from, float *to);
+    void (*narrow)(int64_t n, const float *from, tdi_bfloat16 *to);
     /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */

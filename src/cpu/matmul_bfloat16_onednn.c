@@ -126,11 +126,19 @@ static const char *declines(const tdi_call *call)
     return call->in[0].dtype == TD_BFLOAT16 ? NULL : "a float32 left factor";
 }
 
+/* Rounding and packing a weight anew costs more than it saves where there are few rows. */
+static tdi_doubt doubts(const tdi_call *call)
+{
+    (void)call;
+    return TDI_LIKELY;
+}
+
 const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matmul",
                                                    .op = &tdi_op_matmul,
                                                    .takes = TDI_TAKES_BFLOAT16,
                                                    .splits = TDI_CAN_ROWS,
                                                    .declines = declines,
+                                                   .doubts = doubts,
                                                    .prepare = prepare,
                                                    .release = tdi_onednn_release,
                                                    .run = matmul_run};

@@ -26,6 +26,13 @@ const char *tdi_cpu_library_name(char *text, size_t size)
     return text;
 }
 
+/* AMX includes AVX512-BF16. */
+const char *tdi_cpu_library_no_bfloat16(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), needed = (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+    return (isa & needed) == needed ? NULL : "oneDNN is kept from AVX512-BF16 here, by ONEDNN_MAX_CPU_ISA or its build";
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     const dnnl_version_t *version = dnnl_version();

@@ -197,8 +197,20 @@ static void activate_bfloat16(int64_t n, int activation, tdi_bfloat16 *to)
     }
 }
 
+static void widen(int64_t n, const tdi_bfloat16 *from, float *to)
+{
+    tdi_widen_loop(n, from, to);
+}
+
+static void narrow(int64_t n, const float *from, tdi_bfloat16 *to)
+{
+    tdi_narrow_loop(n, from, to);
+}
+
 const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
                                            .slope = slope_loop,
                                            .activate_bfloat16 = activate_bfloat16,
+                                           .widen = widen,
+                                           .narrow = narrow,
                                            .update = TDI_ISA_NAME(tdi_update_stretch),
                                            .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

@@ -48,7 +48,7 @@ typedef struct tdi_layer_type {
 #define TDI_LAYERS(X)                                                                                                  \
     X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
     X(reshape) X(activation) X(dropout) X(add) X(concatenate) X(batch_normalization) X(lstm)                    \
-    X(zero_padding2d) X(relu) X(softmax) X(embedding) X(up_sampling2d)
+    X(zero_padding2d) X(relu) X(softmax) X(embedding) X(up_sampling2d) X(normalization)
 /* clang-format on */
 
 #define TDI_DECLARE_LAYER_(stem) extern const tdi_layer_type tdi_layer_type_##stem;

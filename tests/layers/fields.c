@@ -69,6 +69,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
         assert_true(((const td_optional *)value)->is_set);
         assert_true(((const td_optional *)value)->value == (float)json_real_value(json));
         break;
+    case TDI_FIELD_IF_SET:
+        assert_true(json_is_null(json) && !((const td_optional *)value)->is_set);
+        break;
     case TDI_FIELD_NULLABLE:
         assert_true(json_is_null(json) && *(const float *)value == 0);
         break;
@@ -163,6 +166,7 @@ static void tables_are_keras(void **state)
     check_layer(context, td_softmax(x), golden_Softmax);
     check_layer(context, td_embedding(td_input(context, TD_SHAPE(5), .dtype = TD_INT32), 9, 4), golden_Embedding);
     check_layer(context, td_up_sampling2d(x), golden_UpSampling2D);
+    check_layer(context, td_normalization(v), golden_Normalization);
     td_context_free(context);
 }
 

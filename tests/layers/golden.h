@@ -91,6 +91,9 @@ static const char golden_Embedding[] =
     "\"activity_regularizer\": null, \"embeddings_constraint\": null, \"mask_zero\": false, "
     "\"quantization_config\": null} ";
 
+static const char golden_Normalization[] =
+    "{\"axis\": [-1], \"invert\": false, \"mean\": null, \"variance\": null} ";
+
 static const char golden_UpSampling2D[] =
     "{\"size\": [2, 2], \"data_format\": \"channels_last\", \"interpolation\": \"nearest\"} ";
 

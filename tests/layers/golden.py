@@ -46,6 +46,7 @@ DEFAULTS = {
     "Softmax": called(layers.Softmax(), image),
     "LSTM": called(layers.LSTM(7), sequence),
     "Embedding": called(layers.Embedding(9, 4), keras.Input((5,), dtype="int32")),
+    "Normalization": called(layers.Normalization(), vector),
     "UpSampling2D": called(layers.UpSampling2D(), image),
     "SGD": optimizers.SGD(),
     "Adam": optimizers.Adam(),

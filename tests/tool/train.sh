@@ -18,6 +18,17 @@ fi
 expect 0 doctor
 [ -s out ] || fail "doctor printed nothing"
 
+# What the CPU lacks is said, and float32 takes its place. (oneDNN is told to see a lesser CPU than this one.)
+export ONEDNN_MAX_CPU_ISA=AVX2
+expect 0 doctor
+grep -q "^bfloat16: computed in float32, since " out || fail "doctor of a lesser CPU printed: $(cat out)"
+expect 0 explain mlp.keras --batch-size 16 --precision bfloat16
+grep -q "^precision: float32 instead of bfloat16, since " out || fail "explain on a lesser CPU printed: $(cat out)"
+expect 0 fit mlp.keras --train digits --epochs 1 --precision bfloat16 --output lesser.keras
+grep -q "computing in float32 instead of bfloat16: " out err || fail "fit on a lesser CPU printed: $(cat out err)"
+rm lesser.keras
+unset ONEDNN_MAX_CPU_ISA
+
 # fit says where the result goes, draws a line an epoch, and logs.
 expect 0 fit mlp.keras --train digits --validation-split 30 --epochs 4 --batch-size 32 --seed 9 --log log.jsonl
 [ -s mlp-trained.keras ] || fail "fit wrote no mlp-trained.keras"
@@ -33,6 +44,11 @@ done
 head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins with: $(head -n 1 log.jsonl)"
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
+
+expect 0 fit mlp.keras --train digits --quiet --output board.keras --tensorboard logs/a --histogram-freq 1 --update-freq 4
+[ "$(find logs -name 'events.out.tfevents.*.v2' | wc -l)" -eq 2 ] || fail "--tensorboard wrote: $(find logs)"
+says 2 "belong to --tensorboard" fit mlp.keras --train digits --update-freq batch
+says 2 "update-freq: expected epoch, batch or" fit mlp.keras --train digits --tensorboard logs --update-freq often
 
 expect 0 evaluate mlp-trained.keras --data digits --quiet
 grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
@@ -69,6 +85,16 @@ predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
 predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
 cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
 cmp -s f.npy a.npy && fail "--augment changed nothing"
+predictions h.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions i.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions j.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache memory
+for other in h.npy i.npy j.npy; do
+    cmp -s f.npy $other || fail "a cache gave other bits: $other"
+done
+[ -s c.bin ] || fail "--cache wrote no c.bin"
+images others train 320 7
+expect 1 fit mlp.keras --train others --cache c.bin --quiet
+grep -q "cache: .*c.bin: the cache was made of other data" err || fail "other data's cache was taken: $(cat err)"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"

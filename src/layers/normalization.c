@@ -1,0 +1,69 @@
+/* normalization.c - Normalization: (x - mean) / max(sqrt(variance), 1e-7) over the last axis, or back. Mean and
+ * variance are the training data's (src/train/adapt.c). */
+#include "layers/layer.h"
+#include "ops/ops.h"
+
+#define LEAST_DEVIATION 1e-7f
+
+static const tdi_field fields[] = {
+    TDI_FIXED_FIELD("axis", "[-1]"),
+    TDI_FIELD(CHOICE, td_normalization_args, invert, "invert", 0),
+    TDI_FIXED_FIELD("mean", "null"),
+    TDI_FIXED_FIELD("variance", "null"),
+    {0},
+};
+
+static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error)
+{
+    char text[TDI_SHAPE_TEXT];
+    (void)layer;
+    (void)n_in;
+    if (in[0].rank < 1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "it takes [batch, ..., features], and was called on %s",
+                        tdi_sample_text(&in[0], text));
+    *out = in[0];
+    return TD_OK;
+}
+
+static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error)
+{
+    td_shape features = {1, {in[0].dim[in[0].rank - 1]}}, scalar = {0};
+    td_initializer zeros = {.kind = TD_ZEROS}, ones = {.kind = TD_ONES};
+    (void)n_in;
+    TDI_TRY(tdi_layer_weight(layer, "mean", &features, false, &zeros, NULL, error));
+    TDI_TRY(tdi_layer_weight(layer, "variance", &features, false, &ones, NULL, error));
+    return tdi_layer_weight(layer, "count", &scalar, false, &zeros, NULL, error); /* Keras has it and leaves it 0 */
+}
+
+static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)
+{
+    tdi_graph *graph = emit->graph;
+    tdi_node *mean = tdi_layer_parameter(emit, layer, 0), *variance = tdi_layer_parameter(emit, layer, 1);
+    (void)n_in;
+    if (!mean || !variance)
+        return NULL;
+    tdi_node *deviation = tdi_binary(graph, TDI_MAXIMUM, tdi_unary(graph, variance, TDI_UNARY_SQRT),
+                                     tdi_fill(graph, LEAST_DEVIATION, &variance->shape));
+    if (((const td_normalization_args *)layer->args)->invert == TD_YES)
+        return tdi_binary(graph, TDI_ADD, tdi_binary(graph, TDI_MULTIPLY, in[0], deviation), mean);
+    return tdi_binary(graph, TDI_DIVIDE, tdi_binary(graph, TDI_SUBTRACT, in[0], mean), deviation);
+}
+
+const tdi_layer_type tdi_layer_type_normalization = {
+    .class_name = "Normalization",
+    .base_name = "normalization",
+    .args_size = sizeof(td_normalization_args),
+    .fields = fields,
+    .min_in = 1,
+    .max_in = 1,
+    .infer = infer,
+    .build = build,
+    .emit = emit,
+};
+
+td_tensor *td_normalization_(const td_normalization_args *args)
+{
+    return tdi_layer_apply(
+        tdi_tensors_context(1, &args->x), &tdi_layer_type_normalization, args,
+        &(tdi_layer_use){"td_normalization", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+}
