@@ -24,7 +24,7 @@ typedef struct tdi_feed {
 typedef struct tdi_ramp {
     float first, last; /* last 0: the rate as it is */
     int64_t steps;
-    int64_t done;   /* before the run */
+    int64_t done;   /* before the job's step 0 */
     bool corrected; /* momentum is corrected when the rate changes */
 } tdi_ramp;
 float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step);

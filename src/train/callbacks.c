@@ -192,6 +192,11 @@ double tdi_training_rate(const td_training *training)
     return td_training_learning_rate(training) * training->rate_factor;
 }
 
+int td_training_resumed(const td_training *training)
+{
+    return training->resumed;
+}
+
 td_status td_training_set_learning_rate(td_training *training, double learning_rate)
 {
     td_status status = tdi_model_set_learning_rate(training->model, (float)learning_rate, &training->error);
