@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "train/adapt.h"
 #include "train/loop.h"
 
@@ -151,13 +152,19 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     f->training.steps = 0;
     TDI_TRY(tdi_callbacks_epoch_begin(&f->training, error));
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
+    double began = tdi_seconds();
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
+    tdi_note_host(f->model, "epoch", began, epoch);
+    began = tdi_seconds();
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    tdi_note_host(f->model, "validation", began, epoch);
+    began = tdi_seconds();
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
+    tdi_note_host(f->model, "callbacks", began, epoch);
     if (f->args->last)
         *f->args->last = result;
     return TD_OK;
