@@ -99,6 +99,16 @@ predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
 predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
 cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
 cmp -s f.npy a.npy && fail "--augment changed nothing"
+predictions h.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions i.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions j.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache memory
+for other in h.npy i.npy j.npy; do
+    cmp -s f.npy $other || fail "a cache gave other bits: $other"
+done
+[ -s c.bin ] || fail "--cache wrote no c.bin"
+images others train 320 7
+expect 1 fit mlp.keras --train others --cache c.bin --quiet
+grep -q "cache: .*c.bin: the cache was made of other data" err || fail "other data's cache was taken: $(cat err)"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"
