@@ -422,7 +422,7 @@ static void the_backup_is_removed_unless_kept(void **state)
     char path[2][TDI_BACKUP_PATH];
     backup_path(0, path[0]);
     backup_path(1, path[1]);
-    run r = {.kind = SMALL_MLP};
+    run r = {.kind = SMALL_MLP, .save_freq = 2, .patient = true};
     clear();
     free(go(&r).weights);
     assert_false(exists(scratch_path("backups")));
@@ -439,6 +439,7 @@ static void the_backup_is_removed_unless_kept(void **state)
     }
     clear();
     r.once = TD_NO;
+    r.patient = false;
     free(go(&r).weights);
     assert_true(exists(path[0]) && !exists(path[1]));
     clear();
