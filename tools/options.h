@@ -24,7 +24,8 @@ struct options {
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
-    int64_t input_threads;
+    int64_t input_threads, shuffle_buffer;
+    bool drop_remainder;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only;
     td_missing missing;
@@ -112,6 +113,8 @@ enum option_key {
     KEY_UPDATE_FREQ,
     KEY_AUGMENT,
     KEY_CACHE,
+    KEY_SHUFFLE_BUFFER,
+    KEY_DROP_REMAINDER,
     KEY_INPUT_THREADS
 };
 

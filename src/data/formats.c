@@ -50,6 +50,15 @@ void tdi_source_stamp(tdi_source *source, const char *path)
     source->stamp = mixed(hash, (uint64_t)facts.st_mtim.tv_nsec);
 }
 
+td_status tdi_source_count(tdi_source *source, tdi_error *error)
+{
+    if (source->samples != TDI_SAMPLES_UNKNOWN)
+        return TD_OK;
+    if (source->count)
+        return source->count(source, error);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
+}
+
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
 {
     return source->begin ? source->begin(source, pass, error) : TD_OK;
