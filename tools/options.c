@@ -342,6 +342,7 @@ static const struct text_option {
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
+    {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
@@ -358,6 +359,7 @@ static const struct flag_option {
     {KEY_WRITE_IMAGES, AT(write_images)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
+    {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_DROP_REMAINDER, AT(drop_remainder)},
@@ -515,8 +517,13 @@ static int check_together(const struct command *command, const struct options *o
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
-    if ((options->save_best_only || options->save_freq) && !options->checkpoint)
-        return tool_refuse("--save-best-only and --save-freq belong to --checkpoint; give --checkpoint PATTERN too");
+    if (options->save_best_only && !options->checkpoint)
+        return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
+    if (options->save_freq && !options->checkpoint && !options->backup_dir)
+        return tool_refuse(
+            "--save-freq belongs to --checkpoint and --backup-dir; give --checkpoint PATTERN or --backup-dir DIR too");
+    if (options->keep_backup && !options->backup_dir)
+        return tool_refuse("--keep-backup belongs to --backup-dir; give --backup-dir DIR too");
     if ((options->histogram_freq || options->update_freq || options->write_images) && !options->tensorboard)
         return tool_refuse("--histogram-freq, --write-images and --update-freq belong to --tensorboard; give "
                            "--tensorboard DIR too");

@@ -13,7 +13,8 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
+    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
+        *backup_dir;
     const char *confusion_file, *tensorboard;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
@@ -27,7 +28,7 @@ struct options {
     int64_t input_threads, shuffle_buffer;
     bool drop_remainder;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
-    bool restore_best_weights, save_best_only;
+    bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
@@ -99,6 +100,8 @@ enum option_key {
     KEY_SAVE_BEST_ONLY,
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
+    KEY_BACKUP_DIR,
+    KEY_KEEP_BACKUP,
     KEY_ON_ERROR,
     KEY_ADAPT,
     KEY_MISSING,

@@ -14,7 +14,7 @@ typedef struct run {
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
     tdi_error error; /* the feed's, or that of who takes the outputs */
-    bool alone;      /* one lane makes all: the others need not even meet it */
+    bool alone;      /* one lane makes all: the others are not woken */
 } run;
 
 static tdi_job_step step_of(const run *r, int64_t i)
@@ -135,8 +135,6 @@ static void run_steps(run *r, int index)
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
     tdi_communicator *communicator = mode->communicators[worker];
-    if (r->alone && index > 0)
-        return;
     feed(r, worker, lane, 0);
     meet(r, communicator);
     for (int64_t i = 0; i < atomic_load(&r->end); i++) {
@@ -203,7 +201,10 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     r.alone = runs_alone(&r);
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
-    tdi_team_run(runtime->team, run_thread, &r);
+    if (r.alone)
+        tdi_run_alone(run_thread, &r);
+    else
+        tdi_team_run(runtime->team, run_thread, &r);
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;

@@ -25,6 +25,15 @@ static char *make_config(const td_model *model)
     return dump(root);
 }
 
+char *tdi_keras_compile_text(const td_model *model)
+{
+    json_t *json = tdi_keras_write_compile(model);
+    json_t *config = json_object_get(json_object_get(json, "optimizer"), "config");
+    if (json_is_number(json_object_get(config, "learning_rate")))
+        json_object_del(config, "learning_rate");
+    return dump(json);
+}
+
 static char *make_metadata(void)
 {
     char date[32];

@@ -167,6 +167,11 @@ double td_training_learning_rate(const td_training *training)
     return (double)td_learning_rate(training->model);
 }
 
+int td_training_resumed(const td_training *training)
+{
+    return training->resumed;
+}
+
 td_status td_training_set_learning_rate(td_training *training, double learning_rate)
 {
     td_status status = tdi_model_set_learning_rate(training->model, (float)learning_rate, &training->error);

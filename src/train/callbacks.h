@@ -20,10 +20,14 @@ struct td_training {
     FILE *progress;
     td_callback *const *callbacks; /* NULL-terminated; NULL: none */
     int epoch;
-    int64_t steps;   /* done in the epoch */
-    double seconds;  /* that they took */
-    int64_t batches; /* done in all epochs */
+    int64_t steps;                   /* done in the epoch */
+    double seconds, seconds_waiting; /* that they took; of it, for input */
+    int64_t batches;                 /* done in all epochs */
     bool stop;
+    bool begun;    /* the epoch: its epoch_begin has been called */
+    bool resumed;  /* from a backup */
+    td_epoch last; /* the last whole epoch's numbers */
+    bool has_last;
     /* What td_fit was asked for. */
     int epochs;
     int64_t batch;
