@@ -247,7 +247,8 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, a folder of JPEG or PNG images " \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, file.h5:/x,/y, a folder of "     \
+    "JPEG or PNG images "                                                                                              \
     "with one "                                                                                                        \
     "folder a class, or images/,labels/ to segment."
 

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 const tdi_source_format *const tdi_source_formats[] = {
-    &tdi_source_idx, &tdi_source_npz, &tdi_source_npy, &tdi_source_tfrecord, &tdi_source_csv, &tdi_source_images, NULL};
+    &tdi_source_idx, &tdi_source_npz,  &tdi_source_npy,    &tdi_source_tfrecord,
+    &tdi_source_csv, &tdi_source_hdf5, &tdi_source_images, NULL};
 
 static td_status unclaimed(const char *path, tdi_error *error)
 {
@@ -48,6 +49,12 @@ void tdi_source_stamp(tdi_source *source, const char *path)
     hash = mixed(hash, (uint64_t)facts.st_size);
     hash = mixed(hash, (uint64_t)facts.st_mtim.tv_sec);
     source->stamp = mixed(hash, (uint64_t)facts.st_mtim.tv_nsec);
+}
+
+void tdi_source_stamp_words(tdi_source *source, const char *words)
+{
+    for (; *words; words++)
+        source->stamp = mixed(source->stamp, (unsigned char)*words);
 }
 
 td_status tdi_source_count(tdi_source *source, tdi_error *error)

@@ -84,8 +84,9 @@ extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, 
 /* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
 
-/* Adds a file to the source's stamp. */
+/* Adds a file to the source's stamp; or words that say what of its files it reads. */
 void tdi_source_stamp(tdi_source *source, const char *path);
+void tdi_source_stamp_words(tdi_source *source, const char *words);
 
 /* Makes sure that the number of samples is known. */
 td_status tdi_source_count(tdi_source *source, tdi_error *error);
