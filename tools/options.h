@@ -147,7 +147,12 @@ enum option_key {
          0,                                                                                                            \
          "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
          0},                                                                                                           \
-        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"window",                                                                                                     \
+         KEY_WINDOW,                                                                                                   \
+         "T",                                                                                                          \
+         0,                                                                                                            \
+         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                 \
+         0},                                                                                                           \
         {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
