@@ -15,7 +15,7 @@ struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
-    const char *confusion_file, *tensorboard;
+    const char *confusion_file, *tensorboard, *trace;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
@@ -113,6 +113,7 @@ enum option_key {
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,
+    KEY_TRACE,
     KEY_AUGMENT,
     KEY_CACHE,
     KEY_INPUT_THREADS
@@ -180,6 +181,10 @@ enum option_key {
     {                                                                                                                  \
         "precision", KEY_PRECISION, "NAME", 0,                                                                         \
             "file (by each layer's policy; the default), float32, or bfloat16 where the CPU is faster in it", 0        \
+    }
+#define OPTION_TRACE                                                                                                   \
+    {                                                                                                                  \
+        "trace", KEY_TRACE, "FILE.json", 0, "Write a timeline of all threads, for ui.perfetto.dev", 0                  \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \

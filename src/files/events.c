@@ -91,7 +91,7 @@ td_status tdi_events_create(char *folder, tdi_events **events, tdi_error *error)
         return tdi_no_memory(error);
     }
     tdi_make_folders(folder, 0777);
-    made->file = fopen(made->path, "we");
+    made->file = fopen(made->path, "w+e");
     if (!made->file) {
         tdi_fail(error, TD_IO, "cannot write \"%s\": %s", made->path, strerror(errno));
         tdi_events_close(made);
@@ -103,6 +103,35 @@ td_status tdi_events_create(char *folder, tdi_events **events, tdi_error *error)
     write_event(made, &event);
     *events = made;
     return TD_OK;
+}
+
+td_status tdi_events_reopen(const char *path, tdi_events **events, tdi_error *error)
+{
+    tdi_events *made = calloc(1, sizeof *made);
+    *events = NULL;
+    if (!made || !(made->path = strdup(path))) {
+        free(made);
+        return tdi_no_memory(error);
+    }
+    made->file = fopen(path, "r+e");
+    if (made->file && fseek(made->file, 0, SEEK_END) == 0) {
+        *events = made;
+        return TD_OK;
+    }
+    td_status status = errno == ENOENT ? TD_NOT_FOUND : TD_IO;
+    tdi_fail(error, status, "cannot write \"%s\": %s", path, strerror(errno));
+    tdi_events_close(made);
+    return status;
+}
+
+const char *tdi_events_path(const tdi_events *events)
+{
+    return events->path;
+}
+
+FILE *tdi_events_file(const tdi_events *events)
+{
+    return events->file;
 }
 
 td_status tdi_events_flush(tdi_events *events, tdi_error *error)

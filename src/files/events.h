@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <tandem/tensor.h>
 
 #include "base/error.h"
@@ -16,6 +17,10 @@ typedef struct tdi_events tdi_events;
 /* A new file in `folder`, which is made with those above it (and changed on the way, as by tdi_make_folders); its name
  * is one that no other run has. */
 td_status tdi_events_create(char *folder, tdi_events **events, tdi_error *error);
+/* An old file again, to go on behind what it holds. TD_NOT_FOUND, TD_IO. */
+td_status tdi_events_reopen(const char *path, tdi_events **events, tdi_error *error);
+const char *tdi_events_path(const tdi_events *events); /* borrowed */
+FILE *tdi_events_file(const tdi_events *events);       /* borrowed; may be read too */
 /* What was written is in the file from here on. */
 td_status tdi_events_flush(tdi_events *events, tdi_error *error);
 void tdi_events_close(tdi_events *events); /* NULL is accepted */

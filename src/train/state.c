@@ -167,6 +167,23 @@ void tdi_state_flag(td_state *state, const char *name, bool *value)
     *value = read;
 }
 
+void tdi_state_text(td_state *state, const char *name, char **text)
+{
+    if (!state->restoring) {
+        put(state, name, json_string(*text));
+        return;
+    }
+    const json_t *json = get(state, name);
+    if (json && !json_is_string(json))
+        fail(state, name, "is no text");
+    if (!json_is_string(json) || state->looking)
+        return;
+    free(*text);
+    *text = strdup(json_string_value(json));
+    if (!*text)
+        tdi_no_memory(&state->error);
+}
+
 /* ---- arrays ---- */
 
 static size_t bytes_of(td_dtype dtype, const td_shape *shape)

@@ -52,6 +52,8 @@ void tdi_state_begin(td_state *state);
 bool tdi_state_enter(td_state *state, const char *part, const char *name);
 
 void tdi_state_int(td_state *state, const char *name, int *value);
+/* malloc'd; what was there is freed. */
+void tdi_state_text(td_state *state, const char *name, char **text);
 void tdi_state_flag(td_state *state, const char *name, bool *value);
 /* Its shape and type must be these. */
 void tdi_state_array_of(td_state *state, const char *name, td_dtype dtype, const td_shape *shape, void *values);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/keras.h"
 #include "model/model.h"
+#include "train/state.h"
 
 enum { TRAIN, VALIDATION, RUN, WRITERS };
 
@@ -78,6 +79,9 @@ static td_status begin(void *user, td_training *training)
     tensorboard *self = user;
     close_writers(self);
     self->broken = false;
+    self->epoch_began = tdi_seconds();
+    if (training->resumed) /* what stands at the beginning is in the files of before */
+        return TD_OK;
     tdi_events *train = writer(self, training, TRAIN);
     if (train)
         TDI_TRY(write_model(self, train, training->model, &training->error));
@@ -158,6 +162,47 @@ static td_status end(void *user, td_training *training)
     return TD_OK;
 }
 
+/* ---- backups ---- */
+
+/* The file of before goes on behind the step that is resumed from; when it is gone another is begun. Of a backup only
+ * the file's name is believed. */
+static void reopen(tensorboard *self, const char *name, int which)
+{
+    char *path;
+    if (strchr(name, '/') || strncmp(name, "events.out.tfevents", 19) != 0)
+        return;
+    if (asprintf(&path, "%s/%s", self->folders[which], name) < 0)
+        return;
+    tdi_events_reopen(path, &self->writers[which], NULL);
+    free(path);
+}
+
+static void visit_writer(tensorboard *self, td_state *state, int which)
+{
+    static const char *const logs[WRITERS] = {[TRAIN] = "train", [VALIDATION] = "validation", [RUN] = "run"};
+    char key[32], *name = NULL;
+    bool writes = self->writers[which] != NULL;
+    snprintf(key, sizeof key, "writes %s", logs[which]);
+    tdi_state_flag(state, key, &writes);
+    if (!writes)
+        return;
+    if (!state->restoring)
+        name = strdup(strrchr(tdi_events_path(self->writers[which]), '/') + 1);
+    snprintf(key, sizeof key, "%s name", logs[which]);
+    tdi_state_text(state, key, &name);
+    if (state->restoring && name)
+        reopen(self, name, which);
+    td_state_file(state, logs[which], self->writers[which] ? tdi_events_file(self->writers[which]) : NULL);
+    free(name);
+}
+
+static void visit_state(void *user, td_training *training, td_state *state)
+{
+    (void)training;
+    for (int w = 0; w < WRITERS; w++)
+        visit_writer(user, state, w);
+}
+
 /* ---- life ---- */
 
 static void release(void *user)
@@ -188,7 +233,9 @@ td_callback *td_tensorboard_(const td_tensorboard_args *args)
                                        .every = args->update_freq,
                                        .epoch_end = epoch_end,
                                        .train_end = end,
-                                       .release = release};
+                                       .release = release,
+                                       .name = "TensorBoard",
+                                       .state = visit_state};
     if (args->update_freq < 0 || args->histogram_freq < 0)
         return tdi_callback_poison("td_tensorboard", "histogram_freq and update_freq cannot be negative");
     tensorboard *self = calloc(1, sizeof *self);

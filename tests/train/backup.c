@@ -422,7 +422,7 @@ static void the_backup_is_removed_unless_kept(void **state)
     char path[2][TDI_BACKUP_PATH];
     backup_path(0, path[0]);
     backup_path(1, path[1]);
-    run r = {.kind = SMALL_MLP};
+    run r = {.kind = SMALL_MLP, .save_freq = 2, .patient = true};
     clear();
     free(go(&r).weights);
     assert_false(exists(scratch_path("backups")));
@@ -439,6 +439,7 @@ static void the_backup_is_removed_unless_kept(void **state)
     }
     clear();
     r.once = TD_NO;
+    r.patient = false;
     free(go(&r).weights);
     assert_true(exists(path[0]) && !exists(path[1]));
     clear();
@@ -518,6 +519,53 @@ static void ones_own_callback_is_restored(void **state)
     free(notes_again);
 }
 
+/* ---- TensorBoard's files ---- */
+
+/* The bytes of the one file in a folder, which is removed. */
+static int64_t take_events(const char *folder)
+{
+    char path[1024];
+    struct stat facts = {0};
+    int files = 0;
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list));)
+        if (strncmp(entry->d_name, "events.", 7) == 0) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            assert_int_equal(stat(path, &facts), 0);
+            unlink(path);
+            files++;
+        }
+    closedir(list);
+    assert_int_equal(files, 1);
+    return facts.st_size;
+}
+
+static void sizes_of(int64_t sizes[3])
+{
+    static const char *const folders[] = {"board/train", "board/validation", "board"};
+    for (int i = 0; i < 3; i++) {
+        sizes[i] = take_events(scratch_path(folders[i]));
+        rmdir(scratch_path(folders[i]));
+    }
+}
+
+static void tensorboard_goes_on_in_its_files(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_MLP, .save_freq = 1000};
+    int64_t whole[3], resumed[3];
+    clear();
+    for (int part = 0; part < 3; part++) {
+        r.stop_at = part == 1 ? 12 : 0;
+        r.more = td_tensorboard(scratch_path("board"), .update_freq = 2);
+        free(go(&r).weights);
+        if (part != 1)
+            sizes_of(part ? resumed : whole);
+    }
+    assert_memory_equal(whole, resumed, sizeof whole);
+}
+
 /* ---- the writer ---- */
 
 static void the_newest_is_what_is_written(void **state)
@@ -571,7 +619,8 @@ int main(void)
         cmocka_unit_test(kernels_are_those_of_before),   cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(a_folder_in_use_is_refused),    cmocka_unit_test(the_last_good_one_is_found),
         cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
-        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(the_newest_is_what_is_written),
+        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
+        cmocka_unit_test(the_newest_is_what_is_written),
     };
     return cmocka_run_group_tests(tests, scratch_create, drop_all);
 }
