@@ -226,9 +226,12 @@ typedef struct td_fit_args {
     int initial_epoch;       /* 0 */
     int64_t batch_size;      /* the global batch; 32, or that of stateful layers */
     int64_t steps_per_epoch; /* 0: the data's */
-    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch */
-    uint64_t seed;           /* shuffle and dropout; 0: the model's */
-    td_choice adapt;         /* yes: Normalization layers take mean and variance of the training part first; no */
+    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch; a stream is not shuffled so */
+    int64_t shuffle_buffer;  /* instead: each time one of the next N samples, by chance; for streams, and for files that
+                              * are slow to read in any order. 0: no buffer */
+    td_choice drop_remainder; /* yes: an epoch leaves out a last batch that is not full; no */
+    uint64_t seed;            /* shuffle and dropout; 0: the model's */
+    td_choice adapt;          /* yes: Normalization layers take mean and variance of the training part first; no */
     /* For large minibatches (Goyal et al., 1706.02677); what is done to the rate is said, and logged as learning_rate.
      */
     int64_t base_batch_size; /* the optimizer's rate is for so many samples: it is multiplied by batch_size / this */
