@@ -42,6 +42,7 @@ static const struct count_option {
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
     {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
+    {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
@@ -365,6 +366,7 @@ static const struct flag_option {
     {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
@@ -511,6 +513,8 @@ static int check_together(const struct command *command, const struct options *o
     if (command->argument && !options->argument)
         return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
                            command->argument, command->name);
+    if (options->no_shuffle && options->shuffle_buffer)
+        return tool_refuse("expected --no-shuffle or --shuffle-buffer, got both; leave one out");
     if (options->validation && options->validation_split > 0)
         return tool_refuse("expected --validation or --validation-split, got both; leave one out");
     if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))

@@ -30,7 +30,8 @@ struct options {
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
-    int64_t input_threads;
+    int64_t input_threads, shuffle_buffer;
+    bool drop_remainder;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
@@ -124,6 +125,8 @@ enum option_key {
     KEY_TRACE,
     KEY_AUGMENT,
     KEY_CACHE,
+    KEY_SHUFFLE_BUFFER,
+    KEY_DROP_REMAINDER,
     KEY_INPUT_THREADS
 };
 
@@ -156,7 +159,12 @@ enum option_key {
          0,                                                                                                            \
          "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
          0},                                                                                                           \
-        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"window",                                                                                                     \
+         KEY_WINDOW,                                                                                                   \
+         "T",                                                                                                          \
+         0,                                                                                                            \
+         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                 \
+         0},                                                                                                           \
         {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \

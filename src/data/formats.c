@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const tdi_source_format *const tdi_source_formats[] = {
-    &tdi_source_idx, &tdi_source_npz,  &tdi_source_npy,    &tdi_source_tfrecord,
-    &tdi_source_csv, &tdi_source_hdf5, &tdi_source_images, NULL};
+const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
+                                                       &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
+                                                       &tdi_source_text,     &tdi_source_images, NULL};
 
 static td_status unclaimed(const char *path, tdi_error *error)
 {
@@ -55,6 +55,15 @@ void tdi_source_stamp_words(tdi_source *source, const char *words)
 {
     for (; *words; words++)
         source->stamp = mixed(source->stamp, (unsigned char)*words);
+}
+
+td_status tdi_source_count(tdi_source *source, tdi_error *error)
+{
+    if (source->samples != TDI_SAMPLES_UNKNOWN)
+        return TD_OK;
+    if (source->count)
+        return source->count(source, error);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
 }
 
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
