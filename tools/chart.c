@@ -116,23 +116,26 @@ static double round_step(double step)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
+/* Powers of ten, every so many; between few of them 2 and 5 times one, too. */
 static int log_ticks(const struct axis *axis, int most, double *ticks)
 {
-    int first = (int)ceil(log10(axis->least)), last = (int)floor(log10(axis->greatest)), count = 0;
-    int every = (last - first) / most + 1;
-    if (last < first) {
-        ticks[count++] = axis->least;
-        ticks[count++] = axis->greatest;
-    }
-    for (int power = first; power <= last && count < most; power += every)
-        ticks[count++] = pow(10, power);
+    static const double times[] = {1, 2, 5};
+    int first = (int)floor(log10(axis->least)), last = (int)floor(log10(axis->greatest)), count = 0;
+    int each = last - first <= 2 ? 3 : 1, every = (last - first) / most + 1;
+    for (int power = first; power <= last; power += every)
+        for (int i = 0; i < each && count < most; i++) {
+            double tick = times[i] * pow(10, power);
+            if (tick >= axis->least && tick <= axis->greatest)
+                ticks[count++] = tick;
+        }
     return count;
 }
 
 int axis_ticks(const struct axis *axis, int most, double *ticks)
 {
-    if (axis->log)
-        return log_ticks(axis, most, ticks);
+    int on_log = axis->log ? log_ticks(axis, most, ticks) : 0;
+    if (on_log > 1)
+        return on_log;
     double step = round_step((axis->greatest - axis->least) / most), begin = ceil(axis->least / step);
     int count = 0;
     for (double k = begin; k * step <= axis->greatest && count < most; k++)

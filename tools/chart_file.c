@@ -99,6 +99,7 @@ static void draw_series(cairo_t *to, const struct series *series, double top, co
     set_colour(to, series->colour);
     cairo_set_line_width(to, 1.8);
     cairo_set_dash(to, (double[]){6, 4}, series->dashed ? 2 : 0, 0);
+    cairo_new_path(to);
     for (int i = 0; i < series->count; i++) {
         double at[2] = {across(x, series->points[i][0]), down(y, top, series->points[i][1])};
         if (isnan(at[0]) || isnan(at[1]))
