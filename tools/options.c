@@ -346,6 +346,7 @@ static const struct text_option {
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
     {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
+    {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
@@ -359,6 +360,8 @@ static const struct flag_option {
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
     {KEY_CONFUSION, AT(confusion)},
+    {KEY_LOG_X, AT(log_x)},
+    {KEY_LOG_Y, AT(log_y)},
     {KEY_WRITE_IMAGES, AT(write_images)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_TERMINATE_ON_NAN, AT(terminate_on_nan)},
@@ -468,11 +471,17 @@ static int set_argument(const struct parse *parse, const char *word)
     const struct command *command = parse->command;
     if (!command->argument)
         return tool_refuse("expected options only, got '%s'; leave it out", word);
-    if (parse->options->argument)
+    struct options *options = parse->options;
+    bool several = strstr(command->argument, "...") != NULL;
+    if (several && options->n_arguments == TOOL_MAX_ARGUMENTS)
+        return tool_refuse("expected at most %d files, got '%s' after them", TOOL_MAX_ARGUMENTS, word);
+    if (several)
+        options->arguments[options->n_arguments++] = word;
+    if (options->argument && !several)
         return tool_refuse("expected one %s, got '%s' after '%s'; data and output are named by options: see "
                            "`tandem help %s`",
-                           command->argument, word, parse->options->argument, command->name);
-    parse->options->argument = word;
+                           command->argument, word, options->argument, command->name);
+    options->argument = word;
     return TOOL_DONE;
 }
 

@@ -8,11 +8,16 @@
 
 #include "tool.h"
 
-#define TOOL_MAX_METRICS 8
+#define TOOL_MAX_METRICS   8
+#define TOOL_MAX_ARGUMENTS 16
 
 /* Zero means not given. */
 struct options {
-    const char *argument; /* the model's path, or the architecture */
+    const char *argument;                      /* the model's path, or the architecture */
+    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all of them, where a command takes several */
+    int n_arguments;
+    const char *curves;
+    bool log_x, log_y;
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
     const char *confusion_file, *tensorboard, *trace;
@@ -119,6 +124,9 @@ enum option_key {
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,
+    KEY_CURVES,
+    KEY_LOG_X,
+    KEY_LOG_Y,
     KEY_TRACE,
     KEY_AUGMENT,
     KEY_CACHE,
