@@ -373,3 +373,10 @@ void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), v
     tdi_event_wait(&team->finished, team->runs * (uint32_t)(team->size - 1), team->spins);
     restore_float_mode(mode);
 }
+
+void tdi_team_run_alone(void (*function)(void *argument, int index), void *argument)
+{
+    float_mode mode = flush_denormals();
+    function(argument, 0);
+    restore_float_mode(mode);
+}

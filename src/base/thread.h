@@ -63,5 +63,7 @@ bool tdi_team_spins(const tdi_team *team); /* threads do not outnumber cores */
 /* Runs function(argument, index) on every thread; returns when all have returned. Denormals are flushed to zero in
  * every thread while it runs; the caller's floating-point mode is restored on return. */
 void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), void *argument);
+/* The same on the caller's thread only, the others left asleep. */
+void tdi_team_run_alone(void (*function)(void *argument, int index), void *argument);
 
 #endif
