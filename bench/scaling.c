@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { ROUNDS = 3, MOST_CORES = 1024 };
-static const double round_seconds = 0.4;
+static const double round_seconds = 0.4, busy_seconds = 1.5;
 
 static double now(void)
 {
@@ -46,6 +46,7 @@ typedef struct setting {
     const row *row;
     int cores, shards;
     const char *devices;
+    double seconds; /* 0: round_seconds */
 } setting;
 
 /* Microseconds a step; negative when it cannot be done. */
@@ -55,11 +56,11 @@ typedef struct times {
 
 static const times FAILED = {-1, -1};
 
-static times time_steps(td_model *model, int64_t batch, const float *x, const float *y)
+static times time_steps(td_model *model, int64_t batch, const float *x, const float *y, double seconds)
 {
     double begun = now(), last = begun, best = 1e9;
     int steps = 0;
-    while (last - begun < round_seconds) {
+    while (last - begun < seconds) {
         double before = last;
         for (int i = 0; i < 10; i++)
             td_train_on_batch(model, batch, x, y, NULL);
@@ -86,7 +87,7 @@ static times run(const setting *s)
     for (size_t i = 0; x && i < elements; i++)
         x[i] = (float)(i * 2654435761u % 1000) * 1e-3f;
     bool works = x && y && td_train_on_batch(model, batch, x, y, NULL) == TD_OK;
-    return works ? time_steps(model, batch, x, y) : FAILED;
+    return works ? time_steps(model, batch, x, y, s->seconds > 0 ? s->seconds : round_seconds) : FAILED;
 }
 
 static times measure(const setting *s, const cpu_set_t *allowed)
@@ -126,8 +127,8 @@ static void print_row(const row *r, const cpu_set_t *allowed, int most)
     double chosen[MOST_CORES + 1] = {0}, replicas[MOST_CORES + 1] = {0};
     for (int round = 0; round < ROUNDS; round++)
         for (int cores = 1; cores <= most; cores = next(cores)) {
-            better(&chosen[cores], measure(&(setting){r, cores, 0, "cpu"}, allowed).best);
-            better(&replicas[cores], measure(&(setting){r, cores, cores, "cpu"}, allowed).best);
+            better(&chosen[cores], measure(&(setting){r, cores, 0, "cpu", 0}, allowed).best);
+            better(&replicas[cores], measure(&(setting){r, cores, cores, "cpu", 0}, allowed).best);
         }
     for (int cores = 1; cores <= most; cores = next(cores))
         printf("%-8s %5lld %5d %10.1f %5.0f %% %10.1f %5.0f %%\n", r->architecture, (long long)r->batch, cores,
@@ -178,14 +179,17 @@ static void print_company(const row *r, const cpu_set_t *allowed, int most)
 {
     char twice[16 * 2 * MOST_CORES], four_times[16 * 4 * MOST_CORES];
     double one = 0, all = 0, busy[2] = {0}, devices[2] = {0};
-    const setting on_one = {r, 1, 0, "cpu"}, on_all = {r, most, 0, "cpu"};
-    const setting more[2] = {{r, most, 0, name_devices(2 * most, twice, sizeof twice)},
-                             {r, most, 0, name_devices(4 * most, four_times, sizeof four_times)}};
+    const setting on_one = {.row = r, .cores = 1, .devices = "cpu"},
+                  on_all = {.row = r, .cores = most, .devices = "cpu"};
+    const setting beside = {.row = r, .cores = most, .devices = "cpu", .seconds = busy_seconds};
+    const setting more[2] = {
+        {.row = r, .cores = most, .devices = name_devices(2 * most, twice, sizeof twice)},
+        {.row = r, .cores = most, .devices = name_devices(4 * most, four_times, sizeof four_times)}};
     for (int round = 0; round < ROUNDS; round++) {
         better(&one, measure(&on_one, allowed).best);
         better(&all, measure(&on_all, allowed).best);
         for (int i = 0; i < 2; i++) {
-            double us = beside_busy(&on_all, allowed, i);
+            double us = beside_busy(&beside, allowed, i);
             busy[i] = us > busy[i] ? us : busy[i];
             better(&devices[i], measure(&more[i], allowed).best);
         }
