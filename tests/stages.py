@@ -15,7 +15,7 @@ import other_debian
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = ROOT / "build" / "stages"
 KERAS_ENV = ROOT / "build" / "keras-env"
-KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py"]
+KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py", "tensorboard"]
 PIP_SECONDS = 600
 FUZZ_SECONDS = 60
 JOBS = str(len(os.sched_getaffinity(0)))
@@ -99,7 +99,7 @@ def stage(name, says, compiler, options, test_options=("-LE", ONCE), environment
 def keras_python():
     """The interpreter of an environment that holds real Keras, or None."""
     python = KERAS_ENV / "bin" / "python"
-    works = [python, "-c", "import h5py, jax, keras; assert keras.__version__ == '3.15.1'"]
+    works = [python, "-c", "import h5py, jax, keras, tensorboard; assert keras.__version__ == '3.15.1'"]
     environment = dict(os.environ, KERAS_BACKEND="jax")
     if succeeds(works, 120, env=environment):
         return python

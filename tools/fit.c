@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "options.h"
@@ -16,6 +18,7 @@ struct fit {
     td_data *train, *validation;
     FILE *log;
     int log_error; /* errno of the first line that could not be written */
+    bool trained;  /* to the end, though a callback may have failed at it */
     char output[OUTPUT_SIZE];
 };
 
@@ -24,7 +27,7 @@ static int open_log(struct fit *fit)
     const char *path = fit->options->log;
     if (!path)
         return TOOL_DONE;
-    fit->log = fopen(path, "a");
+    fit->log = fopen(path, "a+");
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
@@ -34,13 +37,16 @@ static int open_data(struct fit *fit)
     const struct options *options = fit->options;
     struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
     int status = session_data(options, &train, &fit->train);
+    if (status == TOOL_DONE && options->cache)
+        status = session_cache(options, "", &fit->train);
     if (status == TOOL_DONE && options->augmented)
         status = session_augment(options, &fit->train);
     if (status != TOOL_DONE || !options->validation)
         return status;
     struct request validation = {
         .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
-    return session_data(options, &validation, &fit->validation);
+    status = session_data(options, &validation, &fit->validation);
+    return status == TOOL_DONE && options->cache ? session_cache(options, ".val", &fit->validation) : status;
 }
 
 /* Everything that can be found wrong before the training begins. */
@@ -59,6 +65,14 @@ static int prepare(struct fit *fit)
     return status == TOOL_DONE ? open_log(fit) : status;
 }
 
+static td_status train_begin(void *user, td_training *training)
+{
+    (void)user;
+    (void)training;
+    stop_again();
+    return TD_OK;
+}
+
 static td_status write_log(void *user, td_training *training, td_epoch *epoch)
 {
     struct fit *fit = user;
@@ -69,7 +83,22 @@ static td_status write_log(void *user, td_training *training, td_epoch *epoch)
     return TD_OK;
 }
 
-enum { MAX_CALLBACKS = 8 };
+static td_status train_end(void *user, td_training *training)
+{
+    struct fit *fit = user;
+    (void)training;
+    fit->trained = true;
+    return TD_OK;
+}
+
+static void log_state(void *user, td_training *training, td_state *state)
+{
+    struct fit *fit = user;
+    (void)training;
+    td_state_file(state, "file", fit->log);
+}
+
+enum { MAX_CALLBACKS = 10 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -97,13 +126,26 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
                                                              .verbose = TD_YES});
     if (options->csv_log)
         list[count++] = td_csv_logger_(&(td_csv_logger_args){.filename = options->csv_log});
-    list[count++] = td_callback_create(&(td_callback_functions){.epoch_end = write_log}, fit);
+    if (options->tensorboard)
+        list[count++] = td_tensorboard_(&(td_tensorboard_args){.log_dir = options->tensorboard,
+                                                               .histogram_freq = (int)options->histogram_freq,
+                                                               .write_images = options->write_images ? TD_YES : TD_NO,
+                                                               .update_freq = options->update_freq});
+    list[count++] = td_callback_create(&(td_callback_functions){.train_begin = train_begin,
+                                                                .epoch_end = write_log,
+                                                                .train_end = train_end,
+                                                                .name = "log",
+                                                                .state = log_state},
+                                       fit);
     if (options->early_stopping)
         list[count++] = td_early_stopping_(
             &(td_early_stopping_args){.monitor = monitor,
                                       .patience = (int)options->early_stopping,
                                       .restore_best_weights = options->restore_best_weights ? TD_YES : TD_NO,
                                       .verbose = TD_YES});
+    if (options->backup_dir) /* removed when the output is saved */
+        list[count++] = td_backup_and_restore_(&(td_backup_and_restore_args){
+            .backup_dir = options->backup_dir, .save_freq = options->save_freq, .delete_checkpoint = TD_NO});
     list[count] = NULL;
 }
 
@@ -130,18 +172,59 @@ static td_status train(struct fit *fit)
                                   .callbacks = callbacks});
 }
 
-static int finish(struct fit *fit, td_status status)
+/* A model whose name cannot be written is not lost. */
+static int save_elsewhere(const struct fit *fit, const char *reason)
 {
-    if (status != TD_OK && status != TD_STOPPED)
-        return session_failed(&fit->session);
+    char folder[OUTPUT_SIZE], path[2 * OUTPUT_SIZE];
+    const char *temporary = getenv("TMPDIR"), *name = strrchr(fit->output, '/');
+    snprintf(folder, sizeof folder, "%s/tandem-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     td_clear_error(fit->session.context);
-    if (td_save(fit->session.model, fit->output) != TD_OK)
-        return session_failed(&fit->session);
+    if (!mkdtemp(folder))
+        return tool_fail("%s; nor can it be saved in %s: %s", reason, folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/%s", folder, name ? name + 1 : fit->output);
+    if (td_save(fit->session.model, path) == TD_OK)
+        return tool_fail("%s; it is saved in %s instead", reason, path);
+    rmdir(folder);
+    return tool_fail("%s; nor in %s: %s", reason, folder, td_error(fit->session.context));
+}
+
+static int save(struct fit *fit)
+{
+    char reason[1100];
+    if (td_save(fit->session.model, fit->output) != TD_OK) {
+        snprintf(reason, sizeof reason, "%s", td_error(fit->session.context));
+        return save_elsewhere(fit, reason);
+    }
     if (!fit->options->quiet)
         printf("Saved %s.\n", fit->output);
+    return TOOL_DONE;
+}
+
+static void say_stopped(const struct fit *fit)
+{
+    const char *backup = fit->options->backup_dir;
+    fprintf(stderr, "%s: stopped by %s; %s holds the model as its last step left it%s%s\n", program_invocation_name,
+            stop_signal() == SIGTERM ? "SIGTERM" : "Ctrl-C", fit->output,
+            backup ? "; the same command goes on from the backup in " : "", backup ? backup : "");
+}
+
+static int finish(struct fit *fit, td_status status)
+{
+    char reason[1100] = "";
+    if (status != TD_OK && status != TD_STOPPED && !fit->trained)
+        return session_failed(&fit->session);
+    if (status != TD_OK && status != TD_STOPPED)
+        snprintf(reason, sizeof reason, "%s", td_error(fit->session.context));
+    td_clear_error(fit->session.context);
+    int saved = save(fit);
+    if (saved != TOOL_DONE)
+        return saved;
     if (status == TD_STOPPED)
-        fprintf(stderr, "%s: stopped by %s; %s holds the model as its last step left it\n", program_invocation_name,
-                stop_signal() == SIGTERM ? "SIGTERM" : "Ctrl-C", fit->output);
+        say_stopped(fit);
+    else if (fit->options->backup_dir && !fit->options->keep_backup)
+        td_backup_remove(fit->options->backup_dir);
+    if (*reason)
+        return tool_fail("%s; the model itself is saved in %s", reason, fit->output);
     if (fit->log_error)
         return tool_fail("--log: %s is incomplete: %s; the model itself is saved in %s", fit->options->log,
                          strerror(fit->log_error), fit->output);
@@ -183,6 +266,8 @@ static const struct argp_option options[] = {
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"cache", KEY_CACHE, "memory|FILE", 0,
+     "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
     {"augment", KEY_AUGMENT, "LIST", 0,
      "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F", 0},
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
@@ -206,8 +291,12 @@ static const struct argp_option options[] = {
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
      0},
     {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
-    {"save-freq", KEY_SAVE_FREQ, "epoch|N", 0, "... after every N steps instead", 0},
     {"monitor", KEY_MONITOR, "NAME", 0, "What is to improve: a loss falls, a metric rises (default: val_loss)", 0},
+    {"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
+     "Back the whole run up into DIR, and go on from there: a run that was killed ends with the same bits", 0},
+    {"keep-backup", KEY_KEEP_BACKUP, NULL, 0, "... which is not removed when the training has ended", 0},
+    {"save-freq", KEY_SAVE_FREQ, "epoch|N", 0,
+     "Back up, and save checkpoints, after every N steps instead of each epoch", 0},
     OPTION_GROUP("Devices:", GROUP_DEVICES),
     OPTION_DEVICES,
     OPTION_SHARDS,
@@ -220,6 +309,10 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write a line per epoch, as Keras's CSVLogger", 0},
+    {"tensorboard", KEY_TENSORBOARD, "DIR", 0, "Write what TensorBoard shows: scalars, graph, hyper-parameters", 0},
+    {"histogram-freq", KEY_HISTOGRAM_FREQ, "N", 0, "... and histograms of weights and gradients every N epochs", 0},
+    {"write-images", KEY_WRITE_IMAGES, NULL, 0, "... and with them kernels as images", 0},
+    {"update-freq", KEY_UPDATE_FREQ, "epoch|batch|N", 0, "... and loss and metrics after every N steps", 0},
     OPTION_QUIET,
     OPTIONS_END};
 
@@ -243,11 +336,19 @@ const struct command fit_command = {
     "    tandem fit mlp.keras --train mnist/ --seed 7 \\\n"
     "      --devices cpu:0,cpu:1 --shards 2\n"
     "\n"
+    "  Killed, or stopped by Ctrl-C, the same command goes on where it was:\n"
+    "    tandem fit cnn.keras --train images.npz --epochs 50 \\\n"
+    "      --backup-dir cnn-backup --save-freq 500\n"
+    "\n"
     "  CIFAR-10 from TFRecords, flipped and shifted at random:\n"
-    "    tandem fit cnn.keras --train 'cifar10/train-*' --augment flip,crop=4\n"
+    "    tandem fit cnn.keras --train 'cifar10/train-*' --cache memory --augment flip,crop=4\n"
     "\n"
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
-    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n",
+    "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n"
+    "\n"
+    "  For TensorBoard, then: tensorboard --logdir logs\n"
+    "    tandem fit cnn.keras --train images.npz --validation-split 0.1 \\\n"
+    "      --tensorboard logs/first --histogram-freq 1 --update-freq 100\n",
     options,
     run};

@@ -37,6 +37,7 @@ static const struct count_option {
     {KEY_EMA_OVERWRITE_FREQUENCY, "ema-overwrite-frequency", AT(ema_overwrite_frequency), 1, INT_MAX, "100"},
     {KEY_GRADIENT_ACCUMULATION_STEPS, "gradient-accumulation-steps", AT(gradient_accumulation_steps), 2, INT_MAX, "4"},
     {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
+    {KEY_HISTOGRAM_FREQ, "histogram-freq", AT(histogram_freq), 1, INT_MAX, "1"},
     {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
@@ -125,6 +126,17 @@ static int set_save_freq(const char *text, struct options *options)
     options->save_freq = 0;
     if (strcmp(text, "epoch") != 0 && (!read_count(text, &options->save_freq) || options->save_freq < 1))
         return tool_refuse("--save-freq: expected epoch or a whole number of steps, got '%s'; try --save-freq 1000",
+                           text);
+    return TOOL_DONE;
+}
+
+static int set_update_freq(const char *text, struct options *options)
+{
+    options->update_freq = strcmp(text, "batch") == 0;
+    if (!options->update_freq && strcmp(text, "epoch") != 0 &&
+        (!read_count(text, &options->update_freq) || options->update_freq < 1))
+        return tool_refuse("--update-freq: expected epoch, batch or a whole number of steps, got '%s'; try "
+                           "--update-freq 100",
                            text);
     return TOOL_DONE;
 }
@@ -329,8 +341,11 @@ static const struct text_option {
     {KEY_LOG, "log", AT(log), "the path of a file"},
     {KEY_CSV_LOG, "csv-log", AT(csv_log), "the path of a file"},
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
+    {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
+    {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
+    {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
     {KEY_DEVICES, "devices", AT(devices), "a list as cpu:0,cpu:1"},
 };
 
@@ -340,8 +355,10 @@ static const struct flag_option {
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
     {KEY_CONFUSION, AT(confusion)},
+    {KEY_WRITE_IMAGES, AT(write_images)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
+    {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_RESET_STATES, AT(reset_states)},
@@ -399,6 +416,8 @@ static int set_named(int key, const char *text, struct options *options)
         return set_metrics(text, options);
     case KEY_SAVE_FREQ:
         return set_save_freq(text, options);
+    case KEY_UPDATE_FREQ:
+        return set_update_freq(text, options);
     case KEY_IMAGE_SIZE:
         return set_image_size(text, options);
     case KEY_SHAPE:
@@ -494,8 +513,18 @@ static int check_together(const struct command *command, const struct options *o
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
-    if ((options->save_best_only || options->save_freq) && !options->checkpoint)
-        return tool_refuse("--save-best-only and --save-freq belong to --checkpoint; give --checkpoint PATTERN too");
+    if (options->save_best_only && !options->checkpoint)
+        return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
+    if (options->save_freq && !options->checkpoint && !options->backup_dir)
+        return tool_refuse(
+            "--save-freq belongs to --checkpoint and --backup-dir; give --checkpoint PATTERN or --backup-dir DIR too");
+    if (options->keep_backup && !options->backup_dir)
+        return tool_refuse("--keep-backup belongs to --backup-dir; give --backup-dir DIR too");
+    if ((options->histogram_freq || options->update_freq || options->write_images) && !options->tensorboard)
+        return tool_refuse("--histogram-freq, --write-images and --update-freq belong to --tensorboard; give "
+                           "--tensorboard DIR too");
+    if (options->write_images && !options->histogram_freq)
+        return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
     return options->devices ? check_devices(options->devices) : TOOL_DONE;
 }
 

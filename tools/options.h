@@ -13,21 +13,25 @@
 /* Zero means not given. */
 struct options {
     const char *argument; /* the model's path, or the architecture */
-    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log;
-    const char *confusion_file;
+    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
+        *backup_dir;
+    const char *confusion_file, *tensorboard;
+    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
+    const char *cache;                /* "memory" or a file */
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
     int64_t input_threads;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
-    bool restore_best_weights, save_best_only;
+    bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
@@ -95,6 +99,8 @@ enum option_key {
     KEY_SAVE_BEST_ONLY,
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
+    KEY_BACKUP_DIR,
+    KEY_KEEP_BACKUP,
     KEY_ON_ERROR,
     KEY_ADAPT,
     KEY_MISSING,
@@ -103,7 +109,12 @@ enum option_key {
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
     KEY_IGNORE_CLASS,
+    KEY_TENSORBOARD,
+    KEY_HISTOGRAM_FREQ,
+    KEY_WRITE_IMAGES,
+    KEY_UPDATE_FREQ,
     KEY_AUGMENT,
+    KEY_CACHE,
     KEY_INPUT_THREADS
 };
 
@@ -233,7 +244,8 @@ enum option_key {
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, a folder of JPEG or PNG images " \
+    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, file.h5:/x,/y, a folder of "     \
+    "JPEG or PNG images "                                                                                              \
     "with one "                                                                                                        \
     "folder a class, or images/,labels/ to segment."
 

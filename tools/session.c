@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void log_line(void *user, td_log_level level, const char *line)
 {
@@ -126,6 +127,8 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     if (options->optimizer != TD_OPTIMIZER_NONE)
         merged = (td_optimizer){.kind = options->optimizer};
     merge_number(options->learning_rate, &merged.learning_rate);
+    if (options->learning_rate.is_set)
+        merged.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
     merge_number(options->momentum, &merged.momentum);
     if (options->nesterov)
         merged.nesterov = TD_YES;
@@ -239,6 +242,17 @@ int session_data(const struct options *options, const struct request *request, t
     if (!error)
         return TOOL_DONE;
     return data_failed(request->option, error, data);
+}
+
+int session_cache(const struct options *options, const char *suffix, td_data **data)
+{
+    char path[4096];
+    bool in_memory = strcmp(options->cache, "memory") == 0;
+    if ((size_t)snprintf(path, sizeof path, "%s%s", options->cache, suffix) >= sizeof path)
+        return tool_refuse("--cache: expected a path of less than %zu bytes", sizeof path);
+    *data = td_cache_(&(td_cache_args){.data = *data, .file = in_memory ? NULL : path});
+    const char *error = td_data_error(*data);
+    return error ? data_failed("cache", error, data) : TOOL_DONE;
 }
 
 int session_augment(const struct options *options, td_data **data)

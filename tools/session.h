@@ -35,6 +35,8 @@ struct request {
     bool inputs_only;   /* targets are not needed */
 };
 int session_data(const struct options *options, const struct request *request, td_data **data);
+/* Caches *data by --cache: in memory, or in the file with `suffix` behind its name. */
+int session_cache(const struct options *options, const char *suffix, td_data **data);
 /* Augments *data by --augment. On failure *data is NULL. */
 int session_augment(const struct options *options, td_data **data);
 

@@ -21,7 +21,8 @@ TD_API td_model *td_training_model(const td_training *training);
 TD_API int td_training_epoch(const td_training *training);     /* from 0 */
 TD_API int64_t td_training_steps(const td_training *training); /* done in this epoch */
 TD_API double td_training_learning_rate(const td_training *training);
-/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0. */
+/* From the next step on; TD_INVALID_ARGUMENT unless it is a number not below 0, and when the optimizer has a schedule.
+ */
 TD_API td_status td_training_set_learning_rate(td_training *training, double learning_rate);
 /* Keras's model.stop_training: td_fit ends after this step or epoch, with TD_OK. */
 TD_API void td_training_stop(td_training *training);
@@ -30,10 +31,24 @@ TD_API td_status td_training_fail(td_training *training, td_status status, const
 /* Writes a line to td_fit's .progress, when it has one. */
 TD_API void td_training_say(td_training *training, const char *line);
 
+/* 1 when td_fit goes on from a backup; td_training_epoch and td_training_steps then say where, from train_begin on. */
+TD_API int td_training_resumed(const td_training *training);
+
+/* What a callback remembers, on its way into a backup or, when a run is resumed, out of it: the same calls do both,
+ * each under a name of its own. A value that the backup lacks makes td_fit fail. */
+typedef struct td_state td_state;
+TD_API int td_state_restoring(const td_state *state);
+TD_API void td_state_number(td_state *state, const char *name, double *value);
+TD_API void td_state_count(td_state *state, const char *name, int64_t *value);
+TD_API void td_state_floats(td_state *state, const char *name, float *values, size_t count);
+/* A log that the callback writes to, opened for reading too ("a+", "w+"): where it ends is remembered, and it is cut
+ * back to there. A file that is not the one remembered is left as it is, which is said. NULL is accepted. */
+TD_API void td_state_file(td_state *state, const char *name, FILE *file);
+
 /* Each may be NULL. A status other than TD_OK ends td_fit with it. */
 typedef struct td_callback_functions {
     td_status (*train_begin)(void *user, td_training *training);
-    td_status (*epoch_begin)(void *user, td_training *training);
+    td_status (*epoch_begin)(void *user, td_training *training); /* not of an epoch that is resumed in its midst */
     /* After every `every` steps (0: each), counted across epochs: loss and metrics so far in the epoch. Steps between
      * two calls run without coming back, so a large `every` costs nothing. */
     td_status (*batch_end)(void *user, td_training *training, const td_logs *logs);
@@ -42,6 +57,9 @@ typedef struct td_callback_functions {
     td_status (*epoch_end)(void *user, td_training *training, td_epoch *epoch);
     td_status (*train_end)(void *user, td_training *training); /* not after a failure, but one of another's train_end */
     void (*release)(void *user);
+    const char *name; /* by which a backup knows it, "EarlyStopping"; a constant */
+    /* Visits with td_state_... what it remembers from one call to the next; after train_begin when a run is resumed. */
+    void (*state)(void *user, td_training *training, td_state *state);
 } td_callback_functions;
 
 /* A callback of one's own; `functions` is copied, `user` is passed to each. Poison, never NULL, when memory is out;
@@ -109,20 +127,55 @@ typedef struct td_model_checkpoint_args {
 } td_model_checkpoint_args;
 TD_API td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args);
 
+/* Saves the whole run into a folder of its own, and goes on from there when the folder holds a backup: weights,
+ * optimizer, epoch and step, metrics so far, random draws, what the other callbacks remember, the kernels chosen. The
+ * result has the bits of a run that never ended. A thread writes while the training goes on; td_request_stop saves too.
+ * td_fit refuses a backup of other data, another model, optimizer, loss, metric, batch size or seed; devices may
+ * change. A save that fails is logged: the training goes on, and the backup before it stands. */
+typedef struct td_backup_and_restore_args {
+    const char *backup_dir;      /* made when missing; copied */
+    int64_t save_freq;           /* 0: each epoch; else steps */
+    td_choice double_checkpoint; /* yes, unlike Keras: the last two are kept, lest a damaged one be the only one */
+    td_choice delete_checkpoint; /* yes: the backup is removed when the training has ended well */
+} td_backup_and_restore_args;
+TD_API td_callback *td_backup_and_restore_(const td_backup_and_restore_args *args);
+/* Removes a folder's backups, and the folder when nothing else is in it: for who saves a result first. TD_IO. */
+TD_API td_status td_backup_remove(const char *backup_dir);
+
+/* Writes what TensorBoard shows, without TensorFlow: under log_dir/train epoch_loss, epoch_<metric> and
+ * epoch_learning_rate by epoch (from 0), under log_dir/validation the same of the validation, in log_dir the
+ * hyper-parameters. A disk that is full ends the writing, not the training. */
+typedef struct td_tensorboard_args {
+    const char *log_dir;   /* "logs"; copied */
+    int histogram_freq;    /* 0: none; else each so many epochs histograms of the weights, and of the gradients on one
+                              batch of the training data (weights and statistics stay as they are) */
+    td_choice write_graph; /* yes: the layers, as Keras writes them, and the ops of a training step */
+    td_choice
+        write_images; /* no; yes: with the histograms, kernels as images, each from its least value to its greatest */
+    td_choice write_steps_per_second; /* no: epoch_steps_per_second */
+    int64_t update_freq;              /* 0: by epoch only; N: batch_loss and batch_<metric> after every Nth step, too */
+    td_choice write_hparams;          /* yes: optimizer, learning rate, batch size, ... and the summary as text */
+} td_tensorboard_args;
+TD_API td_callback *td_tensorboard_(const td_tensorboard_args *args);
+
 /* All give poison, never NULL, when an argument is wrong. */
 #ifndef __cplusplus
 #define td_early_stopping(...)       td_early_stopping_(&(td_early_stopping_args){__VA_ARGS__})
 #define td_reduce_lr_on_plateau(...) td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){__VA_ARGS__})
 #define td_learning_rate_scheduler(...)                                                                                \
     td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){.schedule = __VA_ARGS__})
-#define td_csv_logger(...)       td_csv_logger_(&(td_csv_logger_args){.filename = __VA_ARGS__})
-#define td_model_checkpoint(...) td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
+#define td_csv_logger(...)         td_csv_logger_(&(td_csv_logger_args){.filename = __VA_ARGS__})
+#define td_backup_and_restore(...) td_backup_and_restore_(&(td_backup_and_restore_args){.backup_dir = __VA_ARGS__})
+#define td_tensorboard(...)        td_tensorboard_(&(td_tensorboard_args){.log_dir = __VA_ARGS__})
+#define td_model_checkpoint(...)   td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = __VA_ARGS__})
 #endif
 TD_BY_NAME_(td_callback *, td_early_stopping, td_early_stopping_args)
 TD_BY_NAME_(td_callback *, td_reduce_lr_on_plateau, td_reduce_lr_on_plateau_args)
 TD_BY_NAME_(td_callback *, td_learning_rate_scheduler, td_learning_rate_scheduler_args)
 TD_BY_NAME_(td_callback *, td_csv_logger, td_csv_logger_args)
 TD_BY_NAME_(td_callback *, td_model_checkpoint, td_model_checkpoint_args)
+TD_BY_NAME_(td_callback *, td_backup_and_restore, td_backup_and_restore_args)
+TD_BY_NAME_(td_callback *, td_tensorboard, td_tensorboard_args)
 
 #ifdef __cplusplus
 }

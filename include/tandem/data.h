@@ -54,11 +54,11 @@ typedef struct td_open_args {
  * the second holds a PNG of class numbers for each image; or a folder with train and test or val in it), TFRecord files
  * of tf.train.Examples (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or
  * not), CSV
- * files (`file.csv`, gzipped or not, several by a pattern or commas), `file.npz` (arrays x and y, or x_train, y_train,
- * x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to
- * predict). The first extent of every array is the samples. Arrays are read into memory, in the dtype they are stored
- * in: float32, float64, uint8, bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with
- * td_data_release unless a call adopts it. */
+ * files (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are
+ * needed), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ...
+ * and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples.
+ * Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8, bool, int32 or int64. Poison,
+ * never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})

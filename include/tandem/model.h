@@ -52,6 +52,46 @@ TD_API td_status td_save(td_model *model, const char *path);
 
 typedef enum td_optimizer_kind { TD_OPTIMIZER_NONE = 0, TD_OPTIMIZER_SGD, TD_OPTIMIZER_ADAM } td_optimizer_kind;
 
+typedef enum td_schedule_kind {
+    TD_SCHEDULE_NONE = 0,
+    TD_EXPONENTIAL_DECAY,
+    TD_PIECEWISE_CONSTANT_DECAY,
+    TD_POLYNOMIAL_DECAY,
+    TD_INVERSE_TIME_DECAY,
+    TD_COSINE_DECAY,
+    TD_COSINE_DECAY_RESTARTS
+} td_schedule_kind;
+
+/* Keras's learning rate schedules, by its names and with its defaults: the rate of each step, counted from 0 over all
+ * epochs. Made by the macros below: td_adam(.schedule = td_cosine_decay(1e-3f, .decay_steps = 10000)). */
+typedef struct td_schedule {
+    td_schedule_kind kind;
+    float initial_learning_rate;
+    float decay_steps;             /* above 0; CosineDecayRestarts: those of the first period */
+    float decay_rate;              /* ExponentialDecay, InverseTimeDecay */
+    td_choice staircase;           /* ExponentialDecay, InverseTimeDecay: no */
+    td_optional end_learning_rate; /* PolynomialDecay: 1e-4 */
+    td_optional power;             /* PolynomialDecay: 1 */
+    td_choice cycle;               /* PolynomialDecay: no */
+    float alpha;                   /* CosineDecay, CosineDecayRestarts: the least rate, as a fraction; 0 */
+    td_optional warmup_target;     /* CosineDecay: reached from initial_learning_rate in warmup_steps; none */
+    float warmup_steps;            /* CosineDecay: before the decay_steps */
+    td_optional t_mul, m_mul;      /* CosineDecayRestarts: 2, 1 */
+    int pieces;                    /* PiecewiseConstantDecay */
+    const int64_t *boundaries;     /* [pieces - 1]: each the last step of its piece; copied by td_compile */
+    const float *values;           /* [pieces]; copied by td_compile */
+} td_schedule;
+
+#define TD_SCHEDULE_(its_kind, ...)                                                                                    \
+    (TD_STRUCT_(td_schedule){.kind = TD_##its_kind, .initial_learning_rate = __VA_ARGS__})
+#define td_exponential_decay(...)     TD_SCHEDULE_(EXPONENTIAL_DECAY, __VA_ARGS__)
+#define td_polynomial_decay(...)      TD_SCHEDULE_(POLYNOMIAL_DECAY, __VA_ARGS__)
+#define td_inverse_time_decay(...)    TD_SCHEDULE_(INVERSE_TIME_DECAY, __VA_ARGS__)
+#define td_cosine_decay(...)          TD_SCHEDULE_(COSINE_DECAY, __VA_ARGS__)
+#define td_cosine_decay_restarts(...) TD_SCHEDULE_(COSINE_DECAY_RESTARTS, __VA_ARGS__)
+#define td_piecewise_constant_decay(...)                                                                               \
+    (TD_STRUCT_(td_schedule){.kind = TD_PIECEWISE_CONSTANT_DECAY, .pieces = __VA_ARGS__})
+
 /* Made by td_sgd(...) or td_adam(...). Defaults are Keras's. */
 typedef struct td_optimizer {
     td_optimizer_kind kind;
@@ -70,6 +110,7 @@ typedef struct td_optimizer {
     int gradient_accumulation_steps; /* at least 2: weights change every so many steps, by the mean of the steps'
                                         gradients; 0: at each step */
     float loss_scale_factor; /* the loss is multiplied by it for backpropagation, and gradients are divided; 0: 1 */
+    td_schedule schedule;    /* kind NONE: learning_rate; otherwise of each step instead of it, and not to be set */
 } td_optimizer;
 
 #define td_sgd(...)  (TD_STRUCT_(td_optimizer){.kind = TD_OPTIMIZER_SGD, __VA_ARGS__})
@@ -309,8 +350,8 @@ TD_API td_status td_output_shape(const td_model *model, int index, td_shape *sha
 /* td_data_recipe of the data that the model was trained on last; borrowed until it is trained again; NULL: none. */
 TD_API const char *td_model_recipe(const td_model *model);
 
-/* The rate of the steps to come. TD_INVALID_ARGUMENT for a model without an optimizer, and for a rate that cannot be:
- * the old one stays. */
+/* The rate of the next step. It cannot be set (TD_INVALID_ARGUMENT) in a model without an optimizer, or whose rate is a
+ * schedule, nor to what cannot be: the old one stays. */
 TD_API float td_learning_rate(const td_model *model);
 TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
 

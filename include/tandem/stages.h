@@ -1,6 +1,7 @@
 /* stages.h - what is done to samples between where they come from and the model.
  *
  *     td_data *train = td_open("cifar10/train-*");
+ *     train = td_cache(train);
  *     train = td_augment(train, .flip = TD_FLIP_HORIZONTAL, .crop = 4);
  *     td_fit(model, train, .epochs = 10);
  *
@@ -15,6 +16,23 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct td_cache_args {
+    td_location at;
+    td_data *data; /* adopted */
+    td_guard guard;
+    const char *file; /* NULL: in memory */
+} td_cache_args;
+
+/* Keeps samples as they are first read and decoded, in memory or in a file, so that every later epoch finds them there.
+ * A file becomes complete, under its name, once every sample has been read; when it exists it is used, and refused with
+ * a sentence when the data it was made of has changed. Cache before samples are drawn anew (td_augment). Poison, never
+ * NULL, when there is no room for all samples. */
+TD_API td_data *td_cache_(const td_cache_args *args);
+#ifndef __cplusplus
+#define td_cache(...) td_cache_(&(td_cache_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_cache, td_cache_args)
 
 typedef enum td_flip {
     TD_FLIP_NONE = 0,
@@ -44,7 +62,8 @@ typedef struct td_augment_args {
     float contrast;   /* distances from the mean times 1 - f to 1 + f, as Keras's RandomContrast */
     float brightness; /* up to this fraction of the range of values is added, as Keras's RandomBrightness */
     td_fill fill;
-    float value_max; /* values are from 0 to this, before .scale of td_open; 0: 255 for bytes, 1 for all else */
+    float value_max; /* values are from 0 to this: bytes before they are scaled, all else after; 0: 255 for bytes, else
+                        1 */
 } td_augment_args;
 
 /* Samples change at random in training: every input of rank 2 or more is an image, [height, width] or [height, width,

@@ -19,63 +19,6 @@
 /* About 20 to 50 us: longer than the imbalance between lanes, shorter than a scheduler's slice. */
 enum { SPINS = 1000 };
 
-/* ---- cores ---- */
-
-static int quota_at(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    long long quota, period;
-    int read = fscanf(file, "%lld %lld", &quota, &period);
-    fclose(file);
-    if (read != 2 || quota <= 0 || period <= 0)
-        return 0;
-    long long cores = (quota + period - 1) / period;
-    return cores > 4096 ? 4096 : (int)cores;
-}
-
-static void own_cgroup(char *path, size_t size)
-{
-    path[0] = '\0';
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return;
-    char line[512];
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, "0::", 3) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            snprintf(path, size, "/sys/fs/cgroup%s", line + 3);
-        }
-    fclose(file);
-}
-
-/* The smallest quota (cgroup v2) of the process's group and those above it; 0: none. */
-static int cgroup_quota(void)
-{
-    char path[544], file[560];
-    own_cgroup(path, sizeof path);
-    int least = 0;
-    while (strlen(path) >= strlen("/sys/fs/cgroup")) {
-        snprintf(file, sizeof file, "%s/cpu.max", path);
-        int quota = quota_at(file);
-        if (quota && (!least || quota < least))
-            least = quota;
-        *strrchr(path, '/') = '\0';
-    }
-    return least;
-}
-
-int tdi_cores_allowed(void)
-{
-    cpu_set_t set;
-    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = cgroup_quota();
-    if (quota && quota < cores)
-        cores = quota;
-    return cores < 1 ? 1 : cores;
-}
-
 /* ---- events ---- */
 
 static void pause_briefly(void)
@@ -374,7 +317,7 @@ void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), v
     restore_float_mode(mode);
 }
 
-void tdi_team_run_alone(void (*function)(void *argument, int index), void *argument)
+void tdi_run_alone(void (*function)(void *argument, int index), void *argument)
 {
     float_mode mode = flush_denormals();
     function(argument, 0);

@@ -11,9 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-/* Cores this process may use: min(affinity, the cgroup's quota), at least 1. */
-int tdi_cores_allowed(void);
+#include "base/machine.h"
 
 /* A counter that threads wait on. Zero-initialise; no release needed. */
 typedef struct tdi_event {
@@ -63,7 +61,7 @@ bool tdi_team_spins(const tdi_team *team); /* threads do not outnumber cores */
 /* Runs function(argument, index) on every thread; returns when all have returned. Denormals are flushed to zero in
  * every thread while it runs; the caller's floating-point mode is restored on return. */
 void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), void *argument);
-/* The same on the caller's thread only, the others left asleep. */
-void tdi_team_run_alone(void (*function)(void *argument, int index), void *argument);
+/* The same of member 0 alone, on the calling thread: no team is woken. */
+void tdi_run_alone(void (*function)(void *argument, int index), void *argument);
 
 #endif

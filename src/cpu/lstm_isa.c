@@ -1,9 +1,11 @@
 /* lstm_isa.c - the steps of an LSTM, forwards and back, and the gradient of its recurrent weights.
  *
- * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by, over weights packed
- * so that they are read in one stream. Forwards a panel holds, for some units, the columns of all four gates; back, the
- * transposed rows of some units. Lanes share rows of the batch, or, when there are few, units: then each needs what
- * the others made in the step before, and does its own part of the next product while it waits for it. */
+ * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. Forwards the weights
+ * are read where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own,
+ * or the units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates.
+ * Back, a panel holds the transposed rows of some units. Lanes share rows of the batch, or, when there are few, units:
+ * then each needs what the others made in the step before, and does its own part of the next product while it waits for
+ * it. */
 #include "base/thread.h"
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
@@ -236,8 +238,9 @@ typedef struct forward {
     tdi_lstm_tape tape;
     share own;
     int64_t blocks, wide; /* of units: all, in a panel */
+    bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
     float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
-    float *sums;          /* by panels [rows, blocks, 4, WIDTH] */
+    float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
 } forward;
 
@@ -258,6 +261,7 @@ static forward forward_of(const tdi_call *call)
     f.own = share_of(call, f.tape.rows, f.tape.units);
     f.blocks = blocks_of(f.own.units);
     f.wide = wide_blocks(f.own.rows);
+    f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
     f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.sums + f.own.rows * f.blocks * BLOCK : NULL;
@@ -284,6 +288,16 @@ static void pack_forward(const forward *f)
 }
 
 /* The sums begin as z. */
+static void begin_in_place(const forward *f, int64_t step)
+{
+    float *to = f->sums;
+    for (int64_t i = 0; i < f->own.rows; i++) {
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, f->own.row + i, step) + f->own.unit;
+        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
+            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
+    }
+}
+
 static void begin_sums(const forward *f, int64_t step)
 {
     float *to = f->sums;
@@ -313,8 +327,53 @@ static void add_products(const forward *f, operand h, int64_t begin, int64_t end
     }
 }
 
+/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, `apart` in `to` and `gate` in b. */
+TDI_INLINE void add_lone(const float *h, panel b, int64_t gate, int64_t depth, float *to, int64_t apart)
+{
+    tdi_vector sum[GATES * LONE_BLOCKS];
+    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+        sum[v] = tdi_load(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH);
+    for (int64_t k = 0; k < depth; k++) {
+        tdi_vector of_h = tdi_splat(h[k]);
+        const float *from = b.data + k * b.row;
+        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+            sum[v] += of_h * tdi_load(from + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
+    }
+    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+        tdi_store(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+}
+
+/* One gate's sums, b from its column of R on. */
+static void add_gate(const forward *f, operand h, panel b, int64_t depth, float *to)
+{
+    int64_t units = f->own.units;
+    for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
+        vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
+        product(h, (panel){b.data + j, b.row}, depth, (result){to + j, GATES * units}, f->own.rows, vectors);
+    }
+}
+
+static void add_in_place(const forward *f, operand h, int64_t begin, int64_t end)
+{
+    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH, j = 0;
+    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + begin * GATES * all + f->own.unit;
+    h.data += begin;
+    if (f->own.rows == 1 && units % lone == 0)
+        for (; j < units; j += lone)
+            add_lone(h.data, (panel){from + j, GATES * all}, all, end - begin, f->sums + j, units);
+    else
+        for (int64_t g = 0; g < GATES; g++)
+            add_gate(f, h, (panel){from + g * all, GATES * all}, end - begin, f->sums + g * units);
+}
+
 static void add_units(const forward *f, operand h, int64_t begin, int64_t end)
 {
+    if (begin == end)
+        return;
+    if (f->in_place) {
+        add_in_place(f, h, begin, end);
+        return;
+    }
     for (int64_t i = 0; i < f->own.rows && f->masked; i++)
         for (int64_t g = 0; g < GATES; g++) {
             const float *mask = tdi_lstm_mask(f->call, TDI_LSTM_MASK, f->own.row + i) + g * f->tape.units;
@@ -341,11 +400,11 @@ static void recur(const forward *f, int64_t step)
     add_units(f, h, own->unit + own->units, f->tape.units);
 }
 
-/* Gates from their sums, c and h from them: made[6][WIDTH] as on the tape. */
-static void squash(const float *sums, const float *before, float made[6][TDI_WIDTH])
+/* Gates from their sums, `apart` from each other, c and h from them: made[6][WIDTH] as on the tape. */
+static void squash(const float *sums, int64_t apart, const float *before, float made[6][TDI_WIDTH])
 {
-    tdi_vector in = sigmoid(tdi_load(sums)), forget = sigmoid(tdi_load(sums + TDI_WIDTH));
-    tdi_vector candidate = tangent(tdi_load(sums + 2 * TDI_WIDTH)), out = sigmoid(tdi_load(sums + 3 * TDI_WIDTH));
+    tdi_vector in = sigmoid(tdi_load(sums)), forget = sigmoid(tdi_load(sums + apart));
+    tdi_vector candidate = tangent(tdi_load(sums + 2 * apart)), out = sigmoid(tdi_load(sums + 3 * apart));
     tdi_vector c = forget * tdi_load(before) + in * candidate;
     tdi_store(made[0], in);
     tdi_store(made[1], forget);
@@ -355,13 +414,13 @@ static void squash(const float *sums, const float *before, float made[6][TDI_WID
     tdi_store(made[5], out * tangent(c));
 }
 
-static void squash_otherwise(const tdi_lstm_attrs *attrs, const float *sums, const float *before,
+static void squash_otherwise(const tdi_lstm_attrs *attrs, const float *sums, int64_t apart, const float *before,
                              float made[6][TDI_WIDTH])
 {
     for (int i = 0; i < TDI_WIDTH; i++) {
         for (int g = 0; g < GATES; g++)
-            made[g][i] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation,
-                                         sums[g * TDI_WIDTH + i]);
+            made[g][i] =
+                tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation, sums[g * apart + i]);
         made[4][i] = made[TDI_LSTM_F][i] * before[i] + made[TDI_LSTM_I][i] * made[TDI_LSTM_G][i];
         made[5][i] = made[TDI_LSTM_O][i] * tdi_unary_value(attrs->activation, made[4][i]);
     }
@@ -375,15 +434,23 @@ static inline bool usual(const tdi_lstm_attrs *attrs)
 static void make_block(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t count, const float *sums)
 {
     float made[6][TDI_WIDTH], before[TDI_WIDTH];
+    int64_t apart = f->in_place ? f->own.units : TDI_WIDTH;
     const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
     tdi_store(before, c ? load_part(c + unit, count) : (tdi_vector){0});
     if (usual(f->attrs))
-        squash(sums, before, made);
+        squash(sums, apart, before, made);
     else
-        squash_otherwise(f->attrs, sums, before, made);
+        squash_otherwise(f->attrs, sums, apart, before, made);
     int64_t skipped = GATES + 2 - f->tape.sections;
     for (int64_t s = skipped; s < GATES + 2; s++)
         store_part(tdi_lstm_at(&f->tape, row, step, s - skipped) + unit, tdi_load(made[s]), count);
+}
+
+static void make_in_place(const forward *f, int64_t step)
+{
+    for (int64_t i = 0; i < f->own.rows; i++)
+        for (int64_t at = 0; at < f->own.units; at += TDI_WIDTH)
+            make_block(f, step, f->own.row + i, f->own.unit + at, TDI_WIDTH, f->sums + i * GATES * f->own.units + at);
 }
 
 static void make_step(const forward *f, int64_t step)
@@ -406,11 +473,12 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 static void run_forward(const tdi_call *call)
 {
     forward f = forward_of(call);
-    pack_forward(&f);
+    if (!f.in_place && (f.tape.steps > 1 || tdi_lstm_has(call, TDI_LSTM_H)))
+        pack_forward(&f);
     for (int64_t step = 0; step < f.tape.steps; step++) {
-        begin_sums(&f, step);
+        (f.in_place ? begin_in_place : begin_sums)(&f, step);
         recur(&f, step);
-        make_step(&f, step);
+        (f.in_place ? make_in_place : make_step)(&f, step);
         step_is_made(call, &f.own);
     }
     wait_for_others(call, &f.own); /* who may still read what this lane made */
@@ -576,7 +644,7 @@ static void recur_back(const backward *b, int64_t step)
 
 static void begin_back(const backward *b)
 {
-    for (int64_t p = 0; p < b->panels; p++)
+    for (int64_t p = 0; p < b->panels && b->tape.steps > 1; p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */
     for (int64_t i = 0; i < b->own.rows; i++) {

@@ -1,11 +1,14 @@
 /* formats.c - the list of file formats, and opening by the first that claims a path. */
+#define _POSIX_C_SOURCE 200809L
 #include "data/formats.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const tdi_source_format *const tdi_source_formats[] = {
-    &tdi_source_idx, &tdi_source_npz, &tdi_source_npy, &tdi_source_tfrecord, &tdi_source_csv, &tdi_source_images, NULL};
+    &tdi_source_idx, &tdi_source_npz,  &tdi_source_npy,    &tdi_source_tfrecord,
+    &tdi_source_csv, &tdi_source_hdf5, &tdi_source_images, NULL};
 
 static td_status unclaimed(const char *path, tdi_error *error)
 {
@@ -20,9 +23,38 @@ static td_status unclaimed(const char *path, tdi_error *error)
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
-        if ((*format)->claims(args->path))
-            return (*format)->open(args, source, error);
+        if ((*format)->claims(args->path)) {
+            TDI_TRY((*format)->open(args, source, error));
+            if (!(*source)->stamp)
+                tdi_source_stamp(*source, args->path);
+            return TD_OK;
+        }
     return unclaimed(args->path, error);
+}
+
+/* FNV-1a */
+static uint64_t mixed(uint64_t hash, uint64_t value)
+{
+    for (int byte = 0; byte < 8; byte++)
+        hash = (hash ^ (value >> 8 * byte & 0xff)) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+void tdi_source_stamp(tdi_source *source, const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return;
+    uint64_t hash = source->stamp ? source->stamp : UINT64_C(0xcbf29ce484222325);
+    hash = mixed(hash, (uint64_t)facts.st_size);
+    hash = mixed(hash, (uint64_t)facts.st_mtim.tv_sec);
+    source->stamp = mixed(hash, (uint64_t)facts.st_mtim.tv_nsec);
+}
+
+void tdi_source_stamp_words(tdi_source *source, const char *words)
+{
+    for (; *words; words++)
+        source->stamp = mixed(source->stamp, (unsigned char)*words);
 }
 
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)

@@ -12,6 +12,11 @@ int64_t tdi_sample_elements(const td_shape *shape)
     return elements;
 }
 
+float tdi_stored_scale(const tdi_column *column)
+{
+    return column->dtype == TD_FLOAT32 ? 1 : column->scale;
+}
+
 static void prefetch_row(const char *row, int64_t size)
 {
     for (int64_t at = 0; at < size && at < 4096; at += 64)

@@ -22,6 +22,9 @@ typedef struct tdi_column {
     float scale; /* values are multiplied by this when read as floats; the float nearest to 1/n divides by n exactly */
 } tdi_column;
 
+/* What values that were gathered in the column's own dtype are still to be multiplied by. */
+float tdi_stored_scale(const tdi_column *column);
+
 /* Elements of one sample. */
 int64_t tdi_sample_elements(const td_shape *shape);
 
@@ -48,10 +51,12 @@ struct tdi_source {
     int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
     char skip_reason[1024]; /* the first of them: what was wrong */
     char *recipe;           /* td_data_recipe; freed by release; NULL: none */
+    uint64_t stamp;         /* of the files: it changes with their sizes and times; 0: there are none */
+    bool drawn;             /* samples change from one training epoch to the next */
 
     /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
-     * the column's own dtype; float32 is scaled). May be called by several threads at once. `rows` are within [0,
-     * samples). A class number that no int32 holds is TD_BAD_FILE. */
+     * the column's own dtype; float32 is scaled: see tdi_stored_scale). May be called by several threads at once.
+     * `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
     /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
@@ -71,6 +76,10 @@ extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, 
 
 /* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
+
+/* Adds a file to the source's stamp; or words that say what of its files it reads. */
+void tdi_source_stamp(tdi_source *source, const char *path);
+void tdi_source_stamp_words(tdi_source *source, const char *words);
 
 /* begin and end, where the source has them. */
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);

@@ -201,6 +201,8 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
     td_status status = tdi_list_files(args->path, &paths, error);
     for (int i = 0; i < paths.count && status == TD_OK; i++)
         status = read_file(source, paths.at[i], features, error);
+    for (int i = 0; i < paths.count; i++)
+        tdi_source_stamp(&source->items.source, paths.at[i]);
     tdi_paths_free(&paths);
     if (status == TD_OK && !source->marks.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
@@ -405,6 +407,8 @@ static td_status write_recipe(csv_source *source, tdi_error *error)
     char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(recipe);
     source->items.source.recipe = text;
+    if (text)
+        tdi_source_stamp_words(&source->items.source, text);
     bool room = features != NULL;
     free(features);
     if (!room)

@@ -220,6 +220,14 @@ static td_status fill(images_source *source, const td_open_args *args, tdi_error
     return add_x(source, args, error);
 }
 
+static void stamp(images_source *source)
+{
+    for (int i = 0; i < source->images.count; i++)
+        tdi_source_stamp(&source->items.source, source->images.at[i]);
+    for (int i = 0; i < source->labels.count; i++)
+        tdi_source_stamp(&source->items.source, source->labels.at[i]);
+}
+
 static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
 {
     images_source *source = calloc(1, sizeof *source);
@@ -230,6 +238,7 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
     source->items.source.release = images_release;
     source->items.read = images_read;
     td_status status = fill(source, args, error);
+    stamp(source);
     if (status == TD_OK && args->skip_errors == TD_YES)
         status = tdi_items_sift(&source->items, error);
     if (status == TD_OK)

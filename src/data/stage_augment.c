@@ -118,7 +118,7 @@ static td_status make_bench(const tdi_column *column, bench *made, tdi_error *er
 
 static void finish_moved(const tdi_column *column, const bench *sample, float *to)
 {
-    tdi_convert_floats(column->dtype, sample->moved, to, sample->elements, tdi_exact_scale(column->scale));
+    tdi_convert_floats(column->dtype, sample->moved, to, sample->elements, tdi_exact_scale(tdi_stored_scale(column)));
 }
 
 /* Pixels that stay what they are are moved as they are stored. */
@@ -145,7 +145,7 @@ static void augment_floats(const augment_source *augment, int column, const draw
     }
     if (coloured)
         change_colours(augment, drawn, to, size);
-    scale_floats(to, sample->elements, tdi_exact_scale(facts->scale));
+    scale_floats(to, sample->elements, tdi_exact_scale(tdi_stored_scale(facts)));
 }
 
 static td_status augment_classes(const augment_source *augment, int column, int64_t row, const draw *drawn,
@@ -324,6 +324,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
     augment->source.begin = augment_begin;
     augment->source.end = augment_end;
     augment->source.release = augment_release;
+    augment->source.drawn = true;
     augment->of = of;
     augment->args = *(const td_augment_args *)args;
     td_status status = fill(augment, error);

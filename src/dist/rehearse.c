@@ -38,6 +38,7 @@ static bool make_shadow(rehearsal *r, const td_model *model)
     r->model = *model;
     r->model.runtime = NULL;
     r->model.optimizer.learning_rate = 0;
+    r->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
     bool complete = copy_floats(&r->model.values, model->total);
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
         complete = copy_floats(&r->model.slots[s], model->trained) && complete;

@@ -14,7 +14,7 @@ typedef struct run {
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
     tdi_error error;      /* the feed's, or that of who takes the outputs */
-    bool alone;           /* one lane makes all: the others need not even meet it */
+    bool alone;           /* one lane makes all: the others are not woken */
     bool in_turn;         /* one thread makes what all would */
     int64_t begin, until; /* the steps of the stretch under way */
 } run;
@@ -30,7 +30,7 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
     int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
-    *control = (tdi_control){.learning_rate = model->optimizer.learning_rate,
+    *control = (tdi_control){.learning_rate = tdi_optimizer_rate(&model->optimizer, now),
                              .inverse_count = 1.0f / (float)step.rows,
                              .iteration = each ? now / each : now,
                              .step = now,
@@ -259,7 +259,7 @@ static void run_all(run *r)
         r->in_turn = paced && tdi_pace_in_turn(pace);
         double begun = tdi_seconds();
         if (r->alone || r->in_turn)
-            tdi_team_run_alone(run_thread, r);
+            tdi_run_alone(run_thread, r);
         else
             tdi_team_run(r->runtime->team, run_thread, r);
         if (paced)

@@ -75,14 +75,13 @@ static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const t
 td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
                            bool *other, tdi_error *error)
 {
-    tdi_division divisions[2] = {runtime->division};
+    tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
-    bool either = runtime->division.either && tdi_step_is_short(runtime, plan);
+    bool filled = rows >= divisions[1].parts; /* every part has a row */
+    bool either = runtime->division.either && filled && tdi_step_is_short(runtime, plan);
     tdi_way ways[4];
     char names[4][48];
     tdi_choice asked = {.key = "way"}, *chosen = NULL;
-    if (either)
-        divisions[1] = tdi_divide_otherwise(&runtime->division);
     for (int i = 0; i < 1 + either; i++) {
         add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
         if (narrow)

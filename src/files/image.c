@@ -245,3 +245,24 @@ td_status tdi_image_decode(const void *bytes, size_t size, tdi_image_kind kind, 
         return png_decode(bytes, size, kind, image, to, error);
     return is_jpeg(bytes, size) ? jpeg_decode(bytes, size, image, to, error) : neither(error);
 }
+
+/* ---- writing ---- */
+
+td_status tdi_png_encode(const tdi_image *image, const uint8_t *pixels, void **bytes, size_t *size, tdi_error *error)
+{
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = (png_uint_32)image->width,
+                     .height = (png_uint_32)image->height,
+                     .format = image->channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB};
+    png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(png);
+    *bytes = malloc(room);
+    if (!*bytes)
+        return tdi_no_memory(error);
+    if (!png_image_write_to_memory(&png, *bytes, &room, 0, pixels, 0, NULL)) {
+        free(*bytes);
+        *bytes = NULL;
+        return tdi_fail(error, TD_INTERNAL, "a PNG image cannot be made: %s", png.message);
+    }
+    *size = room;
+    return TD_OK;
+}

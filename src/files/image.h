@@ -24,4 +24,7 @@ td_status tdi_image_look(const void *bytes, size_t size, tdi_image_kind kind, td
 td_status tdi_image_decode(const void *bytes, size_t size, tdi_image_kind kind, const tdi_image *image, uint8_t *to,
                            tdi_error *error);
 
+/* [height, width, channels] bytes as a PNG file in memory, which the caller frees with free(). */
+td_status tdi_png_encode(const tdi_image *image, const uint8_t *pixels, void **bytes, size_t *size, tdi_error *error);
+
 #endif

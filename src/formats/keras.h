@@ -12,4 +12,10 @@ td_status tdi_keras_read(td_context *context, const char *path, td_model **model
  * left. */
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error);
 
+/* The architecture as Keras's model.to_json() gives it; the caller frees it. NULL when memory is out. */
+char *tdi_keras_json(const td_model *model);
+/* Its compile configuration, as config.json has it, in the same way. A learning rate that is a number is left out:
+ * callbacks change it as a run goes on. */
+char *tdi_keras_compile_text(const td_model *model);
+
 #endif

@@ -33,9 +33,26 @@ static const char *name_of(const json_t *value, const json_t **config)
     return class_name;
 }
 
-static td_status read_optimizer(const json_t *value, td_optimizer *optimizer, tdi_error *error)
+/* A schedule stands in the place of the number. */
+static td_status read_optimizer_config(const td_model *model, const tdi_optimizer_type *type, const json_t *config,
+                                       td_optimizer *optimizer, tdi_error *error)
 {
     static const char *const others[] = {"name", NULL};
+    const json_t *rate = json_object_get(config, "learning_rate");
+    if (!json_is_object(rate))
+        return tdi_keras_read_fields(type->fields, config, others, optimizer, error);
+    TDI_TRY(tdi_keras_read_schedule(model->context->arena, rate, &optimizer->schedule, error));
+    json_t *rest = json_copy((json_t *)(uintptr_t)config);
+    if (!rest)
+        return tdi_no_memory(error);
+    json_object_del(rest, "learning_rate");
+    td_status status = tdi_keras_read_fields(type->fields, rest, others, optimizer, error);
+    json_decref(rest);
+    return status;
+}
+
+static td_status read_optimizer(const td_model *model, const json_t *value, td_optimizer *optimizer, tdi_error *error)
+{
     char text[TDI_KERAS_TEXT];
     const json_t *config;
     const char *name = name_of(value, &config);
@@ -44,11 +61,11 @@ static td_status read_optimizer(const json_t *value, td_optimizer *optimizer, td
         return tdi_fail(error, TD_UNSUPPORTED, "optimizer %s: Tandem knows SGD and Adam",
                         name ? name : tdi_keras_show(value, text));
     *optimizer = (td_optimizer){.kind = type->kind};
-    if (config && tdi_keras_read_fields(type->fields, config, others, optimizer, error) != TD_OK) {
+    if (config && read_optimizer_config(model, type, config, optimizer, error) != TD_OK) {
         tdi_error_prefix(error, "optimizer %s", type->class_name);
         return error ? error->status : TD_UNSUPPORTED;
     }
-    tdi_fields_resolve(type->fields, optimizer);
+    TDI_TRY(tdi_optimizer_resolve(optimizer, error));
     return tdi_optimizer_check(optimizer, error);
 }
 
@@ -201,7 +218,7 @@ static td_status read_all(const td_model *model, const json_t *config, compiled 
         return tdi_fail(error, TD_BAD_FILE, "the compile configuration is damaged");
     if (!is_nothing(weighted) && json_array_size(weighted) + json_object_size(weighted) > 0)
         return tdi_fail(error, TD_UNSUPPORTED, "\"weighted_metrics\" are set, which Tandem cannot compute");
-    TDI_TRY(read_optimizer(json_object_get(config, "optimizer"), &to->optimizer, error));
+    TDI_TRY(read_optimizer(model, json_object_get(config, "optimizer"), &to->optimizer, error));
     for (int i = 0; i < model->n_outputs; i++) {
         TDI_TRY(read_output(model, config, i, &to->training[i], error));
         any_loss = any_loss || to->training[i].loss.kind != TDI_LOSS_NONE;
@@ -227,6 +244,8 @@ static json_t *write_optimizer(const td_optimizer *optimizer)
     json_t *config = type ? json_pack("{s:s}", "name", type->base_name) : NULL;
     if (type)
         tdi_keras_write_fields(type->fields, optimizer, &config);
+    if (optimizer->schedule.kind)
+        tdi_keras_put(&config, "learning_rate", tdi_keras_write_schedule(&optimizer->schedule));
     return type ? tdi_keras_object("keras.optimizers", type->class_name, config) : NULL;
 }
 

@@ -429,6 +429,12 @@ static td_status read_count(const json_t *value, int *to, tdi_error *error)
     return TD_OK;
 }
 
+static td_status read_optional(const tdi_field *field, const json_t *value, td_optional *to, tdi_error *error)
+{
+    to->is_set = field->kind == TDI_FIELD_OPTIONAL || !json_is_null(value);
+    return to->is_set ? read_float(value, &to->value, error) : TD_OK;
+}
+
 static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *error)
 {
     if (!json_is_boolean(value))
@@ -453,8 +459,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
     case TDI_FIELD_NULLABLE:
         return read_real(field, value, to, error);
     case TDI_FIELD_OPTIONAL:
-        ((td_optional *)to)->is_set = 1;
-        return read_float(value, &((td_optional *)to)->value, error);
+    case TDI_FIELD_IF_SET:
+        return read_optional(field, value, to, error);
     case TDI_FIELD_COUNT:
         return read_count(value, to, error);
     case TDI_FIELD_CHOICE:
@@ -603,6 +609,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return write_nullable(*(const float *)from);
     case TDI_FIELD_OPTIONAL:
         return tdi_keras_float(((const td_optional *)from)->value);
+    case TDI_FIELD_IF_SET:
+        return ((const td_optional *)from)->is_set ? tdi_keras_float(((const td_optional *)from)->value) : json_null();
     case TDI_FIELD_COUNT:
         return write_count(*(const int *)from);
     case TDI_FIELD_CHOICE:

@@ -65,6 +65,13 @@ td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_erro
 /* NULL when memory is out. */
 json_t *tdi_keras_write_compile(const td_model *model);
 
+/* ---- keras_schedule.c: a learning rate that is no number ---- */
+
+/* A resolved schedule, its lists in `arena`. */
+td_status tdi_keras_read_schedule(tdi_arena *arena, const json_t *value, td_schedule *schedule, tdi_error *error);
+/* NULL when memory is out. */
+json_t *tdi_keras_write_schedule(const td_schedule *schedule);
+
 /* ---- keras_weights.c: model.weights.h5 ---- */
 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5 *file, tdi_error *error);

@@ -3,9 +3,9 @@
  *   /layers/<class in snake case>[_1, _2, ...]/vars/0, 1, ...   a layer's weights, in Keras's order; an LSTM's are its
  *                                                               cell's, in .../cell/vars
  *   /optimizer/vars/0        iteration
- *   /optimizer/vars/1        learning rate
- *   /optimizer/vars/2, ...   slots: use_ema's averages; the accumulators of gradient_accumulation_steps; SGD's
- * momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
+ *   /optimizer/vars/1        learning rate, unless it is a schedule
+ *   /optimizer/vars/2, ...   (or from 1 on) slots: use_ema's averages; the accumulators of gradient_accumulation_steps;
+ * SGD's momentum, or Adam's m and v, variable by variable; then amsgrad's v_hat
  *
  * Folders are counted per class in the order of model.layers, whatever the layers' names. */
 #include <math.h>
@@ -99,6 +99,12 @@ static int trained_count(const td_model *model)
     return count;
 }
 
+/* The arrays before the slots. */
+static int counters(const td_model *model)
+{
+    return model->optimizer.schedule.kind ? 1 : 2;
+}
+
 /* The update's slots stand together, variable by variable, all but amsgrad's third; the others each by themselves. */
 static slot_place place_of(const td_model *model, const tdi_variable *variable, int nth, int slot)
 {
@@ -108,7 +114,7 @@ static slot_place place_of(const td_model *model, const tdi_variable *variable, 
     int number = slot < together ? trained * before + nth * together + slot : trained * (before + together) + nth;
     if (slot >= update)
         number = trained * (slot - update) + nth;
-    return (slot_place){variable, slot, 2 + number};
+    return (slot_place){variable, slot, counters(model) + number};
 }
 
 typedef td_status (*slot_visitor)(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error);
@@ -147,9 +153,10 @@ static td_status write_slot(const td_model *model, tdi_hdf5 *file, const slot_pl
 
 static td_status read_counters(td_model *model, tdi_hdf5 *file, tdi_error *error)
 {
-    double iteration, rate;
+    double iteration, rate = (double)model->optimizer.learning_rate;
     TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/0", &iteration, error));
-    TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/1", &rate, error));
+    if (!model->optimizer.schedule.kind)
+        TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/1", &rate, error));
     if (!(iteration >= 0 && iteration < 0x1p53) || !(rate >= 0) || !isfinite((float)rate))
         return tdi_fail(error, TD_BAD_FILE, "the optimizer's iteration is %g and its learning rate %g, which cannot be",
                         iteration, rate);
@@ -161,13 +168,13 @@ static td_status read_counters(td_model *model, tdi_hdf5 *file, tdi_error *error
 /* Like Keras, goes on with a fresh state when the file has none, or another optimizer's. */
 static td_status read_optimizer(td_model *model, tdi_hdf5 *file, tdi_error *error)
 {
-    int64_t wanted = 2 + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->optimizer);
+    int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->optimizer);
     int64_t count = tdi_hdf5_count(file, "optimizer/vars");
     if (count == wanted) {
         TDI_TRY(read_counters(model, file, error));
         return for_each_slot(model, file, read_slot, error);
     }
-    if (count > 2)
+    if (count > counters(model))
         tdi_log(model->context, TD_LOG_WARNING,
                 "the file's optimizer state has %lld arrays where %lld are needed: the optimizer starts afresh",
                 (long long)count, (long long)wanted);
@@ -212,7 +219,8 @@ static td_status write_optimizer(const td_model *model, tdi_hdf5 *file, tdi_erro
     const float rate = model->optimizer.learning_rate;
     TDI_TRY(write_vars(file, "optimizer/vars", tdi_optimizer_type_of(model->optimizer.kind)->base_name, error));
     TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->iteration, error));
-    TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, &rate, error));
+    if (!model->optimizer.schedule.kind)
+        TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, &rate, error));
     return for_each_slot(model, file, write_slot, error);
 }
 

@@ -25,6 +25,15 @@ static char *make_config(const td_model *model)
     return dump(root);
 }
 
+char *tdi_keras_compile_text(const td_model *model)
+{
+    json_t *json = tdi_keras_write_compile(model);
+    json_t *config = json_object_get(json_object_get(json, "optimizer"), "config");
+    if (json_is_number(json_object_get(config, "learning_rate")))
+        json_object_del(config, "learning_rate");
+    return dump(json);
+}
+
 static char *make_metadata(void)
 {
     char date[32];
@@ -73,4 +82,9 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
     if (status != TD_OK && status != TD_NO_MEMORY)
         tdi_error_prefix(error, "cannot save the model \"%.64s\"", model->name);
     return status;
+}
+
+char *tdi_keras_json(const td_model *model)
+{
+    return dump(tdi_keras_write_model(model));
 }

@@ -13,6 +13,7 @@ typedef enum tdi_field_kind {
     TDI_FIELD_INT64,         /* int64_t */
     TDI_FIELD_FLOAT,         /* float; zero stands for the default */
     TDI_FIELD_OPTIONAL,      /* td_optional */
+    TDI_FIELD_IF_SET,        /* td_optional that has no default; JSON null when it is not set */
     TDI_FIELD_NULLABLE,      /* float; JSON null stands for 0 */
     TDI_FIELD_COUNT,         /* int, not below 0; JSON null stands for 0 */
     TDI_FIELD_CHOICE,        /* td_choice */

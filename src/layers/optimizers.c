@@ -87,6 +87,24 @@ int tdi_optimizer_slots(const td_optimizer *optimizer)
            (optimizer->gradient_accumulation_steps != 0);
 }
 
+float tdi_optimizer_rate(const td_optimizer *optimizer, int64_t step)
+{
+    return optimizer->schedule.kind ? tdi_schedule_rate(&optimizer->schedule, step) : optimizer->learning_rate;
+}
+
+td_status tdi_optimizer_resolve(td_optimizer *optimizer, tdi_error *error)
+{
+    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
+    const tdi_schedule_type *schedule = tdi_schedule_type_of(optimizer->schedule.kind);
+    if (!type)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: %d is not one of the td_optimizer_kind values",
+                        (int)optimizer->kind);
+    tdi_fields_resolve(type->fields, optimizer);
+    if (schedule)
+        tdi_fields_resolve(schedule->fields, &optimizer->schedule);
+    return TD_OK;
+}
+
 /* ---- checks ---- */
 
 static td_status check_at_least_0(const char *what, float value, tdi_error *error)
@@ -135,6 +153,8 @@ td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error)
     if (!tdi_optimizer_type_of(optimizer->kind))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "optimizer: there is none of number %d: use td_sgd(...) or td_adam(...)", (int)optimizer->kind);
+    if (optimizer->schedule.kind)
+        TDI_TRY(tdi_schedule_check(&optimizer->schedule, error));
     TDI_TRY(check_at_least_0("learning_rate", optimizer->learning_rate, error));
     TDI_TRY(check_at_least_0("weight_decay", optimizer->weight_decay, error));
     TDI_TRY(check_clips(optimizer, error));

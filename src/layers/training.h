@@ -37,6 +37,20 @@ td_metric tdi_metric_parse(const char *name);  /* also "acc" and class names; TD
 tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *loss, tdi_node *prediction,
                           tdi_node *target);
 
+typedef struct tdi_schedule_type {
+    td_schedule_kind kind;
+    const char *class_name;  /* "CosineDecayRestarts" */
+    const char *name;        /* what Keras calls one without a name: "SGDRDecay" */
+    const tdi_field *fields; /* of td_schedule, PiecewiseConstantDecay's lists apart */
+} tdi_schedule_type;
+
+const tdi_schedule_type *tdi_schedule_type_of(td_schedule_kind kind);
+const tdi_schedule_type *tdi_schedule_type_find(const char *class_name); /* NULL: unknown */
+/* TD_INVALID_ARGUMENT naming the number that cannot be. */
+td_status tdi_schedule_check(const td_schedule *schedule, tdi_error *error);
+/* The rate of a step, counted from 0; the schedule is resolved. */
+float tdi_schedule_rate(const td_schedule *schedule, int64_t step);
+
 typedef struct tdi_optimizer_type {
     td_optimizer_kind kind;
     const char *class_name;  /* "Adam" */
@@ -52,6 +66,10 @@ int tdi_optimizer_slots(const td_optimizer *optimizer);
 int tdi_optimizer_update_slots(const td_optimizer *optimizer);
 int tdi_optimizer_average_slot(const td_optimizer *optimizer);     /* -1: there is none */
 int tdi_optimizer_accumulator_slot(const td_optimizer *optimizer); /* -1: there is none */
+/* Fills in every default. TD_INVALID_ARGUMENT for a kind that there is not. */
+td_status tdi_optimizer_resolve(td_optimizer *optimizer, tdi_error *error);
+/* The learning rate of a step, counted from 0 as Keras's iteration. */
+float tdi_optimizer_rate(const td_optimizer *optimizer, int64_t step);
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
 /* The updates of all trained variables from their reduced gradients, NULL where there is none: marked once and effect.

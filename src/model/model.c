@@ -227,9 +227,28 @@ const char *td_model_recipe(const td_model *model)
     return model->recipe;
 }
 
+/* A schedule's lists are the caller's. */
+static td_status keep_pieces(const td_model *model, td_schedule *schedule, tdi_error *error)
+{
+    size_t count = (size_t)schedule->pieces;
+    if (schedule->kind != TD_PIECEWISE_CONSTANT_DECAY)
+        return TD_OK;
+    int64_t *boundaries = TDI_NEW_ARRAY(model->context->arena, int64_t, count);
+    float *values = TDI_NEW_ARRAY(model->context->arena, float, count);
+    if (!boundaries || !values)
+        return tdi_no_memory(error);
+    memcpy(boundaries, schedule->boundaries, (count - 1) * sizeof *boundaries);
+    memcpy(values, schedule->values, count * sizeof *values);
+    schedule->boundaries = boundaries;
+    schedule->values = values;
+    return TD_OK;
+}
+
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
 {
     TDI_TRY(tdi_optimizer_check(optimizer, error));
+    td_optimizer kept = *optimizer;
+    TDI_TRY(keep_pieces(model, &kept.schedule, error));
     float *slots[TDI_MAX_SLOTS] = {0};
     bool failed = false;
     for (int i = 0; i < tdi_optimizer_slots(optimizer); i++) {
@@ -241,7 +260,7 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
     if (failed)
         return tdi_no_memory(error);
     memcpy(model->slots, slots, sizeof slots);
-    model->optimizer = *optimizer;
+    model->optimizer = kept;
     model->iteration = 0;
     tdi_model_drop_runtime(model);
     return TD_OK;

@@ -65,6 +65,8 @@ td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *e
 /* Takes the optimizer (resolved, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set by the
  * caller. */
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
+/* TD_INVALID_ARGUMENT, with nothing changed, when it cannot be set. */
+td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
 

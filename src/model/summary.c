@@ -98,7 +98,7 @@ td_status td_summary(td_model *model, FILE *out)
     totals(model, out);
     if (model->optimizer.kind != TD_OPTIMIZER_NONE)
         fprintf(out, " Optimizer: %s, learning rate %g, %lld steps taken\n",
-                tdi_optimizer_type_of(model->optimizer.kind)->class_name, (double)model->optimizer.learning_rate,
+                tdi_optimizer_type_of(model->optimizer.kind)->class_name, (double)td_learning_rate(model),
                 (long long)model->iteration);
     if (fflush(out) == 0 && !ferror(out))
         return TD_OK;

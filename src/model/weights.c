@@ -1,4 +1,5 @@
 /* weights.c - a model's weights and facts, for the public interface. */
+#include <math.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -90,17 +91,30 @@ td_status td_output_shape(const td_model *model, int index, td_shape *shape)
 
 float td_learning_rate(const td_model *model)
 {
-    return model->optimizer.learning_rate;
+    return tdi_optimizer_rate(&model->optimizer, model->iteration);
+}
+
+td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error)
+{
+    const td_optimizer *optimizer = &model->optimizer;
+    if (optimizer->kind == TD_OPTIMIZER_NONE)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "model \"%s\" has no optimizer; call td_compile first",
+                        model->name);
+    if (optimizer->schedule.kind)
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "the learning rate is a %s schedule and cannot be set; compile with an optimizer whose learning "
+            "rate is a number",
+            tdi_schedule_type_of(optimizer->schedule.kind)->class_name);
+    if (!(learning_rate >= 0) || !isfinite(learning_rate))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "the learning rate was to be set to %g; a finite number not below 0 was expected",
+                        (double)learning_rate);
+    model->optimizer.learning_rate = learning_rate;
+    return TD_OK;
 }
 
 td_status td_set_learning_rate(td_model *model, float learning_rate)
 {
-    td_optimizer changed = model->optimizer;
-    changed.learning_rate = learning_rate;
-    if (model->optimizer.kind == TD_OPTIMIZER_NONE)
-        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT,
-                        "model \"%s\" has no optimizer; call td_compile first", model->name);
-    TDI_TRY(tdi_optimizer_check(&changed, &model->context->error));
-    model->optimizer = changed;
-    return TD_OK;
+    return tdi_model_set_learning_rate(model, learning_rate, &model->context->error);
 }

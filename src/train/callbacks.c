@@ -164,17 +164,20 @@ int64_t td_training_steps(const td_training *training)
 
 double td_training_learning_rate(const td_training *training)
 {
-    return training->model->optimizer.learning_rate;
+    return (double)td_learning_rate(training->model);
+}
+
+int td_training_resumed(const td_training *training)
+{
+    return training->resumed;
 }
 
 td_status td_training_set_learning_rate(td_training *training, double learning_rate)
 {
-    if (!(learning_rate >= 0) || !isfinite((float)learning_rate))
-        return tdi_fail(&training->error, TD_INVALID_ARGUMENT,
-                        "epoch %d: a callback set the learning rate to %g; a number not below 0 was expected",
-                        training->epoch + 1, learning_rate);
-    training->model->optimizer.learning_rate = (float)learning_rate;
-    return TD_OK;
+    td_status status = tdi_model_set_learning_rate(training->model, (float)learning_rate, &training->error);
+    if (status != TD_OK)
+        tdi_error_prefix(&training->error, "epoch %d: a callback", training->epoch + 1);
+    return status;
 }
 
 void td_training_stop(td_training *training)

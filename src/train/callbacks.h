@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <tandem/callbacks.h>
 
-#include "base/error.h"
+#include "data/source.h"
 
 struct td_callback {
     td_callback_functions functions;
@@ -20,11 +20,21 @@ struct td_training {
     FILE *progress;
     td_callback *const *callbacks; /* NULL-terminated; NULL: none */
     int epoch;
-    int64_t steps;   /* done in the epoch */
-    double seconds;  /* that they took */
-    int64_t batches; /* done in all epochs */
+    int64_t steps;                   /* done in the epoch */
+    double seconds, seconds_waiting; /* that they took; of it, for input */
+    int64_t batches;                 /* done in all epochs */
     bool stop;
-    tdi_error error; /* what a callback gave as the reason of its failure */
+    bool begun;    /* the epoch: its epoch_begin has been called */
+    bool resumed;  /* from a backup */
+    td_epoch last; /* the last whole epoch's numbers */
+    bool has_last;
+    /* What td_fit was asked for. */
+    int epochs;
+    int64_t batch;
+    uint64_t seed;
+    tdi_source *source;
+    const int64_t *order; /* of the epoch */
+    tdi_error error;      /* what a callback gave as the reason of its failure */
 };
 
 /* A poisoned callback, whose `user` is released; never NULL. */

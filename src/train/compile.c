@@ -73,12 +73,8 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
 {
     if (optimizer->kind == TD_OPTIMIZER_NONE)
         return TD_OK;
-    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
-    if (!type)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: %d is not one of the td_optimizer_kind values",
-                        (int)optimizer->kind);
     td_optimizer resolved = *optimizer;
-    tdi_fields_resolve(type->fields, &resolved);
+    TDI_TRY(tdi_optimizer_resolve(&resolved, error));
     return tdi_model_set_optimizer(model, &resolved, error);
 }
 

@@ -1,5 +1,6 @@
 /* csv_logger.c - Keras's CSVLogger: "epoch", then the logs by name; without validation, empty val_ columns too. Lines
- * end as Python's csv module ends them. */
+ * end as Python's csv module ends them. A line that cannot be written does not end the training: it is said, and the
+ * failure is td_fit's at the end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,32 +14,25 @@ typedef struct csv_logger {
     int keys; /* of the header; 0: none yet */
     char names[TD_MAX_LOGS][48];
     bool validation;
+    tdi_error failed; /* the first line that could not be written */
 } csv_logger;
-
-static td_status failed(const csv_logger *self, td_training *training, const char *what)
-{
-    return tdi_fail(&training->error, TD_IO, "CSVLogger: %s cannot be %s: %s", self->filename, what, strerror(errno));
-}
-
-static bool is_empty(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    bool empty = !file || fgetc(file) == EOF;
-    if (file)
-        fclose(file);
-    return empty;
-}
 
 static td_status csv_begin(void *user, td_training *training)
 {
     csv_logger *self = user;
-    bool header = !self->append || is_empty(self->filename);
     if (self->file)
         fclose(self->file);
-    self->file = fopen(self->filename, self->append ? "a" : "w");
+    self->file = fopen(self->filename, self->append || training->resumed ? "a+" : "w+");
     self->keys = 0;
-    self->append = !header; /* from here on: a header stands in the file */
-    return self->file ? TD_OK : failed(self, training, "written");
+    self->failed = (tdi_error){0};
+    if (self->file)
+        return TD_OK;
+    return tdi_fail(&training->error, TD_IO, "CSVLogger: %s cannot be written: %s", self->filename, strerror(errno));
+}
+
+static bool is_empty(FILE *file)
+{
+    return fseek(file, 0, SEEK_END) == 0 && ftell(file) == 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -83,11 +77,34 @@ static td_status csv_epoch_end(void *user, td_training *training, td_epoch *epoc
     csv_logger *self = user;
     if (!self->keys) {
         take_names(self, &epoch->logs);
-        if (!self->append)
+        if (is_empty(self->file))
             write_header(self);
     }
     write_row(self, epoch->epoch, &epoch->logs);
-    return fflush(self->file) == 0 && !ferror(self->file) ? TD_OK : failed(self, training, "written");
+    if (fflush(self->file) == 0 && !ferror(self->file))
+        return TD_OK;
+    bool first = self->failed.status == TD_OK;
+    tdi_fail(&self->failed, TD_IO, "CSVLogger: %s is incomplete from epoch %d on: %s", self->filename, epoch->epoch + 1,
+             strerror(errno));
+    clearerr(self->file);
+    if (first)
+        td_training_say(training, self->failed.message);
+    return TD_OK;
+}
+
+static td_status csv_end(void *user, td_training *training)
+{
+    const csv_logger *self = user;
+    if (self->failed.status == TD_OK)
+        return TD_OK;
+    return tdi_fail(&training->error, TD_IO, "%s", self->failed.message);
+}
+
+static void csv_state(void *user, td_training *training, td_state *state)
+{
+    csv_logger *self = user;
+    (void)training;
+    td_state_file(state, "file", self->file);
 }
 
 static void csv_release(void *user)
@@ -102,8 +119,12 @@ static void csv_release(void *user)
 
 td_callback *td_csv_logger_(const td_csv_logger_args *args)
 {
-    static const td_callback_functions functions = {
-        .train_begin = csv_begin, .epoch_end = csv_epoch_end, .release = csv_release};
+    static const td_callback_functions functions = {.train_begin = csv_begin,
+                                                    .epoch_end = csv_epoch_end,
+                                                    .train_end = csv_end,
+                                                    .release = csv_release,
+                                                    .name = "CSVLogger",
+                                                    .state = csv_state};
     if (!args->filename || !*args->filename)
         return tdi_callback_poison("td_csv_logger", "filename: the name of a file was expected");
     csv_logger *self = calloc(1, sizeof *self);

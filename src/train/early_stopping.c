@@ -77,6 +77,26 @@ static td_status train_end(void *user, td_training *training)
     return TD_OK;
 }
 
+static void visit_state(void *user, td_training *training, td_state *state)
+{
+    early_stopping *self = user;
+    const td_model *model = training->model;
+    bool kept = self->best != NULL;
+    tdi_monitor_state(&self->monitor, state);
+    tdi_state_int(state, "wait", &self->wait);
+    tdi_state_int(state, "stopped epoch", &self->stopped_epoch);
+    tdi_state_int(state, "best epoch", &self->best_epoch);
+    tdi_state_flag(state, "keeps weights", &kept);
+    if (!kept || self->args.restore_best_weights != TD_YES)
+        return;
+    if (!self->best)
+        self->best = calloc((size_t)model->states, sizeof *self->best);
+    if (self->best)
+        tdi_state_variables(state, "best", model, false, self->best);
+    else
+        tdi_no_memory(&state->error);
+}
+
 static void release(void *user)
 {
     early_stopping *self = user;
@@ -86,8 +106,12 @@ static void release(void *user)
 
 td_callback *td_early_stopping_(const td_early_stopping_args *args)
 {
-    static const td_callback_functions functions = {
-        .train_begin = train_begin, .epoch_end = epoch_end, .train_end = train_end, .release = release};
+    static const td_callback_functions functions = {.train_begin = train_begin,
+                                                    .epoch_end = epoch_end,
+                                                    .train_end = train_end,
+                                                    .release = release,
+                                                    .name = "EarlyStopping",
+                                                    .state = visit_state};
     if (args->patience < 0 || args->start_from_epoch < 0)
         return tdi_callback_poison("td_early_stopping", "patience and start_from_epoch cannot be negative");
     early_stopping *self = calloc(1, sizeof *self);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "train/adapt.h"
+#include "train/backup.h"
 #include "train/loop.h"
 
 typedef struct fit {
@@ -14,7 +15,6 @@ typedef struct fit {
     int64_t *order;
     int64_t batch, steps, samples; /* of an epoch */
     int epochs;
-    uint64_t seed;
     td_training training;
 } fit;
 
@@ -67,7 +67,6 @@ static td_status plan_epochs(fit *f, tdi_error *error)
     const td_fit_args *args = f->args;
     f->batch = tdi_model_batch_size(f->model, args->batch_size);
     f->epochs = args->epochs ? args->epochs : 1;
-    f->seed = args->seed ? args->seed : f->model->seed;
     f->samples = f->train->samples;
     f->steps = (f->samples + f->batch - 1) / f->batch;
     if (args->steps_per_epoch > f->steps)
@@ -111,8 +110,9 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
 {
     tdi_runtime *runtime;
     TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
-    tdi_epoch_order(f->order, f->train->samples, f->args->shuffle != TD_NO, f->seed, epoch);
-    tdi_runtime_reset_sums(runtime, TDI_TRAIN);
+    tdi_epoch_order(f->order, f->train->samples, f->args->shuffle != TD_NO, f->training.seed, epoch);
+    if (!f->training.steps)
+        tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     tdi_pass pass = {.model = f->model,
                      .source = f->train,
                      .order = f->order,
@@ -121,10 +121,13 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                      .batch = f->batch,
                      .steps = f->steps,
                      .epoch = epoch,
+                     .done = f->training.steps,
+                     .seconds = f->training.seconds,
+                     .seconds_waiting = f->training.seconds_waiting,
                      .progress = progress,
                      .training = &f->training,
                      .input_threads = f->args->input_threads,
-                     .job = {.mode = TDI_TRAIN, .seed = f->seed}};
+                     .job = {.mode = TDI_TRAIN, .seed = f->training.seed}};
     td_status status = tdi_pass_run(&pass, error);
     if (status != TD_OK) {
         tdi_error_prefix(error, "epoch %d", epoch + 1);
@@ -136,8 +139,24 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
                          .samples = done < f->samples ? done : f->samples,
                          .seconds = pass.seconds,
                          .seconds_waiting = pass.seconds_waiting,
-                         .learning_rate = f->model->optimizer.learning_rate};
+                         .learning_rate = (double)td_learning_rate(f->model)};
     tdi_runtime_logs(runtime, TDI_TRAIN, "", &result->logs);
+    return TD_OK;
+}
+
+/* Of an epoch that is resumed the steps before stay done, and its epoch_begin has been. */
+static td_status begin_epoch(fit *f, int epoch, tdi_error *error)
+{
+    td_training *training = &f->training;
+    training->epoch = epoch;
+    if (training->begun)
+        return TD_OK;
+    training->steps = 0;
+    training->seconds = training->seconds_waiting = 0;
+    if (atomic_load(&f->model->context->stop))
+        return TD_STOPPED;
+    TDI_TRY(tdi_callbacks_epoch_begin(training, error));
+    training->begun = true;
     return TD_OK;
 }
 
@@ -146,27 +165,45 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     tdi_progress progress;
     char title[64];
     td_epoch result;
+    TDI_TRY(begin_epoch(f, epoch, error));
     snprintf(title, sizeof title, "Epoch %d/%d", epoch + 1, f->epochs);
-    f->training.epoch = epoch;
-    f->training.steps = 0;
-    TDI_TRY(tdi_callbacks_epoch_begin(&f->training, error));
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
+    progress.began -= f->training.seconds;
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
-    TDI_TRY(tdi_callbacks_epoch_end(&f->training, &result, error));
-    if (f->args->last)
-        *f->args->last = result;
-    return TD_OK;
+    f->training.last = result;
+    f->training.has_last = true;
+    f->training.begun = false;
+    return tdi_callbacks_epoch_end(&f->training, &f->training.last, error);
+}
+
+static td_status begin(fit *f, tdi_error *error)
+{
+    td_training *training = &f->training;
+    const tdi_run what = {.train = f->train,
+                          .validation = f->validation,
+                          .batch = f->batch,
+                          .steps = f->steps,
+                          .shuffle = f->args->shuffle != TD_NO};
+    training->epochs = f->epochs;
+    training->batch = f->batch;
+    training->source = f->train;
+    training->order = f->order;
+    training->epoch = f->args->initial_epoch;
+    training->seed = f->args->seed;
+    TDI_TRY(tdi_backup_begin(training, &what, error));
+    if (!training->seed)
+        training->seed = f->model->seed;
+    return tdi_callbacks_train_begin(training, error);
 }
 
 static td_status run_epochs(fit *f, tdi_error *error)
 {
-    TDI_TRY(tdi_callbacks_train_begin(&f->training, error));
-    for (int epoch = f->args->initial_epoch; epoch < f->epochs && !f->training.stop; epoch++)
+    for (int epoch = f->training.epoch; epoch < f->epochs && (f->training.begun || !f->training.stop); epoch++)
         TDI_TRY(run_epoch(f, epoch, error));
     return TD_OK;
 }
@@ -183,8 +220,13 @@ static td_status run(fit *f, tdi_error *error)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
     atomic_store(&f->model->context->stop, 0);
+    TDI_TRY(begin(f, error));
     td_status status = run_epochs(f, error);
+    if (status == TD_STOPPED)
+        tdi_backup_stopped(&f->training);
     td_finalize_variable_values(f->model);
+    if (f->args->last && f->training.has_last)
+        *f->args->last = f->training.last;
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
 }
 

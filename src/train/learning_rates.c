@@ -59,10 +59,22 @@ static td_status plateau_end(void *user, td_training *training, td_epoch *epoch)
     return TD_OK;
 }
 
+static void plateau_state(void *user, td_training *training, td_state *state)
+{
+    plateau *self = user;
+    (void)training;
+    tdi_monitor_state(&self->monitor, state);
+    tdi_state_int(state, "wait", &self->wait);
+    tdi_state_int(state, "cooldown", &self->cooldown);
+}
+
 td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
 {
-    static const td_callback_functions functions = {
-        .train_begin = plateau_begin, .epoch_end = plateau_end, .release = free};
+    static const td_callback_functions functions = {.train_begin = plateau_begin,
+                                                    .epoch_end = plateau_end,
+                                                    .release = free,
+                                                    .name = "ReduceLROnPlateau",
+                                                    .state = plateau_state};
     double factor = args->factor.is_set ? args->factor.value : 0.1;
     if (!(factor > 0 && factor < 1))
         return tdi_callback_poison("td_reduce_lr_on_plateau", "factor: a number above 0 and below 1 was expected");

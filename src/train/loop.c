@@ -58,6 +58,7 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
         pass->training->steps = pass->done;
         pass->training->batches += job.done;
         pass->training->seconds = pass->seconds;
+        pass->training->seconds_waiting = pass->seconds_waiting;
     }
     return status;
 }

@@ -98,6 +98,13 @@ static td_status checkpoint_end(void *user, td_training *training)
     return tdi_fail(&training->error, self->failed.status, "ModelCheckpoint: %s", self->failed.message);
 }
 
+static void checkpoint_state(void *user, td_training *training, td_state *state)
+{
+    checkpoint *self = user;
+    (void)training;
+    tdi_monitor_state(&self->monitor, state);
+}
+
 static void checkpoint_release(void *user)
 {
     checkpoint *self = user;
@@ -116,7 +123,9 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
     td_callback_functions functions = {.train_begin = checkpoint_begin,
                                        .epoch_end = checkpoint_epoch,
                                        .train_end = checkpoint_end,
-                                       .release = checkpoint_release};
+                                       .release = checkpoint_release,
+                                       .name = "ModelCheckpoint",
+                                       .state = checkpoint_state};
     if (!ends_with_keras(args->filepath))
         return tdi_callback_poison("td_model_checkpoint", "filepath: a name that ends in .keras was expected");
     if (args->save_freq < 0)

@@ -38,3 +38,9 @@ bool tdi_monitor_keep(tdi_monitor *monitor, double value)
     monitor->best = value;
     return true;
 }
+
+void tdi_monitor_state(tdi_monitor *monitor, td_state *state)
+{
+    tdi_state_flag(state, "has best", &monitor->has_best);
+    td_state_number(state, "best", &monitor->best);
+}

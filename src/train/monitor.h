@@ -3,7 +3,7 @@
 #ifndef TDI_TRAIN_MONITOR_H
 #define TDI_TRAIN_MONITOR_H
 
-#include "train/callbacks.h"
+#include "train/state.h"
 
 typedef struct tdi_monitor {
     char name[48];
@@ -21,5 +21,7 @@ const double *tdi_monitor_value(const tdi_monitor *monitor, const char *who, td_
 bool tdi_monitor_improves(const tdi_monitor *monitor, double value, double reference);
 /* Whether `value` is the best so far, or the first; then it is kept. */
 bool tdi_monitor_keep(tdi_monitor *monitor, double value);
+/* What it remembers. */
+void tdi_monitor_state(tdi_monitor *monitor, td_state *state);
 
 #endif

@@ -33,6 +33,8 @@ def cases():
     yield Case("the weights become their averages", sgd(0.05, momentum=0.9, use_ema=True))
     yield Case("... overwritten on the way too", adam(0.01, use_ema=True, ema_momentum=0.7, ema_overwrite_frequency=5))
     yield Case("gradients accumulated across epochs", adam(0.01, gradient_accumulation_steps=4, global_clipnorm=0.5))
+    decay = keras.optimizers.schedules.CosineDecay(0.0, 20, warmup_target=0.05, warmup_steps=6)
+    yield Case("a schedule over the epochs", sgd(decay, momentum=0.9))
 
 
 def data():

@@ -124,6 +124,14 @@ def deferred():
     return model
 
 
+def schedules():
+    make = keras.optimizers.schedules
+    return [make.ExponentialDecay(0.01, 5, 0.9, staircase=True), make.PiecewiseConstantDecay([2, 4], [0.03, 0.02, 0.01]),
+            make.PolynomialDecay(0.01, 7, power=0.5, cycle=True), make.InverseTimeDecay(0.01, 3.5, 0.2),
+            make.CosineDecay(0.0, 8, alpha=0.1, warmup_target=0.02, warmup_steps=2), make.CosineDecay(0.02, 9),
+            make.CosineDecayRestarts(0.01, 3, t_mul=1.5, m_mul=0.9, alpha=0.01)]
+
+
 def cases():
     sparse = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     one_hot = np.eye(2, dtype="float32")[labels(2)]
@@ -133,6 +141,8 @@ def cases():
                                                              ema_overwrite_frequency=5, gradient_accumulation_steps=2,
                                                              loss_scale_factor=4.0), sparse, labels(3))
     yield "global norm", *compiled(mlp(), keras.optimizers.SGD(0.01, use_ema=True, global_clipnorm=1.5), sparse, labels(3))
+    for schedule in schedules():
+        yield type(schedule).__name__, *compiled(mlp(), keras.optimizers.Adam(schedule, use_ema=True), sparse, labels(3))
     yield "sgd", *compiled(mlp(), keras.optimizers.SGD(0.05), "mse", random(SAMPLES, 3), metrics=())
     yield "nesterov", *compiled(image(), keras.optimizers.SGD(0.01, 0.9, nesterov=True, clipvalue=0.5),
                                 keras.losses.CategoricalCrossentropy(label_smoothing=0.1), one_hot)

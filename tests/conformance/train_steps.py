@@ -290,6 +290,16 @@ def common_arguments():
     yield from warmed("global_clipnorm of blocks", sgd(0.05, global_clipnorm=0.2), 2000)
 
 
+def schedules():
+    sgd, adam, make = keras.optimizers.SGD, keras.optimizers.Adam, keras.optimizers.schedules
+    for schedule in (make.ExponentialDecay(0.05, 9, 0.7), make.ExponentialDecay(0.05, 8, 0.5, staircase=True),
+                     make.PiecewiseConstantDecay([10, 33], [0.05, 0.02, 0.005]), make.PolynomialDecay(0.05, 11, power=2.0, cycle=True),
+                     make.InverseTimeDecay(0.05, 4, 0.5), make.CosineDecay(0.0, 30, warmup_target=0.05, warmup_steps=10),
+                     make.CosineDecayRestarts(0.05, 6, t_mul=1.5, m_mul=0.9)):
+        yield from warmed(type(schedule).__name__, sgd(schedule, momentum=0.9))
+    yield from warmed("CosineDecay, accumulating", adam(make.CosineDecay(0.02, 40), gradient_accumulation_steps=3, weight_decay=0.1))
+
+
 def regularizers():
     make = keras.regularizers
     for name, regularizer in (("L1", make.L1(0.01)), ("L2", make.L2(0.01)), ("L1L2", make.L1L2(0.01, 0.02))):
@@ -354,7 +364,7 @@ def run_case(case, folder):
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,
                                                        recurrent, indices, standardized, upsampling, losses, optimizers, common_arguments,
-                                                       regularizers)}
+                                                       schedules, regularizers)}
 
 
 def main(group):

@@ -69,6 +69,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
         assert_true(((const td_optional *)value)->is_set);
         assert_true(((const td_optional *)value)->value == (float)json_real_value(json));
         break;
+    case TDI_FIELD_IF_SET:
+        assert_true(json_is_null(json) && !((const td_optional *)value)->is_set);
+        break;
     case TDI_FIELD_NULLABLE:
         assert_true(json_is_null(json) && *(const float *)value == 0);
         break;

@@ -45,6 +45,11 @@ head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins w
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
 
+expect 0 fit mlp.keras --train digits --quiet --output board.keras --tensorboard logs/a --histogram-freq 1 --update-freq 4
+[ "$(find logs -name 'events.out.tfevents.*.v2' | wc -l)" -eq 2 ] || fail "--tensorboard wrote: $(find logs)"
+says 2 "belong to --tensorboard" fit mlp.keras --train digits --update-freq batch
+says 2 "update-freq: expected epoch, batch or" fit mlp.keras --train digits --tensorboard logs --update-freq often
+
 expect 0 evaluate mlp-trained.keras --data digits --quiet
 grep -q "^loss: [0-9]" out || fail "evaluate printed: $(cat out)"
 holds "$(number accuracy out) >= 0.9"
@@ -80,6 +85,16 @@ predictions f.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 1
 predictions g.npy --seed 3 --augment flip,crop=2,rotation=0.02 --input-threads 3
 cmp -s f.npy g.npy || fail "three input threads gave other bits than one"
 cmp -s f.npy a.npy && fail "--augment changed nothing"
+predictions h.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions i.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
+predictions j.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache memory
+for other in h.npy i.npy j.npy; do
+    cmp -s f.npy $other || fail "a cache gave other bits: $other"
+done
+[ -s c.bin ] || fail "--cache wrote no c.bin"
+images others train 320 7
+expect 1 fit mlp.keras --train others --cache c.bin --quiet
+grep -q "cache: .*c.bin: the cache was made of other data" err || fail "other data's cache was taken: $(cat err)"
 predictions d.npy --seed 3 --shards 2 --devices cpu:0
 predictions e.npy --seed 3 --shards 2 --devices cpu:0,cpu:1
 cmp -s d.npy e.npy || fail "two devices gave other bits than one, with --shards 2"

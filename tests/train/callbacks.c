@@ -348,6 +348,29 @@ static void test_a_schedule_sets_each_epochs_rate(void **state)
     td_context_free(context);
 }
 
+/* As in Keras: what asks for another rate than the optimizer's schedule fails. */
+static void test_an_optimizers_schedule_cannot_be_set(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = fresh(context);
+    int64_t boundaries[] = {1};
+    float values[] = {0.5f, 0.25f};
+    td_compile(model, .optimizer = td_sgd(.schedule = td_piecewise_constant_decay(2, .boundaries = boundaries,
+                                                                                  .values = values)));
+    values[0] = 7; /* they were copied */
+    assert_true(td_learning_rate(model) == 0.5f);
+    assert_int_equal(td_set_learning_rate(model, 0.1f), TD_INVALID_ARGUMENT);
+    td_clear_error(context);
+    td_epoch last;
+    assert_int_equal(td_fit(model, samples(), .last = &last, .epochs = 2), TD_OK);
+    assert_true(td_learning_rate(model) == 0.25f && last.learning_rate == 0.25);
+    assert_int_equal(td_fit(model, samples(), .callbacks = TD_CALLBACKS(td_learning_rate_scheduler(halved))),
+                     TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "epoch 1: a callback: the learning rate is a PiecewiseConstantDecay"));
+    td_context_free(context);
+}
+
 static td_status refuse(void *user, td_training *training)
 {
     (void)user;
@@ -399,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_ones_own_is_called_and_may_stop),
         cmocka_unit_test_setup_teardown(test_save_freq_counts_across_epochs, make_folder, drop_folder),
         cmocka_unit_test(test_a_schedule_sets_each_epochs_rate),
+        cmocka_unit_test(test_an_optimizers_schedule_cannot_be_set),
         cmocka_unit_test(test_failures_are_td_fits),
         cmocka_unit_test(test_a_checkpoint_that_fails_is_said_at_the_end),
     };

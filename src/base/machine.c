@@ -1,0 +1,81 @@
+/* machine.c - cores and memory, as the scheduler and the cgroup allow them. */
+#define _GNU_SOURCE
+#include "base/machine.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static long long quota_at(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    long long quota, period;
+    int read = fscanf(file, "%lld %lld", &quota, &period);
+    fclose(file);
+    if (read != 2 || quota <= 0 || period <= 0)
+        return 0;
+    long long cores = (quota + period - 1) / period;
+    return cores > 4096 ? 4096 : cores;
+}
+
+static long long bytes_at(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    long long bytes;
+    int read = fscanf(file, "%lld", &bytes); /* or "max" */
+    fclose(file);
+    return read == 1 && bytes > 0 ? bytes : 0;
+}
+
+static void own_cgroup(char *path, size_t size)
+{
+    path[0] = '\0';
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return;
+    char line[512];
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(path, size, "/sys/fs/cgroup%s", line + 3);
+        }
+    fclose(file);
+}
+
+/* The smallest limit (cgroup v2) of the process's group and those above it; 0: none. */
+static long long cgroup_limit(const char *name, long long (*limit_at)(const char *path))
+{
+    char path[544], file[600];
+    own_cgroup(path, sizeof path);
+    long long least = 0;
+    while (strlen(path) >= strlen("/sys/fs/cgroup")) {
+        snprintf(file, sizeof file, "%s/%s", path, name);
+        long long limit = limit_at(file);
+        if (limit && (!least || limit < least))
+            least = limit;
+        *strrchr(path, '/') = '\0';
+    }
+    return least;
+}
+
+int tdi_cores_allowed(void)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    long long quota = cgroup_limit("cpu.max", quota_at);
+    if (quota && quota < cores)
+        cores = (int)quota;
+    return cores < 1 ? 1 : cores;
+}
+
+int64_t tdi_memory_allowed(void)
+{
+    int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    long long limit = cgroup_limit("memory.max", bytes_at);
+    return limit && limit < machine ? limit : machine;
+}

@@ -1,0 +1,24 @@
+/* facts.h - which run it is: what a backup must agree with to be resumed. */
+#ifndef TDI_TRAIN_FACTS_H
+#define TDI_TRAIN_FACTS_H
+
+#include <jansson.h>
+
+#include "data/source.h"
+#include "model/model.h"
+
+typedef struct tdi_run {
+    tdi_source *train, *validation; /* NULL: none */
+    int64_t batch, steps;           /* the global batch; steps of an epoch */
+    bool shuffle;
+} tdi_run;
+
+/* An object of sentences by what they are about: "batch size": "64". Data are known by their shapes and types and by a
+ * checksum of TDI_FACTS_SAMPLES samples spread over them, augmented as they would be, which are read for it. */
+enum { TDI_FACTS_SAMPLES = 64 };
+td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error);
+
+/* TD_INVALID_ARGUMENT with the first that differs; `where` is what they were read from. */
+td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error);
+
+#endif

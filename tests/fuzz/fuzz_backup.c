@@ -1,0 +1,64 @@
+/* fuzz_backup.c - any bytes as a backup of a small run: resumed or refused, never a crash. The seed backup.npz is this
+ * run's, after 7 of its batches. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tandem/tandem.h>
+#include <unistd.h>
+
+#include "dist/choice_file.h"
+#include "train/backup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static td_model *make_model(td_context *context)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(3));
+    td_model *model =
+        td_model_create(x, td_dense(td_batch_normalization(td_dense(x, 2)), 2), .name = "tiny", .seed = 1);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .strategy = td_mirrored("cpu:0"));
+    return model;
+}
+
+static void resume(td_state *state)
+{
+    td_context *context = td_context_create(NULL);
+    tdi_error error = {0};
+    td_callback *callbacks[] = {td_early_stopping(.restore_best_weights = TD_YES),
+                                td_reduce_lr_on_plateau(.monitor = "loss"), NULL};
+    td_training training = {.model = make_model(context), .callbacks = callbacks};
+    if (tdi_backup_restore(state, &training, &(tdi_run){.batch = 4, .steps = 5}, &error) == TD_OK)
+        tdi_backup_visit_callbacks(state, &training);
+    td_callback_free(callbacks[0]);
+    td_callback_free(callbacks[1]);
+    td_context_free(context);
+}
+
+static void import_choices(const json_t *json)
+{
+    tdi_error error = {0};
+    tdi_choices *choices = tdi_choices_create();
+    tdi_choices_import(choices, json, &error);
+    tdi_choices_free(choices);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char path[64];
+    td_state state;
+    tdi_error error = {0};
+    int fd = memfd_create("backup", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (tdi_state_read(&state, path, &error) == TD_OK) {
+        resume(&state);
+        if (state.choices)
+            import_choices(state.choices);
+        tdi_state_release(&state);
+    }
+    close(fd);
+    return 0;
+}

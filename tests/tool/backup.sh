@@ -1,0 +1,101 @@
+# backup.sh - `tandem fit --backup-dir`: killed, stopped and resumed, it ends as it would have; what is refused; where the
+# model goes when its name cannot be written.
+. "$ROOT/tests/tool/support.sh"
+images digits train 200 1
+images digits t10k 40 2
+expect 0 new mlp --seed 3
+
+# run NAME WORD...: the training, with every log and callback. In the background `how=exec run ...` is the command itself.
+how=
+run() {
+    name=$1
+    shift
+    mkdir -p "$name"
+    $how "$TANDEM" fit mlp.keras --train digits --validation digits --epochs 12 --batch-size 4 --log "$name/log.jsonl" \
+        --csv-log "$name/log.csv" --reduce-lr 2 --early-stopping 8 --restore-best-weights --output "$name/out.keras" \
+        --backup-dir "$name/backups" --save-freq 5 --seed 11 "$@" >"$name/said" 2>"$name/err"
+}
+
+# predictions NAME: of what was saved.
+predictions() {
+    expect 0 predict "$1/out.keras" --data digits --output "$1/p.npy" --quiet
+}
+
+# timeless FILE: a log without what differs from run to run.
+timeless() {
+    sed 's/"seconds[a-z_]*": [-+0-9.e]*, //g' "$1"
+}
+
+# ---- killed ----
+
+run whole || fail "the run that is not killed: $(cat whole/err)"
+[ ! -e whole/backups ] || fail "the backup of a run that has ended was not removed"
+predictions whole
+kills=0 seed=7
+while [ $kills -lt 12 ]; do
+    seed=$((seed * 16807 % 2147483647))
+    { how=exec; run killed; } &
+    process=$!
+    sleep 0.$((seed % 4))$((seed / 10 % 10))
+    kill -s KILL $process 2>/dev/null
+    wait $process 2>/dev/null
+    status=$?
+    [ $status -eq 0 ] && break
+    kills=$((kills + 1))
+done
+[ -s killed/out.keras ] || run killed || fail "resumed after $kills kills: $(cat killed/err)"
+[ $kills -gt 0 ] || fail "nothing was killed"
+predictions killed
+cmp whole/p.npy killed/p.npy || fail "killed $kills times, other predictions"
+cmp whole/log.csv killed/log.csv || fail "killed $kills times, another CSV log"
+timeless whole/log.jsonl >a
+timeless killed/log.jsonl >b
+cmp a b || fail "killed $kills times, another log"
+
+# ---- stopped ----
+
+{ how=exec; run stopped --epochs 2000000000 --early-stopping 1000000 --reduce-lr 1000000; } &
+process=$!
+tries=0
+while [ "$(wc -l 2>/dev/null <stopped/log.jsonl || echo 0)" -lt 3 ] && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -s TERM $process
+wait $process
+status=$?
+[ $status -eq 143 ] || fail "SIGTERM: status $status: $(cat stopped/err)"
+grep -q "the same command goes on from the backup in stopped/backups" stopped/err || fail "said: $(cat stopped/err)"
+run stopped --batch-size 8 && fail "another batch size was not refused"
+grep -q "its batch size was 4, and here it is 8; name another folder" stopped/err || fail "said: $(cat stopped/err)"
+epochs=$(($(wc -l <stopped/log.jsonl) + 1))
+run stopped --epochs $epochs --early-stopping 1000000 --reduce-lr 1000000 --keep-backup || fail "$(cat stopped/err)"
+grep -q "Resuming from stopped/backups: epoch " stopped/said || fail "said: $(cat stopped/said)"
+[ "$(wc -l <stopped/log.jsonl)" -eq $epochs ] || fail "$(wc -l <stopped/log.jsonl) lines of $epochs epochs"
+[ -s stopped/backups/backup-0.npz ] || fail "--keep-backup: the backup is gone"
+
+# ---- the output's folder goes away ----
+
+mkdir lost here
+TMPDIR=$folder/here "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log lost.jsonl \
+    --output lost/out.keras >out 2>err &
+process=$!
+tries=0
+while [ ! -s lost.jsonl ] && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+rm -r lost
+kill -s TERM $process
+wait $process
+status=$?
+[ $status -eq 1 ] || fail "a save that failed: status $status: $(cat err)"
+saved=$(sed -n 's/.*; it is saved in \(.*\) instead$/\1/p' err)
+case $saved in
+"$folder"/here/tandem-*/out.keras) expect 0 evaluate "$saved" --data digits --quiet ;;
+*) fail "not in the temporary directory: '$saved'" ;;
+esac
+
+says 2 "--keep-backup belongs to --backup-dir" fit mlp.keras --train digits --keep-backup
+says 2 "--save-freq belongs to --checkpoint and --backup-dir" fit mlp.keras --train digits --save-freq 5
+finish

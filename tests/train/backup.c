@@ -1,0 +1,626 @@
+/* BackupAndRestore: a run that is stopped and resumed is the run that never was; what is refused, torn, full or in use.
+ * tests/train/kill.c kills. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <tandem/tandem.h>
+
+#include "files/scratch.h"
+#include "plan/choices.h"
+#include "support/small.h"
+#include "train/backup_writer.h"
+
+enum { SAMPLES = 43, BATCH = 8, STEPS = 5, EPOCHS = 4, KEPT = 8 };
+
+static float x[(SAMPLES + KEPT) * SMALL_SAMPLE], y[SAMPLES + KEPT];
+static char warnings[4096];
+
+/* ---- a run ---- */
+
+typedef struct run {
+    small_kind kind;
+    const char *devices;
+    int shards;
+    td_optimizer optimizer;
+    int64_t save_freq, batch, stop_at; /* stop_at: batches until it asks to stop; 0: never */
+    uint64_t seed;
+    float shift; /* of the data */
+    int crop;    /* its augmentation */
+    td_choice shuffle, keep, once;
+    bool patient;      /* waits for the first two backups to be written */
+    td_callback *more; /* one callback beside those of every run */
+    td_epoch last;
+    int resumed;
+} run;
+
+typedef struct outcome {
+    td_status status;
+    int64_t count, iteration;
+    float *weights;
+    td_epoch last;
+    char error[1024];
+} outcome;
+
+typedef struct stopper {
+    td_context *context;
+    run *run;
+    int64_t batches;
+} stopper;
+
+static td_status count_begin(void *user, td_training *training)
+{
+    ((stopper *)user)->run->resumed = td_training_resumed(training);
+    return TD_OK;
+}
+
+static void wait_for_backup(int which)
+{
+    char path[TDI_BACKUP_PATH];
+    tdi_backup_path(scratch_path("backups"), which, path);
+    for (int i = 0; i < 20000 && access(path, F_OK) != 0; i++)
+        usleep(1000);
+}
+
+static td_status count_batch(void *user, td_training *training, const td_logs *logs)
+{
+    stopper *self = user;
+    (void)training;
+    (void)logs;
+    int64_t saves = self->run->patient ? self->batches / self->run->save_freq : 0;
+    if (saves == 1 || saves == 2)
+        wait_for_backup((int)saves - 1);
+    if (++self->batches == self->run->stop_at)
+        td_request_stop(self->context);
+    return TD_OK;
+}
+
+static void keep_warning(void *user, td_log_level level, const char *line)
+{
+    (void)user;
+    size_t used = strlen(warnings);
+    if (level == TD_LOG_WARNING)
+        snprintf(warnings + used, sizeof warnings - used, "%s\n", line);
+}
+
+static td_callback *plateau(void)
+{
+    return td_reduce_lr_on_plateau(.patience = 1, .factor = TD_SET(0.5f), .min_delta = TD_SET(0.05f));
+}
+
+static outcome go(run *r)
+{
+    outcome o = {0};
+    warnings[0] = '\0';
+    td_context *context = td_context_create(&(td_context_options){.log = keep_warning});
+    td_optimizer adam = td_adam(.learning_rate = 0.01f);
+    td_model *model = small_model(context, r->kind, r->optimizer.kind ? r->optimizer : adam,
+                                  td_mirrored(r->devices ? r->devices : "cpu:0", .shards = r->shards));
+    stopper stop = {context, r, 0};
+    small_data(SAMPLES + KEPT, x, y);
+    for (int i = 0; i < SAMPLES * SMALL_SAMPLE; i++)
+        x[i] += r->shift;
+    td_callback *list[] = {
+        td_backup_and_restore(scratch_path("backups"), .save_freq = r->save_freq, .delete_checkpoint = r->keep,
+                              .double_checkpoint = r->once),
+        plateau(),
+        td_csv_logger(scratch_path("log.csv")),
+        td_early_stopping(.patience = 2, .min_delta = 0.02, .restore_best_weights = TD_YES),
+        td_callback_create(&(td_callback_functions){.train_begin = count_begin, .batch_end = count_batch}, &stop),
+        r->more,
+        NULL};
+    td_data *data = td_arrays(SAMPLES + KEPT, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    if (r->crop)
+        data = td_augment(data, .crop = r->crop);
+    o.status =
+        td_fit(model, data, .epochs = EPOCHS, .batch_size = r->batch ? r->batch : BATCH, .validation_split = KEPT,
+               .shuffle = r->shuffle, .seed = r->seed, .last = &o.last, .callbacks = list);
+    snprintf(o.error, sizeof o.error, "%s", td_error(context));
+    o.weights = small_weights(model, &o.count);
+    o.iteration = model->iteration;
+    td_context_free(context);
+    return o;
+}
+
+static void clear(void)
+{
+    td_backup_remove(scratch_path("backups"));
+    unlink(scratch_path("log.csv"));
+}
+
+static void expect_equal(const outcome *a, const outcome *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->iteration, b->iteration);
+    assert_memory_equal(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
+    assert_int_equal(a->last.epoch, b->last.epoch);
+    assert_int_equal(a->last.steps, b->last.steps);
+    assert_int_equal(a->last.samples, b->last.samples);
+    assert_int_equal(a->last.logs.count, b->last.logs.count);
+    for (int i = 0; i < a->last.logs.count; i++) {
+        assert_string_equal(a->last.logs.entry[i].name, b->last.logs.entry[i].name);
+        assert_true(a->last.logs.entry[i].value == b->last.logs.entry[i].value);
+    }
+}
+
+/* ---- resuming ---- */
+
+static void stop_everywhere(run r)
+{
+    size_t size, size_again;
+    clear();
+    outcome whole = go(&r);
+    assert_int_equal(whole.status, TD_OK);
+    char *log = scratch_read("log.csv", &size);
+    for (int64_t at = 1; at < whole.iteration; at += at % 3 + 2) {
+        clear();
+        r.stop_at = at;
+        outcome stopped = go(&r);
+        assert_int_equal(stopped.status, TD_STOPPED);
+        r.stop_at = 0;
+        outcome resumed = go(&r);
+        assert_int_equal(resumed.status, TD_OK);
+        assert_int_equal(r.resumed, 1);
+        expect_equal(&whole, &resumed);
+        char *again = scratch_read("log.csv", &size_again);
+        assert_int_equal(size, size_again);
+        assert_memory_equal(log, again, size);
+        free(again);
+        free(stopped.weights);
+        free(resumed.weights);
+    }
+    free(log);
+    free(whole.weights);
+}
+
+static void a_stopped_run_goes_on(void **state)
+{
+    (void)state;
+    stop_everywhere((run){.kind = SMALL_DROPOUT});
+    stop_everywhere((run){.kind = SMALL_NORM, .devices = "cpu:0,cpu:1", .save_freq = 2});
+    stop_everywhere((run){.kind = SMALL_LSTM, .optimizer = td_sgd(.momentum = 0.9f), .save_freq = 7});
+    stop_everywhere((run){.kind = SMALL_CNN, .optimizer = td_adam(.amsgrad = TD_YES), .shuffle = TD_NO, .seed = 4});
+    stop_everywhere((run){.kind = SMALL_MLP,
+                          .devices = "cpu:0,cpu:1",
+                          .optimizer = td_adam(.use_ema = TD_YES, .ema_overwrite_frequency = 4)});
+    stop_everywhere((run){.kind = SMALL_SYNC, .optimizer = td_sgd(.momentum = 0.5f, .gradient_accumulation_steps = 3)});
+}
+
+static void the_number_of_replicas_may_change(void **state)
+{
+    (void)state;
+    run one = {.kind = SMALL_DROPOUT, .devices = "cpu:0", .shards = 2, .stop_at = 8};
+    run two = {.kind = SMALL_DROPOUT, .devices = "cpu:0,cpu:1", .shards = 2};
+    outcome stopped = go(&one), resumed = go(&two), whole = go(&two);
+    assert_int_equal(stopped.status, TD_STOPPED);
+    expect_equal(&whole, &resumed);
+    free(stopped.weights);
+    free(resumed.weights);
+    /* Another number of parts: accumulators are added up. */
+    one.shards = two.shards = 0;
+    stopped = go(&one);
+    resumed = go(&two);
+    assert_int_equal(resumed.status, TD_OK);
+    assert_true(relative_difference(resumed.weights, whole.weights, whole.count) < 1e-4);
+    free(stopped.weights);
+    free(resumed.weights);
+    free(whole.weights);
+}
+
+static void kernels_are_those_of_before(void **state)
+{
+    (void)state;
+    setenv("TANDEM_CACHE", scratch_path("cache-1"), 1);
+    run r = {.kind = SMALL_MLP, .devices = "cpu", .stop_at = 3};
+    outcome stopped = go(&r);
+    td_state found;
+    tdi_error error = {0};
+    char path[TDI_BACKUP_PATH];
+    tdi_backup_path(scratch_path("backups"), 0, path);
+    assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
+    json_t *before = json_deep_copy(found.choices);
+    tdi_state_release(&found);
+    setenv("TANDEM_CACHE", scratch_path("cache-2"), 1); /* where nothing is known */
+    r.stop_at = 2;
+    outcome resumed = go(&r);
+    tdi_backup_path(scratch_path("backups"), 1, path);
+    assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
+    if (before) {
+        const char *machine, *key;
+        json_t *of_machine, *choice, *after = json_object_get(found.choices, "machines");
+        json_object_foreach(json_object_get(before, "machines"), machine, of_machine)
+            json_object_foreach(of_machine, key, choice)
+                assert_true(json_equal(choice, json_object_get(json_object_get(after, machine), key)));
+    }
+    tdi_state_release(&found);
+    json_decref(before);
+    free(stopped.weights);
+    free(resumed.weights);
+    setenv("TANDEM_CACHE", "off", 1);
+    for (int i = 1; i <= 2; i++) {
+        char cache[600];
+        snprintf(cache, sizeof cache, "%s/choices.json", scratch_path(i == 1 ? "cache-1" : "cache-2"));
+        unlink(cache);
+        rmdir(scratch_path(i == 1 ? "cache-1" : "cache-2"));
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(run changed, const char *words)
+{
+    run first = {.kind = SMALL_MLP, .stop_at = 3, .seed = 7};
+    clear();
+    outcome stopped = go(&first), refused = go(&changed);
+    assert_int_equal(refused.status, TD_INVALID_ARGUMENT);
+    if (!strstr(refused.error, words))
+        fail_msg("\"%s\" lacks \"%s\"", refused.error, words);
+    first.stop_at = 0;
+    outcome resumed = go(&first); /* the backup stands */
+    assert_int_equal(resumed.status, TD_OK);
+    assert_int_equal(first.resumed, 1);
+    free(stopped.weights);
+    free(refused.weights);
+    free(resumed.weights);
+}
+
+static void another_run_is_refused(void **state)
+{
+    (void)state;
+    refuse((run){.kind = SMALL_MLP, .batch = 16}, "its batch size was 8, and here it is 16");
+    refuse((run){.kind = SMALL_DROPOUT}, "its model was small of");
+    refuse((run){.kind = SMALL_MLP, .shift = 0.5f}, "its training data was 43 samples of x float32[6, 5, 2]");
+    refuse((run){.kind = SMALL_MLP, .crop = 2}, "its training data was 43 samples");
+    refuse((run){.kind = SMALL_MLP, .shuffle = TD_NO}, "its shuffle was yes");
+    refuse((run){.kind = SMALL_MLP, .seed = 8}, "its seed was 7, and here it is 8");
+    refuse((run){.kind = SMALL_MLP, .optimizer = td_sgd()}, "its optimizer, loss and metrics was");
+    refuse((run){.kind = SMALL_MLP, .optimizer = td_adam(.learning_rate = 0.5f)}, "its learning rate was 0.01");
+}
+
+static void a_folder_in_use_is_refused(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_MLP};
+    clear();
+    mkdir(scratch_path("backups"), 0777);
+    int folder = open(scratch_path("backups"), O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(folder, LOCK_EX), 0);
+    outcome o = go(&r);
+    assert_int_equal(o.status, TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(o.error, "in use"));
+    close(folder);
+    free(o.weights);
+    r.more = td_backup_and_restore(scratch_path("others"));
+    o = go(&r);
+    assert_int_equal(o.status, TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(o.error, "one BackupAndRestore"));
+    free(o.weights);
+}
+
+/* ---- torn, full ---- */
+
+static void backup_path(int which, char path[TDI_BACKUP_PATH])
+{
+    tdi_backup_path(scratch_path("backups"), which, path);
+}
+
+/* The file of the newer backup. */
+static int newest(void)
+{
+    json_int_t sequence[2] = {-1, -1};
+    for (int which = 0; which < 2; which++) {
+        char path[TDI_BACKUP_PATH];
+        td_state found;
+        backup_path(which, path);
+        if (tdi_state_read(&found, path, NULL) != TD_OK)
+            continue;
+        sequence[which] = json_integer_value(json_object_get(json_object_get(found.root, "run"), "sequence"));
+        tdi_state_release(&found);
+    }
+    return sequence[1] > sequence[0];
+}
+
+static void damage(int which, bool cut)
+{
+    char path[TDI_BACKUP_PATH];
+    struct stat facts;
+    backup_path(which, path);
+    assert_int_equal(stat(path, &facts), 0);
+    if (cut) {
+        assert_int_equal(truncate(path, facts.st_size / 2), 0);
+        return;
+    }
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, facts.st_size / 2, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, facts.st_size / 2, SEEK_SET);
+    fputc(byte ^ 64, file);
+    fclose(file);
+}
+
+static void the_last_good_one_is_found(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_DROPOUT, .save_freq = 2, .patient = true};
+    clear();
+    outcome whole = go(&r);
+    for (int cut = 0; cut < 2; cut++) {
+        clear();
+        r.stop_at = 9;
+        outcome stopped = go(&r);
+        damage(newest(), cut);
+        r.stop_at = 0;
+        outcome resumed = go(&r);
+        assert_int_equal(r.resumed, 1);
+        assert_non_null(strstr(warnings, "backup-"));
+        expect_equal(&whole, &resumed);
+        free(stopped.weights);
+        free(resumed.weights);
+    }
+    clear();
+    r.stop_at = 9;
+    outcome stopped = go(&r);
+    damage(0, true);
+    damage(1, true);
+    outcome refused = go(&r);
+    assert_int_equal(refused.status, TD_BAD_FILE);
+    assert_non_null(strstr(refused.error, "no backup in"));
+    free(stopped.weights);
+    free(refused.weights);
+    free(whole.weights);
+}
+
+static td_status fill_disk(void *user, td_training *training)
+{
+    (void)user;
+    if (td_training_epoch(training) != 1)
+        return TD_OK;
+    wait_for_backup(0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1024, RLIM_INFINITY});
+    return TD_OK;
+}
+
+static void a_full_disk_ends_nothing(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_MLP, .keep = TD_NO};
+    signal(SIGXFSZ, SIG_IGN);
+    clear();
+    r.more = td_callback_create(&(td_callback_functions){.epoch_begin = fill_disk}, NULL);
+    outcome o = go(&r);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
+    assert_int_equal(o.status, TD_OK);
+    assert_non_null(strstr(warnings, "the training goes on"));
+    r.more = NULL;
+    outcome again = go(&r); /* from the backup of epoch 1, which stands */
+    assert_int_equal(r.resumed, 1);
+    expect_equal(&o, &again);
+    free(o.weights);
+    free(again.weights);
+}
+
+/* ---- what is left ---- */
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void the_backup_is_removed_unless_kept(void **state)
+{
+    (void)state;
+    char path[2][TDI_BACKUP_PATH];
+    backup_path(0, path[0]);
+    backup_path(1, path[1]);
+    run r = {.kind = SMALL_MLP, .save_freq = 2, .patient = true};
+    clear();
+    free(go(&r).weights);
+    assert_false(exists(scratch_path("backups")));
+    r.keep = TD_NO;
+    free(go(&r).weights);
+    assert_true(exists(path[0]) && exists(path[1]));
+    int64_t iteration = 0;
+    for (int i = 0; i < 2; i++) { /* nothing is left to do */
+        outcome o = go(&r);
+        assert_int_equal(o.status, TD_OK);
+        assert_true(!iteration || iteration == o.iteration);
+        iteration = o.iteration;
+        free(o.weights);
+    }
+    clear();
+    r.once = TD_NO;
+    r.patient = false;
+    free(go(&r).weights);
+    assert_true(exists(path[0]) && !exists(path[1]));
+    clear();
+}
+
+/* ---- one's own callback ---- */
+
+typedef struct own {
+    double sum, best;
+    int64_t epochs;
+    float window[3];
+    FILE *file;
+} own;
+
+static td_status own_epoch(void *user, td_training *training, td_epoch *epoch)
+{
+    own *self = user;
+    (void)training;
+    self->sum += epoch->logs.entry[0].value;
+    self->window[epoch->epoch % 3] = (float)epoch->logs.entry[0].value;
+    self->epochs++;
+    fprintf(self->file, "%d\n", epoch->epoch);
+    return TD_OK;
+}
+
+static void own_state(void *user, td_training *training, td_state *state)
+{
+    own *self = user;
+    (void)training;
+    td_state_number(state, "sum", &self->sum);
+    td_state_number(state, "best", &self->best);
+    td_state_count(state, "epochs", &self->epochs);
+    td_state_floats(state, "window", self->window, 3);
+    td_state_file(state, "notes", self->file);
+}
+
+static own own_run(int64_t stop_at)
+{
+    own o = {.best = INFINITY, .file = fopen(scratch_path("notes"), "a+")};
+    run r = {.kind = SMALL_MLP, .stop_at = stop_at};
+    r.more =
+        td_callback_create(&(td_callback_functions){.epoch_end = own_epoch, .name = "own", .state = own_state}, &o);
+    free(go(&r).weights);
+    fclose(o.file);
+    return o;
+}
+
+static void ones_own_callback_is_restored(void **state)
+{
+    (void)state;
+    size_t size, again;
+    clear();
+    own whole = own_run(0);
+    char *notes = scratch_read("notes", &size);
+    unlink(scratch_path("notes"));
+    own_run(8);
+    FILE *file = fopen(scratch_path("notes"), "a");
+    fputs("written after the backup\n", file);
+    fclose(file);
+    own resumed = own_run(0);
+    assert_true(whole.sum == resumed.sum && resumed.best == INFINITY);
+    assert_int_equal(whole.epochs, resumed.epochs);
+    assert_memory_equal(whole.window, resumed.window, sizeof whole.window);
+    char *notes_again = scratch_read("notes", &again);
+    assert_int_equal(size, again);
+    assert_memory_equal(notes, notes_again, size);
+    unlink(scratch_path("notes"));
+    /* Another file of the name is left as it is. */
+    own_run(8);
+    scratch_write("notes", "not it at all, but longer", 25);
+    own_run(0);
+    free(notes_again);
+    notes_again = scratch_read("notes", &again);
+    assert_true(again > 25 && memcmp(notes_again, "not it at all, but longer", 25) == 0);
+    unlink(scratch_path("notes"));
+    free(notes);
+    free(notes_again);
+}
+
+/* ---- TensorBoard's files ---- */
+
+/* The bytes of the one file in a folder, which is removed. */
+static int64_t take_events(const char *folder)
+{
+    char path[1024];
+    struct stat facts = {0};
+    int files = 0;
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list));)
+        if (strncmp(entry->d_name, "events.", 7) == 0) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            assert_int_equal(stat(path, &facts), 0);
+            unlink(path);
+            files++;
+        }
+    closedir(list);
+    assert_int_equal(files, 1);
+    return facts.st_size;
+}
+
+static void sizes_of(int64_t sizes[3])
+{
+    static const char *const folders[] = {"board/train", "board/validation", "board"};
+    for (int i = 0; i < 3; i++) {
+        sizes[i] = take_events(scratch_path(folders[i]));
+        rmdir(scratch_path(folders[i]));
+    }
+}
+
+static void tensorboard_goes_on_in_its_files(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_MLP, .save_freq = 1000};
+    int64_t whole[3], resumed[3];
+    clear();
+    for (int part = 0; part < 3; part++) {
+        r.stop_at = part == 1 ? 12 : 0;
+        r.more = td_tensorboard(scratch_path("board"), .update_freq = 2);
+        free(go(&r).weights);
+        if (part != 1)
+            sizes_of(part ? resumed : whole);
+    }
+    assert_memory_equal(whole, resumed, sizeof whole);
+}
+
+/* ---- the writer ---- */
+
+static void the_newest_is_what_is_written(void **state)
+{
+    (void)state;
+    enum { GIVEN = 200 };
+    tdi_backup_writer *writer;
+    tdi_error error = {0};
+    static float values[5000];
+    mkdir(scratch_path("backups"), 0777);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", scratch_path("backups"));
+    assert_int_equal(tdi_backup_writer_create(folder, -1, true, &writer, &error), TD_OK);
+    for (int64_t i = 1; i <= GIVEN; i++) {
+        td_state *to = tdi_backup_writer_take(writer);
+        tdi_state_begin(to);
+        tdi_state_enter(to, "run", NULL);
+        td_state_count(to, "sequence", &i);
+        for (int k = 0; k < 5000; k++)
+            values[k] = (float)i;
+        td_state_floats(to, "values", values, 5000);
+        tdi_backup_writer_give(writer, to);
+    }
+    tdi_backup_writer_finish(writer);
+    assert_int_equal(tdi_backup_writer_outcome(writer, &error), TD_OK);
+    tdi_backup_writer_free(writer);
+    char path[TDI_BACKUP_PATH];
+    td_state found;
+    backup_path(newest(), path);
+    assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
+    int64_t sequence = 0;
+    tdi_state_enter(&found, "run", NULL);
+    td_state_count(&found, "sequence", &sequence);
+    td_state_floats(&found, "values", values, 5000);
+    assert_int_equal(sequence, GIVEN);
+    assert_true(values[0] == GIVEN && values[4999] == GIVEN);
+    tdi_state_release(&found);
+    clear();
+}
+
+static int drop_all(void **state)
+{
+    clear();
+    return scratch_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stopped_run_goes_on),         cmocka_unit_test(the_number_of_replicas_may_change),
+        cmocka_unit_test(kernels_are_those_of_before),   cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(a_folder_in_use_is_refused),    cmocka_unit_test(the_last_good_one_is_found),
+        cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
+        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
+        cmocka_unit_test(the_newest_is_what_is_written),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, drop_all);
+}

@@ -1,0 +1,241 @@
+/* A run that is killed with SIGKILL at random moments, some while a backup is being written, and resumed each time,
+ * ends with the weights and the log of the run that never was, bit for bit. TANDEM_KILLS is how many times each (200).
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <tandem/tandem.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "files/scratch.h"
+#include "support/small.h"
+
+enum { SAMPLES = 203, BATCH = 8, EPOCHS = 4, SAVE_FREQ = 3 };
+
+typedef struct setting {
+    const char *devices[2]; /* each start takes one of them */
+    int shards;
+} setting;
+
+typedef struct place {
+    char backups[256], weights[256], log[256];
+} place;
+
+static place place_in(const char *name)
+{
+    place p;
+    snprintf(p.backups, sizeof p.backups, "%s-backups", scratch_path(name));
+    snprintf(p.weights, sizeof p.weights, "%s-weights.npy", scratch_path(name));
+    snprintf(p.log, sizeof p.log, "%s-log.csv", scratch_path(name));
+    return p;
+}
+
+static void place_clear(const place *p)
+{
+    td_backup_remove(p->backups);
+    unlink(p->weights);
+    unlink(p->log);
+}
+
+/* ---- the run ---- */
+
+static td_model *make_model(td_context *context, td_strategy strategy)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
+    td_tensor *y = td_batch_normalization(td_conv2d(x, 3, 3, .padding = TD_SAME));
+    y = td_dropout(td_flatten(td_activation_layer(y, TD_RELU)), 0.3f);
+    y = td_dense(td_dense(y, 33, .activation = TD_TANH), SMALL_CLASSES);
+    td_model *model = td_model_create(x, y, .name = "killed", .seed = 12);
+    if (model)
+        td_compile(model, .optimizer = td_adam(.learning_rate = 0.01f),
+                   .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY),
+                   .strategy = strategy);
+    return model;
+}
+
+/* So that there is time to be killed in. */
+static td_status linger(void *user, td_training *training, const td_logs *logs)
+{
+    (void)user;
+    (void)training;
+    (void)logs;
+    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    return TD_OK;
+}
+
+static int run(const place *p, const char *devices, int shards)
+{
+    static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+    small_data(SAMPLES, x, y);
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, td_mirrored(devices, .shards = shards));
+    td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    data = td_augment(data, .flip = TD_FLIP_HORIZONTAL, .crop = 1, .rotation = 0.1f, .value_max = 3);
+    td_status status =
+        td_fit(model, data, .epochs = EPOCHS, .batch_size = BATCH, .validation_split = 40,
+               .callbacks = TD_CALLBACKS(
+                   td_backup_and_restore(p->backups, .save_freq = SAVE_FREQ, .delete_checkpoint = TD_NO),
+                   td_reduce_lr_on_plateau(.patience = 1, .min_delta = TD_SET(0.2f), .factor = TD_SET(0.5f)),
+                   td_csv_logger(p->log), td_callback_create(&(td_callback_functions){.batch_end = linger}, NULL),
+                   td_early_stopping(.patience = 3, .restore_best_weights = TD_YES)));
+    int64_t count = 0;
+    float *weights = status == TD_OK ? small_weights(model, &count) : NULL;
+    if (weights)
+        status = td_save_npy(context, p->weights, weights, &TD_SHAPE(count));
+    if (status != TD_OK)
+        fprintf(stderr, "%s\n", td_error(context));
+    free(weights);
+    td_context_free(context);
+    return status == TD_OK ? 0 : 1;
+}
+
+static pid_t start(const place *p, const char *devices, int shards)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(run(p, devices, shards));
+    return child;
+}
+
+/* ---- killing it ---- */
+
+static bool is_writing(const char *folder)
+{
+    DIR *list = opendir(folder);
+    const struct dirent *entry;
+    bool found = false;
+    while (list && !found && (entry = readdir(list)))
+        found = strncmp(entry->d_name, ".tandem-", 8) == 0;
+    if (list)
+        closedir(list);
+    return found;
+}
+
+static void wait_until(double moment)
+{
+    double left = moment - tdi_seconds();
+    if (left > 0)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(left * 1e9)}, NULL);
+}
+
+/* True when the child was killed, and not done before. Every other time the kill waits for a backup to be begun. */
+static bool kill_at_random(pid_t child, const place *p, double longest, tdi_random *random, int *in_write)
+{
+    int status;
+    wait_until(tdi_seconds() + longest * tdi_random_uniform(random));
+    double last = tdi_seconds() + 0.05;
+    bool wanted = tdi_random_below(random, 2);
+    while (wanted && !is_writing(p->backups) && tdi_seconds() < last)
+        ;
+    if (wanted)
+        wait_until(tdi_seconds() + 3e-4 * tdi_random_uniform(random));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status))
+        assert_int_equal(WEXITSTATUS(status), 0);
+    *in_write += is_writing(p->backups);
+    return WIFSIGNALED(status);
+}
+
+static void finish(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static char *content(const char *path, size_t *size)
+{
+    char *bytes = malloc(1 << 20);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    *size = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
+static void expect_same(const char *a, const char *b)
+{
+    size_t size_a, size_b;
+    char *bytes_a = content(a, &size_a), *bytes_b = content(b, &size_b);
+    if (size_a != size_b || memcmp(bytes_a, bytes_b, size_a) != 0)
+        fail_msg("%s and %s differ", a, b);
+    free(bytes_a);
+    free(bytes_b);
+}
+
+static int kills_wanted(void)
+{
+    const char *given = getenv("TANDEM_KILLS");
+    return given ? atoi(given) : 200;
+}
+
+static void kill_often(const setting *s)
+{
+    place whole = place_in("whole"), killed = place_in("killed");
+    tdi_random random = tdi_random_create(5, (uint64_t)s->shards);
+    int kills = 0, in_write = 0, ends = 0;
+    double began = tdi_seconds();
+    finish(start(&whole, s->devices[0], s->shards));
+    double longest = tdi_seconds() - began;
+    while (kills < kills_wanted()) {
+        const char *devices = s->devices[tdi_random_below(&random, 2)];
+        if (kill_at_random(start(&killed, devices, s->shards), &killed, longest, &random, &in_write)) {
+            kills++;
+            continue;
+        }
+        expect_same(whole.weights, killed.weights);
+        expect_same(whole.log, killed.log);
+        place_clear(&killed);
+        ends++;
+    }
+    finish(start(&killed, s->devices[1], s->shards));
+    expect_same(whole.weights, killed.weights);
+    expect_same(whole.log, killed.log);
+    print_message("%d kills, %d of them within a write, in %d runs, %.1f s\n", kills, in_write, ends + 1,
+                  tdi_seconds() - began);
+    assert_true(in_write >= kills / 20);
+    place_clear(&whole);
+    place_clear(&killed);
+}
+
+static void one_replica(void **state)
+{
+    (void)state;
+    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0});
+}
+
+static void two_replicas(void **state)
+{
+    (void)state;
+    kill_often(&(setting){{"cpu:0,cpu:1", "cpu:0,cpu:1"}, 0});
+}
+
+static void replicas_that_change(void **state)
+{
+    (void)state;
+    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_replica),
+        cmocka_unit_test(two_replicas),
+        cmocka_unit_test(replicas_that_change),
+    };
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
+}
