@@ -54,6 +54,7 @@ static int run(const struct options *options)
         status = session_compile(options, &session, TO_EVALUATE);
     if (status == TOOL_DONE)
         status = evaluate(options, &session);
+    status = session_end_trace(options, &session, status);
     session_close(&session);
     return status;
 }
@@ -70,6 +71,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTIONS_LOSS,
                                              OPTION_GROUP("Results:", 4),
                                              OPTIONS_CONFUSION,
+                                             OPTION_TRACE,
                                              OPTION_QUIET,
                                              OPTIONS_END};
 

@@ -252,6 +252,7 @@ static int run(const struct options *options)
         fclose(fit.log);
     td_data_release(fit.train);
     td_data_release(fit.validation);
+    status = session_end_trace(options, &fit.session, status);
     session_close(&fit.session);
     return status;
 }
@@ -313,6 +314,7 @@ static const struct argp_option options[] = {
     {"histogram-freq", KEY_HISTOGRAM_FREQ, "N", 0, "... and histograms of weights and gradients every N epochs", 0},
     {"write-images", KEY_WRITE_IMAGES, NULL, 0, "... and with them kernels as images", 0},
     {"update-freq", KEY_UPDATE_FREQ, "epoch|batch|N", 0, "... and loss and metrics after every N steps", 0},
+    OPTION_TRACE,
     OPTION_QUIET,
     OPTIONS_END};
 

@@ -15,7 +15,7 @@ struct options {
     const char *argument; /* the model's path, or the architecture */
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
-    const char *confusion_file, *tensorboard;
+    const char *confusion_file, *tensorboard, *trace;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed;
     double validation_split;
@@ -113,6 +113,7 @@ enum option_key {
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,
+    KEY_TRACE,
     KEY_AUGMENT,
     KEY_CACHE,
     KEY_INPUT_THREADS
@@ -147,7 +148,12 @@ enum option_key {
          0,                                                                                                            \
          "CSV: mean, zero, previous or drop where a value is missing (default: such data is refused)",                 \
          0},                                                                                                           \
-        {"window", KEY_WINDOW, "T", 0, "CSV: a sample is T rows in turn, [T, columns] (default: one row)", 0},         \
+        {"window",                                                                                                     \
+         KEY_WINDOW,                                                                                                   \
+         "T",                                                                                                          \
+         0,                                                                                                            \
+         "CSV: a sample is T rows in turn, [T, columns] (default: one row); text: T characters (100)",                 \
+         0},                                                                                                           \
         {"horizon", KEY_HORIZON, "H", 0, "CSV: its target stands H rows behind the window (default: 1)", 0},           \
     {                                                                                                                  \
         "on-error", KEY_ON_ERROR, "stop|skip", 0, "What to do at a sample that cannot be read (default: stop)", 0      \
@@ -175,6 +181,10 @@ enum option_key {
     {                                                                                                                  \
         "precision", KEY_PRECISION, "NAME", 0,                                                                         \
             "file (by each layer's policy; the default), float32, or bfloat16 where the CPU is faster in it", 0        \
+    }
+#define OPTION_TRACE                                                                                                   \
+    {                                                                                                                  \
+        "trace", KEY_TRACE, "FILE.json", 0, "Write a timeline of all threads, for ui.perfetto.dev", 0                  \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \

@@ -77,6 +77,7 @@ static int run(const struct options *options)
         status = output_path(given, options->argument, "", is_npz(given) ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
+    status = session_end_trace(options, &session, status);
     session_close(&session);
     return status;
 }
@@ -93,6 +94,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Results:", 3),
     {"output", KEY_OUTPUT, "P.npy", 0,
      "Where the predictions go (default: MODEL-predictions.npy, here; .npz with several outputs)", 0},
+    OPTION_TRACE,
     OPTION_QUIET,
     OPTIONS_END};
 

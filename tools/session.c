@@ -29,7 +29,21 @@ int session_load(const struct options *options, struct session *session)
     if (status != TOOL_DONE)
         return status;
     session->model = td_load(session->context, options->argument);
-    return session->model ? TOOL_DONE : session_failed(session);
+    if (!session->model || (options->trace && td_trace_begin(session->context, 0) != TD_OK))
+        return session_failed(session);
+    return TOOL_DONE;
+}
+
+int session_end_trace(const struct options *options, const struct session *session, int status)
+{
+    if (!options->trace || !session->model || status == TOOL_REFUSED)
+        return status;
+    td_clear_error(session->context);
+    if (td_trace_end(session->context, options->trace) != TD_OK)
+        return session_failed(session);
+    if (!options->quiet)
+        printf("Saved %s: the timeline, for ui.perfetto.dev.\n", options->trace);
+    return status;
 }
 
 void session_close(struct session *session)

@@ -22,6 +22,8 @@ int session_open(const struct options *options, struct session *session);
 int session_load(const struct options *options, struct session *session);
 /* Compiles the model by the options over the file's compile configuration. */
 int session_compile(const struct options *options, struct session *session, enum purpose purpose);
+/* Writes the timeline that --trace asks for; `status` is how the work ended, and what is returned unless this fails. */
+int session_end_trace(const struct options *options, const struct session *session, int status);
 void session_close(struct session *session);
 
 /* Says td_error on stderr; returns TOOL_FAILED. */

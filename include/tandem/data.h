@@ -53,12 +53,13 @@ typedef struct td_open_args {
 /* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which
  * the second holds a PNG of class numbers for each image; or a folder with train and test or val in it), TFRecord files
  * of tf.train.Examples (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or
- * not), CSV
- * files (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are
- * needed), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0, x1, ...
- * and y0, y1, ...), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples.
- * Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8, bool, int32 or int64. Poison,
- * never NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
+ * not), CSV files (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as
+ * they are needed), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0,
+ * x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in
+ * the text's alphabet, and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of
+ * every array is the samples. Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8,
+ * bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call
+ * adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -97,6 +98,9 @@ TD_API int64_t td_data_skipped(const td_data *data, const char **reason);
 /* How the data was read, for `.recipe`: JSON, borrowed until the data is released; NULL for formats that need none.
  * td_fit keeps it with the model, td_save in the model's file. */
 TD_API const char *td_data_recipe(const td_data *data);
+/* The characters that a text's recipe numbers 0, 1, ..., in Unicode: at most `most` of them are written. Returns how
+ * many there are, 0 when it is no text's. */
+TD_API int td_recipe_characters(const char *recipe, uint32_t *characters, int most);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);
 TD_API td_status td_data_y_shape(const td_data *data, td_shape *shape);

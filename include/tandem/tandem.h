@@ -11,5 +11,6 @@
 #include <tandem/stages.h>
 #include <tandem/status.h>
 #include <tandem/tensor.h>
+#include <tandem/trace.h>
 
 #endif

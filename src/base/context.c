@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/trace.h"
+
 td_context *td_context_create(const td_context_options *options)
 {
     td_context *context = calloc(1, sizeof *context);
@@ -30,6 +32,7 @@ void td_context_free(td_context *context)
     }
     tdi_vec_free(&context->owned);
     tdi_vec_free(&context->names);
+    tdi_trace_free(context->trace);
     tdi_arena_free(context->arena);
     free(context);
 }

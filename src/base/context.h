@@ -27,7 +27,8 @@ struct td_context {
     atomic_int stop;
     tdi_vec(tdi_owned) owned;
     tdi_vec(tdi_name_count) names;
-    void *choices; /* tdi_choices, made on first use; owned */
+    struct tdi_trace *trace; /* trace.h; NULL: none is made */
+    void *choices;           /* tdi_choices, made on first use; owned */
 };
 
 /* Keras's automatic names: "dense", "dense_1", ... NULL when memory is out. */

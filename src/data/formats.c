@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const tdi_source_format *const tdi_source_formats[] = {
-    &tdi_source_idx, &tdi_source_npz,  &tdi_source_npy,    &tdi_source_tfrecord,
-    &tdi_source_csv, &tdi_source_hdf5, &tdi_source_images, NULL};
+const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
+                                                       &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
+                                                       &tdi_source_text,     &tdi_source_images, NULL};
 
 static td_status unclaimed(const char *path, tdi_error *error)
 {

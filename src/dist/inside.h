@@ -51,6 +51,13 @@ typedef struct tdi_worker {
     size_t scratch_bytes;
 } tdi_worker;
 
+/* What a trace of this runtime's threads needs. */
+typedef struct tdi_traced {
+    uint64_t id;        /* of the trace that the rest belongs to; 0: none yet */
+    tdi_track **tracks; /* [workers * lanes] */
+    const tdi_label *lanes, *begin, *finish, *meet, *feed, *take, *step;
+} tdi_traced;
+
 struct tdi_runtime {
     td_model *model;
     tdi_device *devices[TDI_MAX_PARTS];
@@ -62,8 +69,9 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    bool unbound;          /* there are plans whose addresses are not resolved */
-    bool fresh_gradients;  /* of a TDI_GRADIENTS step, not applied yet */
+    bool unbound;         /* there are plans whose addresses are not resolved */
+    bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
+    tdi_traced traced;
     tdi_chooser chooser;   /* choices NULL: rules alone choose kernels */
     bool settled;          /* nobody asks the clock for another way any more */
     bool float32;          /* although bfloat16 is wished for and the device has it */
@@ -80,6 +88,9 @@ typedef struct tdi_way {
 
 /* A runtime of its own for `model`, which goes the way given: model->runtime is left alone. */
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+
+/* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
+td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */

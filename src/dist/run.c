@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "dist/inside.h"
 
 typedef struct run {
@@ -15,6 +16,7 @@ typedef struct run {
     atomic_bool failed, not_finite;
     tdi_error error;      /* the feed's, or that of who takes the outputs */
     bool alone;           /* one lane makes all: the others are not woken */
+    bool noted;           /* in a trace */
     bool in_turn;         /* one thread makes what all would */
     int64_t begin, until; /* the steps of the stretch under way */
 } run;
@@ -76,10 +78,20 @@ static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *c
     return TD_OK;
 }
 
-static void meet(const run *r, tdi_communicator *communicator)
+/* NULL without a trace. */
+static tdi_track *track_of(const run *r, int worker, int lane)
 {
+    return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.lanes + lane] : NULL;
+}
+
+static void meet(const run *r, int worker, int lane, int64_t i)
+{
+    double began = r->noted ? tdi_seconds() : 0;
+    tdi_communicator *communicator = r->runtime->modes[r->job->mode].communicators[worker];
     if (!r->alone)
         communicator->end_step(communicator);
+    if (r->noted)
+        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.meet, began, tdi_seconds(), i);
 }
 
 /* Lanes that go on would overwrite the outputs: they wait until lane 0 has taken them. */
@@ -87,12 +99,15 @@ static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *cons
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
     tdi_error error = {0};
+    double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
         tdi_barrier_wait(lanes);
     if (lane == 0 && take_outputs(r, worker, step, plans, &error) != TD_OK)
         fail_before(r, step.index + 1, &error);
     if (!r->alone)
         tdi_barrier_wait(lanes);
+    if (r->noted)
+        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.take, began, tdi_seconds(), step.index);
 }
 
 static void bring(run *r, int worker, int lane, int64_t i)
@@ -109,10 +124,12 @@ static void feed(run *r, int worker, int lane, int64_t i)
     if (i >= r->until)
         return;
     bool timed = worker == 0 && lane == 0;
-    double began = timed ? tdi_seconds() : 0;
+    double began = timed || r->noted ? tdi_seconds() : 0;
     bring(r, worker, lane, i);
     if (timed)
         r->waited += tdi_seconds() - began;
+    if (r->noted)
+        tdi_track_note(track_of(r, worker, lane), r->runtime->traced.feed, began, tdi_seconds(), i);
 }
 
 /* Accumulators are lane 0's own. */
@@ -129,28 +146,37 @@ static void account(run *r, int first, int count, int64_t i)
         end_before(r, i + 1);
 }
 
+static void run_plans(run *r, tdi_plan *const *plans, int count, int worker, int lane, int64_t i)
+{
+    const tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
+    const tdi_traced *traced = &r->runtime->traced;
+    tdi_notes notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish, r->job->first_step + i};
+    double began = r->noted ? tdi_seconds() : 0;
+    tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,
+                  mode->communicators[worker], r->noted ? &notes : NULL);
+    if (r->noted)
+        tdi_track_note(notes.track, traced->step, began, tdi_seconds(), notes.step);
+}
+
 /* A step is fed while the one before it ends; then all meet, and see alike whether it is to begin. */
 static void run_steps(run *r, int index)
 {
     tdi_runtime *runtime = r->runtime;
-    tdi_mode_state *mode = &runtime->modes[r->job->mode];
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
-    tdi_communicator *communicator = mode->communicators[worker];
     feed(r, worker, lane, r->begin);
-    meet(r, communicator);
+    meet(r, worker, lane, r->begin);
     for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
         tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
-        tdi_plans_run(plans + first, count, lane, mode->steps + (uint32_t)i + 1, &runtime->workers[worker].lanes,
-                      communicator);
+        run_plans(r, plans + first, count, worker, lane, i);
         if (r->job->take)
             take(r, worker, lane, step_of(r, i), plans);
         if (lane == 0)
             account(r, first, count, i);
         feed(r, worker, lane, i + 1);
-        meet(r, communicator);
+        meet(r, worker, lane, i);
     }
 }
 
@@ -219,6 +245,10 @@ static td_status prepare(run *r, tdi_error *error)
     if (job->steps > 1)
         TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, job->batch, r->full, error));
     TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error));
+    if (job->steps > 1)
+        TDI_TRY(tdi_runtime_trace(r->runtime, r->full, error));
+    TDI_TRY(tdi_runtime_trace(r->runtime, r->last, error));
+    r->noted = r->runtime->model->context->trace != NULL;
     return tdi_inputs_prepare(r->runtime, job, step_of(r, 0), error);
 }
 
@@ -240,12 +270,13 @@ static td_status outcome(const run *r, tdi_error *error)
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
-/* Waiting threads must have cores of their own for a pace to mean anything. */
+/* Waiting threads must have cores of their own for a pace to mean anything. A trace shows them all at work. */
 static bool has_pace(const run *r)
 {
     const tdi_runtime *runtime = r->runtime;
-    return !r->alone && runtime->division.workers * runtime->division.lanes > 1 && tdi_team_spins(runtime->team) &&
-           tdi_plan_goes_in_turn(r->last[0]) && (r->job->steps == 1 || tdi_plan_goes_in_turn(r->full[0]));
+    return !r->alone && !r->noted && runtime->division.workers * runtime->division.lanes > 1 &&
+           tdi_team_spins(runtime->team) && tdi_plan_goes_in_turn(r->last[0]) &&
+           (r->job->steps == 1 || tdi_plan_goes_in_turn(r->full[0]));
 }
 
 /* The job in stretches, each by all threads or by one. */

@@ -165,6 +165,7 @@ static void clear(tdi_runtime *runtime)
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
         free_worker(runtime, &runtime->workers[w]);
     free(runtime->parts);
+    free(runtime->traced.tracks);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
     runtime->team = NULL;

@@ -50,7 +50,8 @@ typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
     tdi_vec(tdi_input_use) inputs;
-    int reached; /* the next item, when lanes run in turn */
+    int reached;              /* the next item, when lanes run in turn */
+    const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
 } tdi_lane_items;
 
 struct tdi_plan {
@@ -66,6 +67,7 @@ struct tdi_plan {
     size_t scratch_bytes;
     tdi_lockstep lockstep; /* of the lanes that share, when a kernel says `together` */
     tdi_lane_items *lanes; /* [lanes] */
+    uint64_t labelled;     /* the trace that the labels belong to */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)

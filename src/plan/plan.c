@@ -103,6 +103,7 @@ void tdi_plan_free(tdi_plan *plan)
         tdi_vec_free(&plan->lanes[lane].items);
         tdi_vec_free(&plan->lanes[lane].segments);
         tdi_vec_free(&plan->lanes[lane].inputs);
+        free(plan->lanes[lane].labels);
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);

@@ -6,6 +6,7 @@
 #define TDI_PLAN_PLAN_H
 
 #include "base/thread.h"
+#include "base/trace.h"
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "passes/passes.h"
@@ -67,10 +68,21 @@ void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data);
 /* The value of an output after a step: [rows, ...]. */
 const float *tdi_plan_output(const tdi_plan *plan, int slot);
 
+/* Gives the lane's items names for a trace; nothing to do when they have them. */
+td_status tdi_plan_label(tdi_plan *plan, tdi_trace *trace, tdi_error *error);
+
+/* Where a lane's run is noted, and what meetings are called; all NULL: nowhere. */
+typedef struct tdi_notes {
+    tdi_track *track;
+    const tdi_label *lanes, *begin, *finish;
+    int64_t step;
+} tdi_notes;
+
 /* Runs lane `lane`'s share of a replica's step: its parts' plans side by side, segment by segment. `barrier` is the
- * replica's lanes'; `step` counts the runs with this communicator, from 1. Nothing is allocated, locked or decided. */
+ * replica's lanes'; `step` counts the runs with this communicator, from 1. Nothing is allocated, locked or decided.
+ * With `notes` (NULL: none) the plans have been labelled. */
 td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
-                        tdi_communicator *communicator);
+                        tdi_communicator *communicator, const tdi_notes *notes);
 
 /* What all lanes of all workers run so, by the calling thread alone: each in turn from one meeting to the next. The
  * same values, bit for bit. `plans` are those of all parts, dealt out to the workers as evenly as possible. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "train/adapt.h"
 #include "train/backup.h"
 #include "train/loop.h"
@@ -168,17 +169,24 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     TDI_TRY(begin_epoch(f, epoch, error));
     snprintf(title, sizeof title, "Epoch %d/%d", epoch + 1, f->epochs);
     tdi_progress_begin(&progress, f->args->progress, title, f->steps);
+    double began = tdi_seconds();
     progress.began -= f->training.seconds;
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
+    tdi_note_host(f->model, "epoch", began, epoch);
+    began = tdi_seconds();
     if (f->validation)
         TDI_TRY(
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+    tdi_note_host(f->model, "validation", began, epoch);
+    began = tdi_seconds();
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
     f->training.last = result;
     f->training.has_last = true;
     f->training.begun = false;
-    return tdi_callbacks_epoch_end(&f->training, &f->training.last, error);
+    TDI_TRY(tdi_callbacks_epoch_end(&f->training, &f->training.last, error));
+    tdi_note_host(f->model, "callbacks", began, epoch);
+    return TD_OK;
 }
 
 static td_status begin(fit *f, tdi_error *error)

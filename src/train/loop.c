@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/trace.h"
 #include "train/prefetch.h"
 
 /* Between two looks at the progress line of a terminal: short for the eye, long against the cost of a run. */
@@ -134,6 +135,14 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
     td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);
     return status;
+}
+
+void tdi_note_host(const td_model *model, const char *what, double began, int64_t number)
+{
+    tdi_trace *trace = model->context->trace;
+    if (trace)
+        tdi_track_note(tdi_trace_track(trace, "td_fit"), tdi_trace_label(trace, what, "host", ""), began, tdi_seconds(),
+                       number);
 }
 
 td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error)

@@ -45,6 +45,9 @@ td_status tdi_collect(void *context, int64_t step, int64_t first, int64_t count,
 /* Hands a run-time failure to the model's context, with the caller's place in front. */
 td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error);
 
+/* Notes in the context's trace, where there is one, what td_fit did from `began` on. */
+void tdi_note_host(const td_model *model, const char *what, double began, int64_t number);
+
 /* Loss and metrics over `source` in order; `mode` is TDI_EVALUATE or TDI_CONFUSION. */
 td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
                               FILE *progress, td_logs *logs, tdi_error *error);

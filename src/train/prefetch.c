@@ -6,11 +6,14 @@
 #include "train/prefetch.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "base/thread.h"
+#include "base/trace.h"
 
 /* Batches ahead even out what some of them cost; but they should stay in the processor's cache until they are read. */
 enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
@@ -40,6 +43,8 @@ struct tdi_prefetch {
 
     pthread_t *threads;
     int n_threads;
+    int running;            /* threads that have begun */
+    const tdi_label *label; /* of rows that are made; NULL: there is no trace */
 };
 
 static batch *batch_of(const tdi_prefetch *prefetch, int64_t step)
@@ -113,14 +118,17 @@ static void note_made(tdi_prefetch *prefetch)
 }
 
 /* With the lock held, but while rows are made. */
-static void make_one(tdi_prefetch *prefetch)
+static void make_one(tdi_prefetch *prefetch, tdi_track *track)
 {
     tdi_error error = {0};
     int64_t step;
     int piece;
     take_piece(prefetch, &step, &piece);
     pthread_mutex_unlock(&prefetch->lock);
+    double began = track ? tdi_seconds() : 0;
     td_status status = make_piece(prefetch, step, piece, &error);
+    if (track)
+        tdi_track_note(track, prefetch->label, began, tdi_seconds(), step);
     pthread_mutex_lock(&prefetch->lock);
     if (status != TD_OK)
         note_failure(prefetch, step, piece, &error);
@@ -128,13 +136,21 @@ static void make_one(tdi_prefetch *prefetch)
         note_made(prefetch);
 }
 
+static tdi_track *track_of(const tdi_prefetch *prefetch, int thread)
+{
+    char name[32];
+    snprintf(name, sizeof name, "input thread %d", thread);
+    return prefetch->label ? tdi_trace_track(prefetch->spec.model->context->trace, name) : NULL;
+}
+
 static void *make_batches(void *argument)
 {
     tdi_prefetch *prefetch = argument;
     pthread_mutex_lock(&prefetch->lock);
+    tdi_track *track = track_of(prefetch, prefetch->running++);
     while (!prefetch->ending)
         if (is_work(prefetch))
-            make_one(prefetch);
+            make_one(prefetch, track);
         else
             pthread_cond_wait(&prefetch->room, &prefetch->lock);
     pthread_mutex_unlock(&prefetch->lock);
@@ -266,6 +282,8 @@ td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefe
     pthread_cond_init(&made->room, NULL);
     pthread_cond_init(&made->made, NULL);
     td_status status = make_ring(made, error);
+    if (spec->model->context->trace)
+        made->label = tdi_trace_label(spec->model->context->trace, "make rows", "input", "");
     if (status == TD_OK)
         status = start_threads(made, threads, error);
     if (status == TD_OK)

@@ -45,6 +45,20 @@ head -n 1 log.jsonl | grep -q '^{"epoch": 0, "loss": ' || fail "the log begins w
 head -n 1 log.jsonl >first
 holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
 
+# A timeline names its threads, those that make the input too.
+expect 0 new lenet5 --output lenet5.keras
+expect 0 fit lenet5.keras --train digits --augment crop=2 --output traced.keras --trace trace.json
+grep -q "Saved trace.json" out || fail "--trace said: $(cat out)"
+for thread in "td_fit" "input thread 0" "cpu.* replica 0 lane 0"; do
+    grep -q "\"thread_name\".*\"$thread\"" trace.json || fail "--trace has no thread $thread"
+done
+grep -q '"conv2d_1 conv2d".*"cat": "op"' trace.json || fail "--trace names no op of conv2d_1"
+expect 0 predict traced.keras --data digits --quiet --output p.npy --trace predict.json
+expect 1 evaluate traced.keras --data digits --quiet --trace no/where.json
+if command -v python3 >/dev/null; then
+    python3 -m json.tool trace.json >/dev/null && python3 -m json.tool predict.json >/dev/null || fail "--trace is not JSON"
+fi
+
 expect 0 fit mlp.keras --train digits --quiet --output board.keras --tensorboard logs/a --histogram-freq 1 --update-freq 4
 [ "$(find logs -name 'events.out.tfevents.*.v2' | wc -l)" -eq 2 ] || fail "--tensorboard wrote: $(find logs)"
 says 2 "belong to --tensorboard" fit mlp.keras --train digits --update-freq batch
