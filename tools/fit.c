@@ -168,6 +168,8 @@ static td_status train(struct fit *fit)
                                   .seed = (uint64_t)options->seed,
                                   .adapt = options->adapt ? TD_YES : TD_NO,
                                   .input_threads = (int)options->input_threads,
+                                  .shuffle_buffer = options->shuffle_buffer,
+                                  .drop_remainder = options->drop_remainder ? TD_YES : TD_NO,
                                   .progress = options->quiet ? NULL : stdout,
                                   .callbacks = callbacks});
 }
@@ -267,6 +269,9 @@ static const struct argp_option options[] = {
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
     {"adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0},
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
+    {"shuffle-buffer", KEY_SHUFFLE_BUFFER, "N", 0,
+     "Shuffle among the next N samples only, for files that are slow to read in any order", 0},
+    {"drop-remainder", KEY_DROP_REMAINDER, NULL, 0, "Leave out an epoch's last batch when it is not full", 0},
     {"cache", KEY_CACHE, "memory|FILE", 0,
      "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
     {"augment", KEY_AUGMENT, "LIST", 0,

@@ -10,7 +10,7 @@
 #include "suggest.h"
 
 static const struct command *const commands[] = {&fit_command, &evaluate_command, &predict_command, &summary_command,
-                                                 &new_command, &explain_command,  &doctor_command};
+                                                 &new_command, &explain_command,  &doctor_command,  &plot_command};
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 

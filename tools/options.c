@@ -42,6 +42,7 @@ static const struct count_option {
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
     {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
     {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
+    {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
 };
 
@@ -343,6 +344,7 @@ static const struct text_option {
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
     {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
+    {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
@@ -356,12 +358,15 @@ static const struct flag_option {
 } flag_options[] = {
     {KEY_QUIET, AT(quiet)},
     {KEY_CONFUSION, AT(confusion)},
+    {KEY_LOG_X, AT(log_x)},
+    {KEY_LOG_Y, AT(log_y)},
     {KEY_WRITE_IMAGES, AT(write_images)},
     {KEY_RESTORE_BEST, AT(restore_best_weights)},
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
+    {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
@@ -462,11 +467,17 @@ static int set_argument(const struct parse *parse, const char *word)
     const struct command *command = parse->command;
     if (!command->argument)
         return tool_refuse("expected options only, got '%s'; leave it out", word);
-    if (parse->options->argument)
+    struct options *options = parse->options;
+    bool several = strstr(command->argument, "...") != NULL;
+    if (several && options->n_arguments == TOOL_MAX_ARGUMENTS)
+        return tool_refuse("expected at most %d files, got '%s' after them", TOOL_MAX_ARGUMENTS, word);
+    if (several)
+        options->arguments[options->n_arguments++] = word;
+    if (options->argument && !several)
         return tool_refuse("expected one %s, got '%s' after '%s'; data and output are named by options: see "
                            "`tandem help %s`",
-                           command->argument, word, parse->options->argument, command->name);
-    parse->options->argument = word;
+                           command->argument, word, options->argument, command->name);
+    options->argument = word;
     return TOOL_DONE;
 }
 
@@ -502,6 +513,8 @@ static int check_together(const struct command *command, const struct options *o
     if (command->argument && !options->argument)
         return tool_refuse("expected %s after the options, got nothing; `tandem help %s` shows examples",
                            command->argument, command->name);
+    if (options->no_shuffle && options->shuffle_buffer)
+        return tool_refuse("expected --no-shuffle or --shuffle-buffer, got both; leave one out");
     if (options->validation && options->validation_split > 0)
         return tool_refuse("expected --validation or --validation-split, got both; leave one out");
     if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))

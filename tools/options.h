@@ -8,11 +8,16 @@
 
 #include "tool.h"
 
-#define TOOL_MAX_METRICS 8
+#define TOOL_MAX_METRICS   8
+#define TOOL_MAX_ARGUMENTS 16
 
 /* Zero means not given. */
 struct options {
-    const char *argument; /* the model's path, or the architecture */
+    const char *argument;                      /* the model's path, or the architecture */
+    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all of them, where a command takes several */
+    int n_arguments;
+    const char *curves;
+    bool log_x, log_y;
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
     const char *confusion_file, *tensorboard, *trace;
@@ -25,7 +30,8 @@ struct options {
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
     td_augment_args augment;
     bool augmented;
-    int64_t input_threads;
+    int64_t input_threads, shuffle_buffer;
+    bool drop_remainder;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
@@ -113,9 +119,14 @@ enum option_key {
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,
+    KEY_CURVES,
+    KEY_LOG_X,
+    KEY_LOG_Y,
     KEY_TRACE,
     KEY_AUGMENT,
     KEY_CACHE,
+    KEY_SHUFFLE_BUFFER,
+    KEY_DROP_REMAINDER,
     KEY_INPUT_THREADS
 };
 

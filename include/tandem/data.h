@@ -90,7 +90,7 @@ TD_API td_data *td_arrays_(const td_arrays_args *args);
 #endif
 TD_BY_NAME_(td_data *, td_arrays, td_arrays_args)
 
-/* Samples in the data; -1 for poison. */
+/* Samples in the data; -1 for poison, and where it is not known (a stream). */
 TD_API int64_t td_data_samples(const td_data *data);
 /* Samples left out because they could not be read, with .skip_errors; `*reason`, which may be NULL, receives what was
  * wrong with the first of them, borrowed until the data is released. */

@@ -219,13 +219,16 @@ typedef struct td_fit_args {
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;           /* adopted; NULL: none */
-    double validation_split;       /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;                    /* 1 */
-    int initial_epoch;             /* 0 */
-    int64_t batch_size;            /* the global batch; 32, or that of stateful layers */
-    int64_t steps_per_epoch;       /* 0: the data's */
-    td_choice shuffle;             /* yes: one permutation an epoch, fixed by seed and epoch */
+    td_data *validation;     /* adopted; NULL: none */
+    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;              /* 1 */
+    int initial_epoch;       /* 0 */
+    int64_t batch_size;      /* the global batch; 32, or that of stateful layers */
+    int64_t steps_per_epoch; /* 0: the data's */
+    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch; a stream is not shuffled so */
+    int64_t shuffle_buffer;  /* instead: each time one of the next N samples, by chance; for streams, and for files that
+                              * are slow to read in any order. 0: no buffer */
+    td_choice drop_remainder;      /* yes: an epoch leaves out a last batch that is not full; no */
     uint64_t seed;                 /* shuffle and dropout; 0: the model's */
     td_choice adapt;               /* yes: Normalization layers take mean and variance of the training part first; no */
     FILE *progress;                /* Keras's progress line is drawn here; NULL: none */

@@ -77,6 +77,55 @@ TD_API td_data *td_augment_(const td_augment_args *args);
 #endif
 TD_BY_NAME_(td_data *, td_augment, td_augment_args)
 
+/* ---- other rows of the same samples ---- */
+
+typedef struct td_repeat_args {
+    td_location at;
+    td_data *data; /* adopted */
+    int64_t times; /* 1 or more */
+    td_guard guard;
+} td_repeat_args;
+
+/* The samples `times` times over: an epoch has so many. Repeat first and augment then, and each time is drawn anew. */
+TD_API td_data *td_repeat_(const td_repeat_args *args);
+#ifndef __cplusplus
+#define td_repeat(...) td_repeat_(&(td_repeat_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_repeat, td_repeat_args)
+
+typedef struct td_shard_args {
+    td_location at;
+    td_data *data;    /* adopted */
+    int index, count; /* index from 0 */
+    td_guard guard;
+} td_shard_args;
+
+/* One worker's share: every count-th sample from sample `index` on. The shares have every sample once; none is padded,
+ * none left out, so that their sizes differ by one at most. The replicas of one td_fit need no shards: they share each
+ * batch. */
+TD_API td_data *td_shard_(const td_shard_args *args);
+#ifndef __cplusplus
+#define td_shard(...) td_shard_(&(td_shard_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_shard, td_shard_args)
+
+#define TD_DATA_LIST(...) TD_LIST_(td_data *, __VA_ARGS__, NULL)
+
+typedef struct td_interleave_args {
+    td_location at;
+    td_data *const *list; /* TD_DATA_LIST(...); the list is copied, its data adopted */
+    td_guard guard;
+    int64_t block; /* 1: samples of each in turn */
+} td_interleave_args;
+
+/* Several data as one: `block` samples of the first, of the second, ..., and again; who has no more is passed by. All
+ * must have samples of the same shapes and types. */
+TD_API td_data *td_interleave_(const td_interleave_args *args);
+#ifndef __cplusplus
+#define td_interleave(...) td_interleave_(&(td_interleave_args){.at = TD_HERE, .list = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_interleave, td_interleave_args)
+
 #ifdef __cplusplus
 }
 #endif

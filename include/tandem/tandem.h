@@ -6,6 +6,7 @@
 #include <tandem/confusion.h>
 #include <tandem/context.h>
 #include <tandem/data.h>
+#include <tandem/generators.h>
 #include <tandem/layers.h>
 #include <tandem/model.h>
 #include <tandem/stages.h>

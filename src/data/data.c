@@ -51,6 +51,16 @@ td_data *td_open_(const td_open_args *args)
     return data;
 }
 
+td_data *td_generator_(const td_generator_args *args)
+{
+    td_data *data = data_create();
+    if (data == &data_no_memory && args->release)
+        args->release(args->user);
+    if (data != &data_no_memory && tdi_source_generator(args, &data->source, &data->error) != TD_OK)
+        prefix_location(&data->error, args->at);
+    return data;
+}
+
 td_data *td_arrays_(const td_arrays_args *args)
 {
     td_data *data = data_create();

@@ -57,6 +57,15 @@ void tdi_source_stamp_words(tdi_source *source, const char *words)
         source->stamp = mixed(source->stamp, (unsigned char)*words);
 }
 
+td_status tdi_source_count(tdi_source *source, tdi_error *error)
+{
+    if (source->samples != TDI_SAMPLES_UNKNOWN)
+        return TD_OK;
+    if (source->count)
+        return source->count(source, error);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
+}
+
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
 {
     return source->begin ? source->begin(source, pass, error) : TD_OK;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tandem/data.h>
+#include <tandem/generators.h>
 
 #include "base/error.h"
 
@@ -41,17 +42,21 @@ typedef struct tdi_source_pass {
     uint64_t seed;
     int64_t epoch;
     bool training; /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
+    int columns;   /* that will be gathered, each row of them once */
 } tdi_source_pass;
 
+#define TDI_SAMPLES_UNKNOWN (-1)
+
 struct tdi_source {
-    char name[256]; /* the path, for messages */
-    int64_t samples;
-    int n_x, n_y; /* columns: inputs first, then targets */
+    char name[256];  /* the path, for messages */
+    int64_t samples; /* or TDI_SAMPLES_UNKNOWN */
+    int n_x, n_y;    /* columns: inputs first, then targets */
     tdi_column columns[TDI_MAX_COLUMNS];
     int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
     char skip_reason[1024]; /* the first of them: what was wrong */
     char *recipe;           /* td_data_recipe; freed by release; NULL: none */
     uint64_t stamp;         /* of the files: it changes with their sizes and times; 0: there are none */
+    bool sequential;        /* a stream: rows are to be gathered nearly in their order, and only within a pass */
     bool drawn;             /* samples change from one training epoch to the next */
 
     /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
@@ -59,6 +64,8 @@ struct tdi_source {
      * `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
+    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. */
+    td_status (*count)(tdi_source *source, tdi_error *error);
     /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
      * outside of a pass (td_data_read) is without random draws. end follows every begin that succeeded. */
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
@@ -81,6 +88,12 @@ td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_err
 void tdi_source_stamp(tdi_source *source, const char *path);
 void tdi_source_stamp_words(tdi_source *source, const char *words);
 
+/* Makes sure that the number of samples is known. */
+td_status tdi_source_count(tdi_source *source, tdi_error *error);
+
+/* A source over functions of the caller; `args->user` is released even when this fails. */
+td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);
+
 /* begin and end, where the source has them. */
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
 void tdi_source_end(tdi_source *source);
@@ -98,6 +111,11 @@ td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make
 
 /* Samples [first, first + count) of a source, which is borrowed. */
 td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);
+
+/* The order that a buffer of `buffer` samples gives: one of those in it, by chance, is taken, and the next one put in
+ * its place. No sample comes more than `buffer` - 1 places too early. Fixed by (seed, epoch). */
+td_status tdi_buffered_order(int64_t *order, int64_t count, int64_t buffer, uint64_t seed, int64_t epoch,
+                             tdi_error *error);
 
 /* The order of an epoch: samples 0 .. count-1, permuted by (seed, epoch) when `shuffle`. */
 void tdi_epoch_order(int64_t *order, int64_t count, bool shuffle, uint64_t seed, int64_t epoch);

@@ -74,6 +74,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.gather = range_gather;
     made->source.begin = whole->begin ? range_begin : NULL;
     made->source.end = whole->end ? range_end : NULL;
+    made->source.count = NULL;
     made->source.release = range_release;
     made->whole = whole;
     made->first = first;

@@ -221,6 +221,14 @@ static void augment_end(tdi_source *source)
     atomic_store(&augment->busy, false);
 }
 
+static td_status augment_count(tdi_source *source, tdi_error *error)
+{
+    tdi_source *of = ((augment_source *)source)->of->source;
+    TDI_TRY(tdi_source_count(of, error));
+    source->samples = of->samples;
+    return TD_OK;
+}
+
 static void augment_release(tdi_source *source)
 {
     augment_source *augment = (augment_source *)source;
@@ -321,6 +329,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
         return tdi_no_memory(error);
     augment->source = *of->source;
     augment->source.gather = augment_gather;
+    augment->source.count = augment_count;
     augment->source.begin = augment_begin;
     augment->source.end = augment_end;
     augment->source.release = augment_release;

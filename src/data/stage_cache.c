@@ -121,7 +121,7 @@ static void set_columns(cache_source *cache)
 static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error *error)
 {
     tdi_source *of = cache->of->source;
-    int64_t states = (of->n_x + of->n_y) * of->samples;
+    int64_t states;
     bool complete = false;
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
@@ -130,6 +130,9 @@ static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error 
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: a cache would keep what was drawn for the first epoch: cache first, then augment",
                         of->name);
+    TDI_TRY(tdi_source_count(of, error));
+    states = (of->n_x + of->n_y) * of->samples;
+    cache->items.source.samples = of->samples;
     set_columns(cache);
     TDI_TRY(args->file ? tdi_cache_file_open(args->file, of, &cache->file, &complete, error)
                        : take_memory(cache, error));

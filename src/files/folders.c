@@ -14,13 +14,14 @@ bool tdi_is_folder(const char *path)
 
 void tdi_make_folders(char *path, mode_t mode)
 {
-    for (char *slash = path; *slash;) {
-        slash += 1 + strcspn(slash + 1, "/");
-        char was = *slash;
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        if (slash == path)
+            continue;
         *slash = '\0';
         mkdir(path, mode);
-        *slash = was;
+        *slash = '/';
     }
+    mkdir(path, mode);
 }
 
 bool tdi_user_cache(const char *name, char *path, size_t size)

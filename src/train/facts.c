@@ -53,11 +53,15 @@ static td_status add_column(tdi_source *source, int column, const int64_t *rows,
     return status;
 }
 
-/* As the first epoch of seed 0 would see them, so that another augmentation is seen too. */
+/* As the first epoch of seed 0 would see them, so that another augmentation is seen too. A stream is not touched: what
+ * is taken from it is gone. */
 static td_status add_samples(tdi_source *source, bool training, uLong *checksum, tdi_error *error)
 {
     int64_t rows[TDI_FACTS_SAMPLES], count = choose_rows(source, rows);
-    tdi_source_pass pass = {.order = rows, .samples = count, .batch = count, .training = training};
+    tdi_source_pass pass = {
+        .order = rows, .samples = count, .batch = count, .training = training, .columns = source->n_x + source->n_y};
+    if (source->sequential)
+        return TD_OK;
     TDI_TRY(tdi_source_begin(source, &pass, error));
     td_status status = TD_OK;
     for (int i = 0; i < source->n_x + source->n_y && status == TD_OK; i++)
@@ -109,7 +113,10 @@ td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **fact
         status = add_model(facts, model, error);
     say(facts, "batch size", "%lld", (long long)run->batch);
     say(facts, "steps of an epoch", "%lld", (long long)run->steps);
-    say(facts, "shuffle", "%s", run->shuffle ? "yes" : "no");
+    if (run->shuffle_buffer)
+        say(facts, "shuffle", "among %lld", (long long)run->shuffle_buffer);
+    else
+        say(facts, "shuffle", "%s", run->shuffle ? "yes" : "no");
     if (status == TD_OK && !*facts)
         return tdi_no_memory(error);
     if (status != TD_OK) {

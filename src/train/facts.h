@@ -11,6 +11,7 @@ typedef struct tdi_run {
     tdi_source *train, *validation; /* NULL: none */
     int64_t batch, steps;           /* the global batch; steps of an epoch */
     bool shuffle;
+    int64_t shuffle_buffer; /* 0: none */
 } tdi_run;
 
 /* An object of sentences by what they are about: "batch size": "64". Data are known by their shapes and types and by a

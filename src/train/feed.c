@@ -132,7 +132,7 @@ static td_status check_target(const td_model *model, const tdi_source *source, i
 
 td_status tdi_check_data(const td_model *model, const tdi_source *source, bool targets, tdi_error *error)
 {
-    if (source->samples < 1)
+    if (source->samples < 1 && source->samples != TDI_SAMPLES_UNKNOWN)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s holds no samples", source->name);
     TDI_TRY(check_inputs(model, source, error));
     if (!targets)

@@ -14,6 +14,7 @@ typedef struct fit {
     tdi_source *train, *validation;
     tdi_source *ranges[2]; /* made for validation_split */
     int64_t *order;
+    int64_t rows;                  /* of the data that an epoch is drawn from */
     int64_t batch, steps, samples; /* of an epoch */
     int epochs;
     td_training training;
@@ -36,6 +37,10 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "validation_split: %g; a fraction between 0 and 1, or a count of samples, was expected",
                         args->validation_split);
+    if (args->shuffle_buffer < 0 || (args->shuffle_buffer && args->shuffle == TD_NO))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "shuffle_buffer: %lld; a number of samples was expected, and shuffle not to be TD_NO",
+                        (long long)args->shuffle_buffer);
     if (args->validation && args->validation_split > 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "give validation data or a validation_split, not both");
     return TD_OK;
@@ -63,13 +68,31 @@ static td_status split(fit *f, tdi_error *error)
     return TD_OK;
 }
 
+/* Of a stream without a known end, an epoch is what its steps take. */
+static td_status plan_rows(fit *f, tdi_error *error)
+{
+    f->rows = f->train->samples;
+    if (f->rows == TDI_SAMPLES_UNKNOWN && __builtin_mul_overflow(f->args->steps_per_epoch, f->batch, &f->rows))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "steps_per_epoch: %lld is too many",
+                        (long long)f->args->steps_per_epoch);
+    f->samples = f->rows;
+    f->steps = (f->rows + f->batch - 1) / f->batch;
+    if (f->args->drop_remainder != TD_YES)
+        return TD_OK;
+    f->steps = f->rows / f->batch;
+    f->samples = f->steps * f->batch;
+    if (f->steps)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "drop_remainder: the %lld samples do not fill one batch of %lld",
+                    (long long)f->rows, (long long)f->batch);
+}
+
 static td_status plan_epochs(fit *f, tdi_error *error)
 {
     const td_fit_args *args = f->args;
     f->batch = tdi_model_batch_size(f->model, args->batch_size);
     f->epochs = args->epochs ? args->epochs : 1;
-    f->samples = f->train->samples;
-    f->steps = (f->samples + f->batch - 1) / f->batch;
+    TDI_TRY(plan_rows(f, error));
     if (args->steps_per_epoch > f->steps)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "steps_per_epoch: %lld, but %lld samples make %lld batches of %lld",
                         (long long)args->steps_per_epoch, (long long)f->samples, (long long)f->steps,
@@ -78,18 +101,21 @@ static td_status plan_epochs(fit *f, tdi_error *error)
         f->steps = args->steps_per_epoch;
         f->samples = f->steps * f->batch < f->samples ? f->steps * f->batch : f->samples;
     }
-    f->order = malloc((size_t)f->train->samples * sizeof *f->order);
+    f->order = malloc((size_t)f->rows * sizeof *f->order);
     return f->order ? TD_OK : tdi_no_memory(error);
 }
 
 static td_status open_data(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_data_source(f->args->data, "training data", &f->train, error));
+    if (!f->args->steps_per_epoch || f->args->validation_split > 0)
+        TDI_TRY(tdi_source_count(f->train, error));
     TDI_TRY(tdi_check_data(f->model, f->train, true, error));
     TDI_TRY(split(f, error));
     if (!f->args->validation)
         return TD_OK;
     TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
+    TDI_TRY(tdi_source_count(f->validation, error));
     return tdi_check_data(f->model, f->validation, true, error);
 }
 
@@ -107,17 +133,31 @@ static td_status check_states(const fit *f, tdi_error *error)
     return TD_OK;
 }
 
+/* A stream would have to be held whole. */
+static bool shuffles_whole(const fit *f)
+{
+    return f->args->shuffle != TD_NO && !f->train->sequential;
+}
+
+static td_status order_epoch(fit *f, int epoch, tdi_error *error)
+{
+    if (f->args->shuffle_buffer)
+        return tdi_buffered_order(f->order, f->rows, f->args->shuffle_buffer, f->training.seed, epoch, error);
+    tdi_epoch_order(f->order, f->rows, shuffles_whole(f), f->training.seed, epoch);
+    return TD_OK;
+}
+
 static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch *result, tdi_error *error)
 {
     tdi_runtime *runtime;
     TDI_TRY(tdi_runtime_of(f->model, &runtime, error));
-    tdi_epoch_order(f->order, f->train->samples, f->args->shuffle != TD_NO, f->training.seed, epoch);
+    TDI_TRY(order_epoch(f, epoch, error));
     if (!f->training.steps)
         tdi_runtime_reset_sums(runtime, TDI_TRAIN);
     tdi_pass pass = {.model = f->model,
                      .source = f->train,
                      .order = f->order,
-                     .in_order = f->args->shuffle == TD_NO,
+                     .in_order = !f->args->shuffle_buffer && !shuffles_whole(f),
                      .samples = f->samples,
                      .batch = f->batch,
                      .steps = f->steps,
@@ -196,7 +236,8 @@ static td_status begin(fit *f, tdi_error *error)
                           .validation = f->validation,
                           .batch = f->batch,
                           .steps = f->steps,
-                          .shuffle = f->args->shuffle != TD_NO};
+                          .shuffle = f->args->shuffle != TD_NO,
+                          .shuffle_buffer = f->args->shuffle_buffer};
     training->epochs = f->epochs;
     training->batch = f->batch;
     training->source = f->train;

@@ -81,7 +81,7 @@ static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *err
 /* Rows in memory are brought together fastest by the lanes that read them; others have to be made. */
 static bool makes_rows(const tdi_pass *pass)
 {
-    int columns = pass->model->n_inputs + (pass->job.mode == TDI_PREDICT ? 0 : pass->model->n_outputs);
+    int columns = tdi_input_slots(pass->model, pass->job.mode);
     for (int i = 0; i < columns; i++)
         if (!pass->source->columns[i].values)
             return true;
@@ -129,7 +129,8 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                              .batch = pass->batch,
                              .seed = pass->job.seed,
                              .epoch = pass->epoch,
-                             .training = pass->job.mode == TDI_TRAIN};
+                             .training = pass->job.mode == TDI_TRAIN,
+                             .columns = tdi_input_slots(pass->model, pass->job.mode)};
     TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);

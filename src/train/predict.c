@@ -107,6 +107,7 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
+    TDI_TRY(tdi_source_count(source, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
     TDI_TRY(check_room(args, source, error));
     TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));

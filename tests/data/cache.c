@@ -67,7 +67,7 @@ static void fine(const td_data *data)
 
 static void expect_samples(td_data *data, int added)
 {
-    static float x[SAMPLES][ELEMENTS], y[SAMPLES];
+    float x[SAMPLES][ELEMENTS], y[SAMPLES];
     td_context *context = td_context_create(NULL);
     if (td_data_read(context, data, NULL, SAMPLES, x[0], y) != TD_OK)
         fail_msg("%s", td_error(context));

@@ -92,6 +92,8 @@ for list in flop crop crop=0 crop=1.5 shift=2 rotation=x flip=sideways fill=blac
     says 2 "augment: expected a list of flip, .* got '$list'; try --augment flip,crop=4" \
         fit m.keras --train d.npz --augment "$list"
 done
+says 2 "shuffle-buffer: expected a whole number from 1" fit m.keras --train d.npz --shuffle-buffer 0
+says 2 "expected --no-shuffle or --shuffle-buffer, got both" fit m.keras --train d.npz --shuffle-buffer 9 --no-shuffle
 says 2 "input-threads: expected a whole number from 1 to 1024, got '0'" fit m.keras --train d.npz --input-threads 0
 says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
 says 2 "train: expected the path of the data, got an empty word" fit m.keras --train ""

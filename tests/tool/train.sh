@@ -102,6 +102,12 @@ cmp -s f.npy a.npy && fail "--augment changed nothing"
 predictions h.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
 predictions i.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache c.bin
 predictions j.npy --seed 3 --augment flip,crop=2,rotation=0.02 --cache memory
+predictions k.npy --seed 3 --shuffle-buffer 50
+cmp -s k.npy a.npy && fail "--shuffle-buffer shuffled as the whole data is"
+expect 0 fit mlp.keras --train digits --quiet --batch-size 64 --drop-remainder --log d.jsonl --output r.keras
+[ "$(number samples d.jsonl)" = 320 ] || fail "--drop-remainder trained on $(number samples d.jsonl) of 330 samples"
+expect 1 fit mlp.keras --train digits --quiet --batch-size 500 --drop-remainder --output r.keras
+grep -q "do not fill one batch of 500" err || fail "an epoch without a batch: $(cat err)"
 for other in h.npy i.npy j.npy; do
     cmp -s f.npy $other || fail "a cache gave other bits: $other"
 done

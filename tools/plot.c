@@ -1,0 +1,259 @@
+/* plot.c - `tandem plot`: the curves of training logs, in the terminal or as a picture. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "chart.h"
+#include "options.h"
+
+/* What is no curve of the training's: the axis, and counts that are the same each epoch. */
+static bool is_curve(const char *name)
+{
+    static const char *const others[] = {"epoch", "steps", "samples", "seconds", "seconds_waiting"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return false;
+    return true;
+}
+
+/* Is `name` in the list of names and commas? NULL is every curve. */
+static bool is_wanted(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return !list && is_curve(name);
+}
+
+struct reader {
+    const struct options *options;
+    struct chart *chart;
+    const char *path;
+    int number; /* of the log, from 0 */
+    int line;
+};
+
+/* Validation stands in the panel of what it validates, dashed. */
+static int add_number(struct reader *reader, const char *name, double epoch, double value)
+{
+    bool validation = strncmp(name, "val_", 4) == 0;
+    const char *what = name + (validation ? 4 : 0);
+    char series_name[128];
+    if (!is_wanted(reader->options->curves, what))
+        return TOOL_DONE;
+    int panel = chart_panel(reader->chart, what);
+    if (panel < 0)
+        return tool_refuse("%s holds more than %d curves; name those to draw: --curves loss,accuracy", reader->path,
+                           CHART_MAX_PANELS);
+    snprintf(series_name, sizeof series_name, "%s%s", reader->path, validation ? " validation" : "");
+    struct series *series = chart_series(reader->chart, panel, series_name);
+    if (!series || !series_add(series, epoch, value))
+        return tool_fail("out of memory");
+    series->dashed = validation;
+    series->colour = reader->number;
+    return TOOL_DONE;
+}
+
+static int refuse_line(const struct reader *reader, const char *expected)
+{
+    return tool_fail("%s, line %d: expected %s, as `tandem fit --log` and `--csv-log` write it", reader->path,
+                     reader->line, expected);
+}
+
+/* ---- JSON lines ---- */
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+/* "name": value, where the value is a number, null, true, false or a string; the value is not a number then. */
+static const char *take_member(const char *at, char name[64], double *value)
+{
+    at = skip_blanks(at);
+    size_t length = *at == '"' ? strcspn(at + 1, "\"") : 0;
+    if (!length || length > 63 || at[length + 1] != '"')
+        return NULL;
+    memcpy(name, at + 1, length);
+    name[length] = '\0';
+    at = skip_blanks(at + length + 2);
+    if (*at++ != ':')
+        return NULL;
+    at = skip_blanks(at);
+    char *end;
+    *value = *at == '-' || (*at >= '0' && *at <= '9') ? strtod(at, &end) : NAN;
+    if (!isnan(*value))
+        return skip_blanks(end);
+    if (*at == '"') {
+        size_t text = strcspn(at + 1, "\"");
+        return at[text + 1] ? skip_blanks(at + text + 2) : NULL;
+    }
+    size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+    return word ? skip_blanks(at + word) : NULL;
+}
+
+static int read_json_line(struct reader *reader, const char *line)
+{
+    char name[64];
+    double value, epoch = NAN;
+    const char *at = skip_blanks(line);
+    for (at = *at == '{' ? at + 1 : NULL; at && *at != '}';) {
+        at = take_member(at, name, &value);
+        if (at && strcmp(name, "epoch") == 0)
+            epoch = value + 1;
+        if (at && isfinite(epoch)) {
+            int status = add_number(reader, name, epoch, value);
+            if (status != TOOL_DONE)
+                return status;
+        }
+        at = at && *at == ',' ? at + 1 : at && *at == '}' ? at : NULL;
+    }
+    return at && isfinite(epoch) ? TOOL_DONE : refuse_line(reader, "a JSON object that begins with \"epoch\"");
+}
+
+/* ---- CSV ---- */
+
+enum { MOST_COLUMNS = 64 };
+
+struct columns {
+    int count;
+    char names[MOST_COLUMNS][64];
+};
+
+static void read_header(const char *line, struct columns *columns)
+{
+    for (const char *at = line; columns->count < MOST_COLUMNS; at++) {
+        size_t length = strcspn(at, ",;\t\r\n");
+        snprintf(columns->names[columns->count++], sizeof columns->names[0], "%.*s", (int)length, at);
+        at += length;
+        if (!*at || *at == '\r' || *at == '\n')
+            return;
+    }
+}
+
+static int read_csv_line(struct reader *reader, const struct columns *columns, const char *line)
+{
+    double epoch = NAN;
+    int column = 0;
+    for (const char *at = line; column < columns->count; column++) {
+        size_t length = strcspn(at, ",;\t\r\n");
+        char *end;
+        double value = strtod(at, &end);
+        bool number = length && end == at + length;
+        if (column == 0 && !number)
+            return refuse_line(reader, "the number of an epoch first");
+        if (column == 0)
+            epoch = value + 1;
+        int status = number ? add_number(reader, columns->names[column], epoch, value) : TOOL_DONE;
+        if (status != TOOL_DONE)
+            return status;
+        at += length;
+        if (!*at || *at == '\r' || *at == '\n')
+            break;
+        at++;
+    }
+    return TOOL_DONE;
+}
+
+/* ---- files ---- */
+
+static int read_line(struct reader *reader, struct columns *columns, const char *line)
+{
+    reader->line++;
+    const char *at = skip_blanks(line);
+    if (!*at)
+        return TOOL_DONE;
+    if (*at == '{')
+        return read_json_line(reader, at);
+    if (columns->count)
+        return read_csv_line(reader, columns, line);
+    if (strncmp(at, "epoch", 5) != 0)
+        return refuse_line(reader, "a JSON object, or a CSV header that begins with epoch");
+    read_header(at, columns);
+    return TOOL_DONE;
+}
+
+static int read_log(const struct options *options, struct chart *chart, int number)
+{
+    struct reader reader = {options, chart, options->arguments[number], number, 0};
+    struct columns columns = {0};
+    FILE *file = fopen(reader.path, "r");
+    if (!file)
+        return tool_fail("cannot read %s: %s", reader.path, strerror(errno));
+    char *line = NULL;
+    size_t room = 0;
+    int status = TOOL_DONE;
+    while (status == TOOL_DONE && getline(&line, &room, file) >= 0)
+        status = read_line(&reader, &columns, line);
+    if (status == TOOL_DONE && ferror(file))
+        status = tool_fail("cannot read %s: %s", reader.path, strerror(errno));
+    if (status == TOOL_DONE && !reader.line)
+        status = tool_fail("%s is empty; `tandem fit --log` writes a line per epoch", reader.path);
+    free(line);
+    fclose(file);
+    return status;
+}
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static int draw(const struct options *options, const struct chart *chart)
+{
+    if (!chart->n_panels)
+        return tool_fail("there is no curve to draw%s%s", options->curves ? " of the names " : "",
+                         options->curves ? options->curves : "");
+    if (!options->output || !options->quiet)
+        chart_print(chart, terminal_columns());
+    if (!options->output)
+        return TOOL_DONE;
+    int status = chart_save(chart, options->output);
+    if (status == TOOL_DONE && !options->quiet)
+        printf("Saved %s.\n", options->output);
+    return status;
+}
+
+static int run(const struct options *options)
+{
+    struct chart chart = {.x_label = "epoch", .log_x = options->log_x, .log_y = options->log_y};
+    int status = options->output ? chart_check_path("output", options->output) : TOOL_DONE;
+    for (int i = 0; i < options->n_arguments && status == TOOL_DONE; i++)
+        status = read_log(options, &chart, i);
+    if (status == TOOL_DONE)
+        status = draw(options, &chart);
+    chart_release(&chart);
+    return status;
+}
+
+static const struct argp_option options[] = {
+    {"output", KEY_OUTPUT, "FILE.png|svg", 0, "Draw to a file, too", 0},
+    {"curves", KEY_CURVES, "LIST", 0, "Only these, as loss,accuracy (default: every loss and metric)", 0},
+    {"log-x", KEY_LOG_X, NULL, 0, "A logarithmic axis of epochs", 0},
+    {"log-y", KEY_LOG_Y, NULL, 0, "A logarithmic axis of values", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "With --output: nothing in the terminal", 0},
+    OPTIONS_END};
+
+const struct command plot_command = {
+    "plot",
+    "LOG...",
+    "the curves of training logs, drawn", /* */
+    "Draws the losses, metrics and learning rates of logs that `tandem fit` wrote with --log (JSON lines) or "
+    "--csv-log, "
+    "one below the other, over the epochs counted from 1: in the terminal, and to a file. Several logs are drawn "
+    "together, to compare them; validation is dashed.\v"
+    "Examples:\n"
+    "\n"
+    "  In the terminal:\n"
+    "    tandem plot run.jsonl\n"
+    "\n"
+    "  Two runs compared, the loss on a logarithmic axis, as a picture:\n"
+    "    tandem plot adam.jsonl sgd.jsonl --curves loss --log-y --output loss.png\n",
+    options,
+    run};
