@@ -3,6 +3,7 @@
 #define TDI_DIST_INSIDE_H
 
 #include "dist/division.h"
+#include "dist/pace.h"
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
@@ -40,6 +41,7 @@ typedef struct tdi_mode_state {
     char *exchange;
     tdi_communicator **communicators; /* [workers] */
     uint32_t steps;                   /* run with them so far */
+    tdi_pace pace;
 } tdi_mode_state;
 
 typedef struct tdi_worker {

@@ -14,9 +14,11 @@ typedef struct run {
     double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
-    tdi_error error; /* the feed's, or that of who takes the outputs */
-    bool alone;      /* one lane makes all: the others are not woken */
-    bool noted;      /* in a trace */
+    tdi_error error;      /* the feed's, or that of who takes the outputs */
+    bool alone;           /* one lane makes all: the others are not woken */
+    bool noted;           /* in a trace */
+    bool in_turn;         /* one thread makes what all would */
+    int64_t begin, until; /* the steps of the stretch under way */
 } run;
 
 static tdi_job_step step_of(const run *r, int64_t i)
@@ -142,7 +144,7 @@ static void bring(run *r, int worker, int lane, int64_t i)
 
 static void feed(run *r, int worker, int lane, int64_t i)
 {
-    if (i >= r->job->steps)
+    if (i >= r->until)
         return;
     bool timed = worker == 0 && lane == 0;
     double began = timed || r->noted ? tdi_seconds() : 0;
@@ -185,9 +187,9 @@ static void run_steps(run *r, int index)
     tdi_runtime *runtime = r->runtime;
     int worker = index / runtime->division.lanes, lane = index % runtime->division.lanes;
     int first = tdi_worker_first_part(runtime, worker), count = tdi_worker_first_part(runtime, worker + 1) - first;
-    feed(r, worker, lane, 0);
-    meet(r, worker, lane, 0);
-    for (int64_t i = 0; i < atomic_load(&r->end); i++) {
+    feed(r, worker, lane, r->begin);
+    meet(r, worker, lane, r->begin);
+    for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
         tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
@@ -201,12 +203,58 @@ static void run_steps(run *r, int index)
     }
 }
 
+static void feed_all(run *r, int64_t i)
+{
+    const tdi_division *d = &r->runtime->division;
+    for (int thread = 0; thread < d->workers * d->lanes; thread++)
+        feed(r, thread / d->lanes, thread % d->lanes, i);
+}
+
+static void begin_all(run *r, int64_t i, tdi_plan *const *plans)
+{
+    tdi_runtime *runtime = r->runtime;
+    for (int worker = 0; worker < runtime->division.workers; worker++)
+        for (int lane = 0; lane < runtime->division.lanes; lane++) {
+            set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
+            tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
+        }
+}
+
+static void end_all(run *r, int64_t i, tdi_plan *const *plans)
+{
+    tdi_error error = {0};
+    for (int worker = 0; worker < r->runtime->division.workers; worker++) {
+        int first = tdi_worker_first_part(r->runtime, worker);
+        if (r->job->take && take_outputs(r, worker, step_of(r, i), plans, &error) != TD_OK)
+            fail_before(r, i + 1, &error);
+        account(r, first, tdi_worker_first_part(r->runtime, worker + 1) - first, i);
+    }
+}
+
+/* What run_steps does on all threads. */
+static void run_steps_in_turn(run *r)
+{
+    const tdi_division *d = &r->runtime->division;
+    tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
+    feed_all(r, r->begin);
+    for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
+        tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
+        begin_all(r, i, plans);
+        tdi_plans_run_in_turn(plans, d->parts, d->workers, mode->steps + (uint32_t)i + 1, mode->communicators);
+        end_all(r, i, plans);
+        feed_all(r, i + 1);
+    }
+}
+
 static void run_thread(void *argument, int index)
 {
     run *r = argument;
     tdi_device *device = r->runtime->devices[0];
     int state = device->enter_thread ? device->enter_thread(device) : 0;
-    run_steps(r, index);
+    if (r->in_turn)
+        run_steps_in_turn(r);
+    else
+        run_steps(r, index);
     if (device->leave_thread)
         device->leave_thread(device, state);
 }
@@ -245,6 +293,34 @@ static td_status outcome(const run *r, tdi_error *error)
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
+/* Waiting threads must have cores of their own for a pace to mean anything. A trace shows them all at work. */
+static bool has_pace(const run *r)
+{
+    const tdi_runtime *runtime = r->runtime;
+    return !r->alone && !r->noted && runtime->division.workers * runtime->division.lanes > 1 &&
+           tdi_team_spins(runtime->team) && tdi_plan_goes_in_turn(r->last[0]) &&
+           (r->job->steps == 1 || tdi_plan_goes_in_turn(r->full[0]));
+}
+
+/* The job in stretches, each by all threads or by one. */
+static void run_all(run *r)
+{
+    tdi_pace *pace = &r->runtime->modes[r->job->mode].pace;
+    bool paced = has_pace(r);
+    for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
+        int64_t left = r->job->steps - r->begin, steps = paced ? tdi_pace_steps(pace) : left, before = r->done;
+        r->until = r->begin + (steps < left ? steps : left);
+        r->in_turn = paced && tdi_pace_in_turn(pace);
+        double begun = tdi_seconds();
+        if (r->alone || r->in_turn)
+            tdi_run_alone(run_thread, r);
+        else
+            tdi_team_run(r->runtime->team, run_thread, r);
+        if (paced)
+            tdi_pace_note(pace, r->done - before, tdi_seconds() - begun);
+    }
+}
+
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
@@ -254,10 +330,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     r.alone = runs_alone(&r);
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
-    if (r.alone)
-        tdi_run_alone(run_thread, &r);
-    else
-        tdi_team_run(runtime->team, run_thread, &r);
+    run_all(&r);
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;

@@ -50,6 +50,7 @@ typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
     tdi_vec(tdi_input_use) inputs;
+    int reached;              /* the next item, when lanes run in turn */
     const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
 } tdi_lane_items;
 

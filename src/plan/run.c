@@ -77,6 +77,59 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
     return TD_OK;
 }
 
+/* ---- all lanes by one thread ---- */
+
+bool tdi_plan_goes_in_turn(const tdi_plan *plan)
+{
+    return !plan->lockstep.counts;
+}
+
+/* Up to the lane's next meeting; false: there is none before `end`. */
+static bool run_stretch(tdi_lane_items *list, int end, bool first)
+{
+    while (list->reached < end) {
+        const tdi_item *item = &list->items.at[list->reached++];
+        if (item->kind == TDI_ITEM_BARRIER)
+            return true;
+        if (item->kind == TDI_ITEM_CALL || first)
+            item->call->run(item->call);
+    }
+    return false;
+}
+
+static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
+{
+    int lanes = plan->spec.lanes;
+    for (int lane = 0; lane < lanes; lane++)
+        plan->lanes[lane].reached = plan->lanes[lane].segments.at[segment].begin;
+    for (bool more = true; more;) {
+        more = false;
+        for (int lane = 0; lane < lanes; lane++)
+            more |= run_stretch(&plan->lanes[lane], plan->lanes[lane].segments.at[segment + 1].begin, first);
+    }
+}
+
+td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
+                                tdi_communicator *const *communicators)
+{
+    int segments = plans[0]->lanes[0].segments.count;
+    for (int k = 0; k + 1 < segments; k++) {
+        const tdi_segment *segment = &plans[0]->lanes[0].segments.at[k];
+        for (int w = 0; w < workers; w++) {
+            if (segment->kind == TDI_STEP_BEGIN)
+                communicators[w]->begin(communicators[w], segment->collective);
+        }
+        for (int w = 0; w < workers; w++) {
+            if (segment->kind == TDI_STEP_FINISH)
+                TDI_TRY(communicators[w]->finish(communicators[w], segment->collective, step));
+            int first = parts * w / workers;
+            for (int p = first; p < parts * (w + 1) / workers; p++)
+                run_segment_in_turn(plans[p], k, p == first);
+        }
+    }
+    return TD_OK;
+}
+
 const float *tdi_plan_output(const tdi_plan *plan, int slot)
 {
     for (int i = 0; i < plan->spec.graph->outputs.count; i++) {

@@ -1,0 +1,112 @@
+/* When one thread takes the place of all, and when all come back: times are made up. And that the place is taken with
+ * the same bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "dist/inside.h"
+#include "support/small.h"
+
+/* Windows of steps that take so long; how many of them one thread made. */
+static int live(tdi_pace *pace, int windows, double together, double in_turn)
+{
+    int alone = 0;
+    for (int i = 0; i < windows; i++) {
+        bool one = tdi_pace_in_turn(pace);
+        double seconds = one ? in_turn : together;
+        alone += one;
+        tdi_pace_note(pace, (int64_t)(6e-3 / seconds) + 1, ((double)(int64_t)(6e-3 / seconds) + 1) * seconds);
+    }
+    return alone;
+}
+
+static void undisturbed_threads_stay_together(void **state)
+{
+    (void)state;
+    tdi_pace pace = {0};
+    assert_int_equal(live(&pace, 1000, 1e-3, 2e-3), 1); /* at first, when nothing is known */
+    assert_int_equal(live(&pace, 1000, 1.2e-3, 2e-3), 0);
+    assert_true(tdi_pace_steps(&pace) >= 3 && tdi_pace_steps(&pace) <= 5);
+}
+
+static void one_takes_over_while_it_is_faster(void **state)
+{
+    (void)state;
+    tdi_pace pace = {0};
+    live(&pace, 10, 1e-3, 2e-3);
+    int alone = live(&pace, 1000, 5e-3, 2e-3);
+    assert_true(alone > 950);
+    live(&pace, 40, 1e-3, 2e-3);
+    assert_int_equal(live(&pace, 1000, 1e-3, 2e-3), 0);
+}
+
+static void one_takes_over_from_the_start(void **state)
+{
+    (void)state;
+    tdi_pace pace = {0};
+    assert_true(live(&pace, 1000, 5e-3, 2e-3) > 950);
+}
+
+/* A machine that has become slower as a whole. */
+static void one_that_is_slower_is_rarely_tried(void **state)
+{
+    (void)state;
+    tdi_pace pace = {0};
+    live(&pace, 10, 1e-3, 2e-3);
+    assert_true(live(&pace, 1000, 2e-3, 4e-3) < 10);
+}
+
+enum { SAMPLES = 40 };
+
+static float *train(small_kind kind, tdi_pace_state pace, int64_t *count)
+{
+    static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+    for (int i = 0; i < SAMPLES * SMALL_SAMPLE; i++)
+        x[i] = (float)(i * 37 % 101) * 0.02f - 1;
+    for (int i = 0; i < SAMPLES; i++)
+        y[i] = (float)(i % SMALL_CLASSES);
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
+    tdi_runtime *runtime;
+    assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
+    runtime->modes[TDI_TRAIN].pace = (tdi_pace){.state = pace, .wait = 1000000};
+    runtime->modes[TDI_PREDICT].pace = runtime->modes[TDI_TRAIN].pace;
+    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y), .epochs = 3,
+           .batch_size = 7);
+    float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + SMALL_CLASSES * 7) * 4);
+    assert_non_null(all);
+    td_predict_on_batch(model, 7, x, all + *count);
+    *count += SMALL_CLASSES * 7;
+    assert_string_equal(td_error(context), "");
+    td_context_free(context);
+    return all;
+}
+
+static void one_thread_makes_the_same_bits(void **state)
+{
+    (void)state;
+    const small_kind kinds[] = {SMALL_MLP, SMALL_CNN, SMALL_DROPOUT, SMALL_NORM, SMALL_SYNC};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int64_t count, again;
+        float *together = train(kinds[i], TDI_PACE_TOGETHER, &count);
+        float *in_turn = train(kinds[i], TDI_PACE_IN_TURN, &again);
+        assert_int_equal(count, again);
+        assert_memory_equal(together, in_turn, (size_t)count * sizeof(float));
+        free(together);
+        free(in_turn);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(undisturbed_threads_stay_together), cmocka_unit_test(one_takes_over_while_it_is_faster),
+        cmocka_unit_test(one_takes_over_from_the_start),     cmocka_unit_test(one_that_is_slower_is_rarely_tried),
+        cmocka_unit_test(one_thread_makes_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
