@@ -143,7 +143,8 @@ static td_status add_the_others(tdi_csv_columns *columns, const char *words, tdi
 td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error)
 {
     tdi_text last = {0};
-    tdi_text_format(&last, "y=%s", columns->names[columns->n_names - 1]);
+    if (!features)
+        tdi_text_format(&last, "y=%s", columns->names[columns->n_names - 1]);
     char *words = features ? strdup(features) : last.chars;
     if (!words)
         return tdi_no_memory(error);
