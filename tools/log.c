@@ -2,6 +2,7 @@
 #include "log.h"
 
 #include <math.h>
+#include <string.h>
 
 static void put_string(FILE *file, const char *text)
 {
@@ -28,11 +29,13 @@ static void put_number(FILE *file, const char *name, double value)
         fputs(": null", file);
 }
 
+/* Of the logs' learning rate, which a callback may have put there, nothing: every line has it at its end. */
 int log_epoch(FILE *file, const td_epoch *epoch)
 {
     fprintf(file, "{\"epoch\": %d", epoch->epoch);
     for (int i = 0; i < epoch->logs.count; i++)
-        put_number(file, epoch->logs.entry[i].name, epoch->logs.entry[i].value);
+        if (strcmp(epoch->logs.entry[i].name, "learning_rate") != 0)
+            put_number(file, epoch->logs.entry[i].name, epoch->logs.entry[i].value);
     fprintf(file, ", \"steps\": %lld, \"samples\": %lld", (long long)epoch->steps, (long long)epoch->samples);
     put_number(file, "seconds", epoch->seconds);
     put_number(file, "seconds_waiting", epoch->seconds_waiting);

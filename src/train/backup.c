@@ -226,6 +226,15 @@ static void save(backup *self, td_training *training)
     tell(self, training->model->context, &outcome);
 }
 
+/* Waits for what is being written. */
+static void finish(backup *self, td_context *context)
+{
+    tdi_error outcome;
+    tdi_backup_writer_finish(self->writer);
+    tdi_backup_writer_outcome(self->writer, &outcome);
+    tell(self, context, &outcome);
+}
+
 static td_status backup_batch(void *user, td_training *training, const td_logs *logs)
 {
     (void)logs;
@@ -472,13 +481,9 @@ td_status tdi_backup_begin(td_training *training, const tdi_run *run, tdi_error 
     return tdi_backup_writer_create(self->folder, good, self->twice, &self->writer, error);
 }
 
-/* The last to begin: the others have forgotten what was, and are told. */
-static td_status backup_train_begin(void *user, td_training *training)
+static td_status give_back(backup *self, td_training *training)
 {
-    backup *self = user;
     td_state *found = &self->found;
-    if (!training->resumed)
-        return TD_OK;
     found->training = training;
     tdi_backup_visit_callbacks(found, training);
     td_status status = outcome_of(found, &training->error);
@@ -488,15 +493,19 @@ static td_status backup_train_begin(void *user, td_training *training)
     return status;
 }
 
-/* ---- the end ---- */
-
-static void finish(backup *self, td_context *context)
+/* The last to begin: the others have forgotten what was, and are told. Nothing is done before there is a backup: what a
+ * run killed early had written to its logs would stay in them. */
+static td_status backup_train_begin(void *user, td_training *training)
 {
-    tdi_error outcome;
-    tdi_backup_writer_finish(self->writer);
-    tdi_backup_writer_outcome(self->writer, &outcome);
-    tell(self, context, &outcome);
+    backup *self = user;
+    if (training->resumed)
+        return give_back(self, training);
+    save(self, training);
+    finish(self, training->model->context);
+    return TD_OK;
 }
+
+/* ---- the end ---- */
 
 void tdi_backup_stopped(td_training *training)
 {

@@ -45,7 +45,7 @@ void td_state_file(td_state *state, const char *name, FILE *file)
 {
     int64_t place = 0, checksum = 0;
     if (!state->restoring && file) {
-        fflush(file);
+        fseek(file, 0, SEEK_END); /* "a+" begins at the start, and only writing moves it */
         place = (int64_t)ftell(file);
         checksum_before(fileno(file), place, &checksum);
     }

@@ -409,6 +409,76 @@ static void a_full_disk_ends_nothing(void **state)
     free(again.weights);
 }
 
+/* ---- before the first step ---- */
+
+/* The backup that there is then, under another name too. */
+static td_status keep_first(void *user, td_training *training)
+{
+    char path[TDI_BACKUP_PATH];
+    (void)user;
+    backup_path(0, path);
+    if (td_training_epoch(training) > 0 || link(path, scratch_path("first.npz")) == 0)
+        return TD_OK;
+    return td_training_fail(training, TD_INTERNAL, "there is no backup yet");
+}
+
+static td_status note_epoch(void *user, td_training *training, td_epoch *epoch)
+{
+    (void)training;
+    fprintf(user, "%d\n", epoch->epoch);
+    return TD_OK;
+}
+
+static void visit_notes(void *user, td_training *training, td_state *state)
+{
+    (void)training;
+    td_state_file(state, "file", user);
+}
+
+static outcome go_noting(run *r, td_callback_functions functions)
+{
+    FILE *file = fopen(scratch_path("notes"), "a+");
+    functions.epoch_end = note_epoch;
+    functions.state = visit_notes;
+    functions.name = "notes";
+    r->more = td_callback_create(&functions, file);
+    outcome o = go(r);
+    fclose(file);
+    assert_int_equal(o.status, TD_OK);
+    return o;
+}
+
+/* A run killed before its second backup has appended to files what the next one appends again: they are cut back to
+ * what stood in them before, and no further. */
+static void nothing_is_before_the_first_backup(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_MLP};
+    char path[TDI_BACKUP_PATH];
+    size_t size, size_again;
+    clear();
+    FILE *file = fopen(scratch_path("notes"), "w");
+    fputs("what another run wrote\n", file);
+    fclose(file);
+    outcome whole = go_noting(&r, (td_callback_functions){.epoch_begin = keep_first});
+    char *notes = scratch_read("notes", &size);
+    mkdir(scratch_path("backups"), 0777);
+    backup_path(0, path);
+    assert_int_equal(rename(scratch_path("first.npz"), path), 0);
+    outcome resumed = go_noting(&r, (td_callback_functions){0});
+    char *notes_again = scratch_read("notes", &size_again);
+    assert_int_equal(r.resumed, 1);
+    expect_equal(&whole, &resumed);
+    assert_int_equal(size, size_again);
+    assert_memory_equal(notes, notes_again, size);
+    unlink(scratch_path("notes"));
+    clear();
+    free(notes);
+    free(notes_again);
+    free(whole.weights);
+    free(resumed.weights);
+}
+
 /* ---- what is left ---- */
 
 static bool exists(const char *path)
@@ -620,7 +690,7 @@ int main(void)
         cmocka_unit_test(a_folder_in_use_is_refused),    cmocka_unit_test(the_last_good_one_is_found),
         cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
         cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
-        cmocka_unit_test(the_newest_is_what_is_written),
+        cmocka_unit_test(the_newest_is_what_is_written), cmocka_unit_test(nothing_is_before_the_first_backup),
     };
     return cmocka_run_group_tests(tests, scratch_create, drop_all);
 }
