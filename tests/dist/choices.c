@@ -31,10 +31,11 @@ static td_tensor *steps(td_tensor *in)
     return td_dense(td_lstm(td_reshape(in, TD_SHAPE(4, SAMPLE / 4)), 64), SMALL_CLASSES);
 }
 
+/* Smooth, as the others are: a sum next to zero, rounded otherwise, would have another derivative of ReLU. */
 static td_tensor *convolutions(td_tensor *in)
 {
-    td_tensor *out = td_conv2d(in, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
-    out = td_conv2d(out, 32, 3, .padding = TD_SAME, .activation = TD_RELU);
+    td_tensor *out = td_conv2d(in, 32, 3, .padding = TD_SAME, .activation = TD_TANH);
+    out = td_conv2d(out, 32, 3, .padding = TD_SAME, .activation = TD_TANH);
     return td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
 }
 

@@ -51,6 +51,7 @@ cmp whole/log.csv killed/log.csv || fail "killed $kills times, another CSV log"
 timeless whole/log.jsonl >a
 timeless killed/log.jsonl >b
 cmp a b || fail "killed $kills times, another log"
+grep "learning_rate.*learning_rate" a && fail "a line of the log has two learning rates"
 
 # ---- stopped ----
 
