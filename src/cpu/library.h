@@ -4,7 +4,7 @@
 
 #include "cpu/cpu.h"
 
-/* "oneDNN 2.6.3" or "no oneDNN". Returns `text`. */
+/* "oneDNN 2.6.3 up to ISA 0xff", which is part of what timings are known by, or "no oneDNN". Returns `text`. */
 const char *tdi_cpu_library_name(char *text, size_t size);
 /* NULL when oneDNN multiplies bfloat16 numbers by the processor's instructions for them; else why it does not. */
 const char *tdi_cpu_library_no_bfloat16(void);

@@ -22,7 +22,8 @@ void tdi_cpu_leave_thread(int state)
 const char *tdi_cpu_library_name(char *text, size_t size)
 {
     const dnnl_version_t *version = dnnl_version();
-    snprintf(text, size, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+    snprintf(text, size, "oneDNN %d.%d.%d up to ISA 0x%x", version->major, version->minor, version->patch,
+             (unsigned)dnnl_get_effective_cpu_isa()); /* ONEDNN_MAX_CPU_ISA lowers it */
     return text;
 }
 

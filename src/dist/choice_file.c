@@ -1,7 +1,7 @@
 /* choice_file.c - choices.json:
  *
  *     {"tandem choices": 1,
- *      "machines": {"AMD EPYC 9R14, AVX-512, oneDNN 2.6.3":
+ *      "machines": {"AMD EPYC 9R14, AVX-512, oneDNN 2.6.3 up to ISA 0xff":
  *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
  *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
  */
