@@ -29,6 +29,7 @@ struct options {
     td_image_size image_size;
     const char *cache;                /* "memory" or a file */
     int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
+    bool zero_gamma;
     td_augment_args augment;
     bool augmented;
     int64_t input_threads, shuffle_buffer;
@@ -98,6 +99,7 @@ enum option_key {
     KEY_IMAGE_SIZE,
     KEY_SHAPE,
     KEY_OUTPUTS,
+    KEY_ZERO_GAMMA,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_TERMINATE_ON_NAN,
