@@ -51,7 +51,9 @@ int axis_ticks(const struct axis *axis, int most, double *ticks);
 int chart_check_path(const char *option, const char *path);
 /* Draws to a file: beside it, then renamed. */
 int chart_save(const struct chart *chart, const char *path);
-/* Draws with braille dots, `columns` wide. */
-void chart_print(const struct chart *chart, int columns);
+/* Draws with braille dots, as wide as the terminal. */
+void chart_print(const struct chart *chart);
+/* In the terminal, unless `quiet`, and to the file `output` unless it is NULL. Returns an exit status. */
+int chart_show(const struct chart *chart, const char *output, bool quiet);
 
 #endif

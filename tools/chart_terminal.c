@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "chart.h"
 
@@ -90,10 +92,26 @@ static void print_panel(const struct chart *chart, int panel, int columns)
     putchar('\n');
 }
 
-void chart_print(const struct chart *chart, int columns)
+static int terminal_columns(void)
 {
-    columns -= MARGIN;
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+void chart_print(const struct chart *chart)
+{
+    int columns = terminal_columns() - MARGIN;
     columns = columns < 20 ? 20 : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
     for (int p = 0; p < chart->n_panels; p++)
         print_panel(chart, p, columns);
+}
+
+int chart_show(const struct chart *chart, const char *output, bool quiet)
+{
+    if (!quiet)
+        chart_print(chart);
+    int status = output ? chart_save(chart, output) : TOOL_DONE;
+    if (status == TOOL_DONE && output && !quiet)
+        printf("Saved %s.\n", output);
+    return status;
 }

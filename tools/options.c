@@ -46,6 +46,7 @@ static const struct count_option {
     {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
     {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
+    {KEY_STEPS, "steps", AT(steps), 20, 1000000, "200"},
 };
 
 /* Numbers, into a td_optional. */
@@ -58,6 +59,8 @@ static const struct real_option {
 } real_options[] = {
     {KEY_SCALE, "scale", AT(scale), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.00392157"},
     {KEY_LEARNING_RATE, "learning-rate", AT(learning_rate), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.001"},
+    {KEY_START_LR, "start-lr", AT(start_lr), FLT_MIN, FLT_MAX, "a number above 0", "1e-7"},
+    {KEY_END_LR, "end-lr", AT(end_lr), FLT_MIN, FLT_MAX, "a number above 0", "10"},
     {KEY_MOMENTUM, "momentum", AT(momentum), 0, 1, "a number from 0 to 1", "0.9"},
     {KEY_BETA_1, "beta-1", AT(beta_1), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.9"},
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
@@ -369,6 +372,7 @@ static const struct flag_option {
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
+    {KEY_ZERO_GAMMA, AT(zero_gamma)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},

@@ -27,8 +27,11 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    const char *cache;                /* "memory" or a file */
-    int64_t steps, per_step, outputs; /* tandem new lstm; 0: the default */
+    const char *cache;            /* "memory" or a file */
+    int64_t steps;                /* of tandem find-lr, or new lstm; 0: the default */
+    int64_t per_step, outputs;    /* tandem new lstm; 0: the default */
+    td_optional start_lr, end_lr; /* tandem find-lr */
+    bool zero_gamma;
     td_augment_args augment;
     bool augmented;
     int64_t input_threads, shuffle_buffer;
@@ -98,6 +101,7 @@ enum option_key {
     KEY_IMAGE_SIZE,
     KEY_SHAPE,
     KEY_OUTPUTS,
+    KEY_ZERO_GAMMA,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_TERMINATE_ON_NAN,
@@ -132,7 +136,10 @@ enum option_key {
     KEY_CACHE,
     KEY_SHUFFLE_BUFFER,
     KEY_DROP_REMAINDER,
-    KEY_INPUT_THREADS
+    KEY_INPUT_THREADS,
+    KEY_START_LR,
+    KEY_END_LR,
+    KEY_STEPS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -147,6 +154,24 @@ enum option_key {
 #define OPTION_DATA                                                                                                    \
     {                                                                                                                  \
         "data", KEY_DATA, "DATA", 0, "The samples: the test part where a path holds both parts", 0                     \
+    }
+#define OPTION_TRAIN                                                                                                   \
+    {                                                                                                                  \
+        "train", KEY_TRAIN, "DATA", 0, "The samples to train on; required", 0                                          \
+    }
+#define OPTION_ADAPT                                                                                                   \
+    {                                                                                                                  \
+        "adapt", KEY_ADAPT, NULL, 0, "Set the model's Normalization layers by the training data first", 0              \
+    }
+#define OPTION_AUGMENT                                                                                                 \
+    {                                                                                                                  \
+        "augment", KEY_AUGMENT, "LIST", 0,                                                                             \
+            "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F",  \
+            0                                                                                                          \
+    }
+#define OPTION_SEED                                                                                                    \
+    {                                                                                                                  \
+        "seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0           \
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
@@ -217,9 +242,12 @@ enum option_key {
     {                                                                                                                  \
         "ignore-class", KEY_IGNORE_CLASS, "N", 0, "Leave samples or pixels of class N out of it", 0                    \
     }
+#define OPTION_LEARNING_RATE                                                                                           \
+    {                                                                                                                  \
+        "learning-rate", KEY_LEARNING_RATE, "F", 0, "Default: 0.01 for sgd, 0.001 for adam", 0                         \
+    }
 #define OPTIONS_OPTIMIZER                                                                                              \
     {"optimizer", KEY_OPTIMIZER, "NAME", 0, "sgd or adam, its state starting afresh", 0},                              \
-        {"learning-rate", KEY_LEARNING_RATE, "F", 0, "Default: 0.01 for sgd, 0.001 for adam", 0},                      \
         {"momentum", KEY_MOMENTUM, "F", 0, "sgd: default 0", 0},                                                       \
         {"nesterov", KEY_NESTEROV, NULL, 0, "sgd: Nesterov's momentum", 0},                                            \
         {"beta-1", KEY_BETA_1, "F", 0, "adam: default 0.9", 0},                                                        \

@@ -17,19 +17,19 @@ static bool ends_with(const char *text, const char *end)
     return length > end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static int check_folder(const char *path)
+int output_check_folder(const char *option, const char *path)
 {
     char folder[OUTPUT_SIZE];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     struct stat info;
     if (stat(folder, &info) != 0)
-        return tool_fail("--output: cannot write %s: folder %s: %s; make it first, or name another", path, folder,
+        return tool_fail("%s: cannot write %s: folder %s: %s; make it first, or name another", option, path, folder,
                          strerror(errno));
     if (!S_ISDIR(info.st_mode))
-        return tool_fail("--output: cannot write %s: %s is not a folder; name another", path, folder);
+        return tool_fail("%s: cannot write %s: %s is not a folder; name another", option, path, folder);
     if (access(folder, W_OK | X_OK) != 0)
-        return tool_fail("--output: cannot write %s: folder %s: %s; name a file in a folder of yours", path, folder,
+        return tool_fail("%s: cannot write %s: folder %s: %s; name a file in a folder of yours", option, path, folder,
                          strerror(errno));
     return TOOL_DONE;
 }
@@ -46,7 +46,7 @@ static int check_path(const char *path, const char *extension)
                            extension);
     if (exists && !S_ISREG(info.st_mode))
         return tool_fail("--output: %s is not a regular file; name another", path);
-    return check_folder(path);
+    return output_check_folder("--output", path);
 }
 
 int output_path(const char *given, const char *model, const char *suffix, const char *extension, char path[OUTPUT_SIZE])

@@ -9,5 +9,7 @@ enum { OUTPUT_SIZE = 4096 };
  * file of this name can be made. `extension`: ".keras", which the name must have. Returns an exit status. */
 int output_path(const char *given, const char *model, const char *suffix, const char *extension,
                 char path[OUTPUT_SIZE]);
+/* Checks that a file of this name can be made in its folder. `option` is what gave the name. Returns an exit status. */
+int output_check_folder(const char *option, const char *path);
 
 #endif

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "chart.h"
 #include "options.h"
@@ -199,25 +197,12 @@ static int read_log(const struct options *options, struct chart *chart, int numb
     return status;
 }
 
-static int terminal_columns(void)
-{
-    struct winsize size;
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-}
-
 static int draw(const struct options *options, const struct chart *chart)
 {
     if (!chart->n_panels)
         return tool_fail("there is no curve to draw%s%s", options->curves ? " of the names " : "",
                          options->curves ? options->curves : "");
-    if (!options->output || !options->quiet)
-        chart_print(chart, terminal_columns());
-    if (!options->output)
-        return TOOL_DONE;
-    int status = chart_save(chart, options->output);
-    if (status == TOOL_DONE && !options->quiet)
-        printf("Saved %s.\n", options->output);
-    return status;
+    return chart_show(chart, options->output, options->output && options->quiet);
 }
 
 static int run(const struct options *options)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output.h"
+
 static void log_line(void *user, td_log_level level, const char *line)
 {
     const struct options *options = user;
@@ -26,6 +28,8 @@ int session_failed(const struct session *session)
 int session_load(const struct options *options, struct session *session)
 {
     int status = session_open(options, session);
+    if (status == TOOL_DONE && options->trace)
+        status = output_check_folder("--trace", options->trace);
     if (status != TOOL_DONE)
         return status;
     session->model = td_load(session->context, options->argument);

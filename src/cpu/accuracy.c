@@ -16,22 +16,13 @@ static judged rows_of(const tdi_call *call)
     return (judged){call->begin * inner, call->end * inner, width};
 }
 
-static int64_t argmax(const float *x, int64_t count)
-{
-    int64_t best = 0;
-    for (int64_t i = 1; i < count; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
-}
-
 static void sparse_categorical_accuracy_run(const tdi_call *call)
 {
     const float *prediction = call->in[0].data;
     const int32_t *labels = call->in[1].data;
     judged j = rows_of(call);
     for (int64_t r = j.begin; r < j.end; r++)
-        ((float *)call->out.data)[r] = argmax(prediction + r * j.width, j.width) == labels[r];
+        ((float *)call->out.data)[r] = tdi_argmax(prediction + r * j.width, j.width) == labels[r];
 }
 
 static void categorical_accuracy_run(const tdi_call *call)
@@ -40,7 +31,7 @@ static void categorical_accuracy_run(const tdi_call *call)
     judged j = rows_of(call);
     for (int64_t r = j.begin; r < j.end; r++)
         ((float *)call->out.data)[r] =
-            argmax(prediction + r * j.width, j.width) == argmax(targets + r * j.width, j.width);
+            tdi_argmax(prediction + r * j.width, j.width) == tdi_argmax(targets + r * j.width, j.width);
 }
 
 static void binary_accuracy_run(const tdi_call *call)

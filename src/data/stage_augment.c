@@ -291,6 +291,10 @@ static td_status find_parts(augment_source *augment, bool *map, tdi_error *error
                         "%s: %s has %d dimensions a sample; to be augmented it must be an image: [height, width] or "
                         "[height, width, channels]",
                         source->name, source->columns[0].name, image->rank);
+    if (augment->args.crop >= image->dim[0] || augment->args.crop >= image->dim[1])
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: crop is %d pixels, but images are %lld x %lld: fewer were expected, try 4", source->name,
+                        augment->args.crop, (long long)image->dim[0], (long long)image->dim[1]);
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         tdi_column *column = &source->columns[i];
         if (!is_of_size(&column->shape, image))

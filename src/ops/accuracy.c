@@ -3,15 +3,6 @@
 
 static const char why_no_gradient[] = "it is constant almost everywhere";
 
-static int64_t argmax(const float *x, int64_t count)
-{
-    int64_t best = 0;
-    for (int64_t i = 1; i < count; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
-}
-
 static td_status sparse_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(tdi_want_dtype(node, 0, TD_FLOAT32, error));
@@ -38,7 +29,7 @@ static void sparse_reference(const tdi_call *call)
     float *out = call->out.data;
     int64_t rows = tdi_shape_elements(&call->out.shape), classes = tdi_last_extent(&call->in[0].shape);
     for (int64_t r = 0; r < rows; r++)
-        out[r] = argmax(prediction + r * classes, classes) == labels[r];
+        out[r] = tdi_argmax(prediction + r * classes, classes) == labels[r];
 }
 
 static void categorical_reference(const tdi_call *call)
@@ -47,7 +38,7 @@ static void categorical_reference(const tdi_call *call)
     float *out = call->out.data;
     int64_t rows = tdi_shape_elements(&call->out.shape), classes = tdi_last_extent(&call->in[0].shape);
     for (int64_t r = 0; r < rows; r++)
-        out[r] = argmax(prediction + r * classes, classes) == argmax(targets + r * classes, classes);
+        out[r] = tdi_argmax(prediction + r * classes, classes) == tdi_argmax(targets + r * classes, classes);
 }
 
 static void binary_reference(const tdi_call *call)

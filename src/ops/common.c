@@ -127,6 +127,15 @@ int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], 
     return offset;
 }
 
+int64_t tdi_argmax(const float *x, int64_t count)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (x[i] > x[best])
+            best = i;
+    return best;
+}
+
 void tdi_copy_box(const td_shape *box, size_t size, char *to, const int64_t *to_stride, const char *from,
                   const int64_t *from_stride)
 {

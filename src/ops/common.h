@@ -38,6 +38,8 @@ void tdi_strides(const td_shape *shape, int64_t stride[TD_MAX_RANK]); /* in elem
 void tdi_broadcast_strides(const td_shape *in, const td_shape *out, int64_t stride[TD_MAX_RANK]);
 /* The offset of the flat-th position of a box of `shape` walked row-major, in an array of these strides. */
 int64_t tdi_offset_of(const td_shape *shape, const int64_t stride[TD_MAX_RANK], int64_t flat);
+/* Where the largest of `count` numbers is; the first of equals. */
+int64_t tdi_argmax(const float *x, int64_t count);
 /* Copies a box of elements between arrays of these strides. */
 void tdi_copy_box(const td_shape *box, size_t size, char *to, const int64_t *to_stride, const char *from,
                   const int64_t *from_stride);

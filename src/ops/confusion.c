@@ -17,18 +17,9 @@ static td_status pairs_infer(tdi_node *node, tdi_error *error)
     return tdi_want_shape(node, 1, numbers ? &node->shape : &node->in[0]->shape, error);
 }
 
-static int64_t largest(const float *x, int64_t count)
-{
-    int64_t best = 0;
-    for (int64_t i = 1; i < count; i++)
-        if (x[i] > x[best])
-            best = i;
-    return best;
-}
-
 static int64_t class_of(const float *x, int64_t width, float threshold)
 {
-    return width == 1 ? x[0] > threshold : largest(x, width);
+    return width == 1 ? x[0] > threshold : tdi_argmax(x, width);
 }
 
 int64_t tdi_class_pair(const tdi_call *call, int64_t position)

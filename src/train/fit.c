@@ -274,8 +274,9 @@ static void scale_rate(fit *f)
     }
     double rate = (double)td_learning_rate(f->model);
     snprintf(line, sizeof line,
-             "Learning rate: %g times %g for batches of %lld is %g, reached after %d epochs of warm-up.", rate,
-             (double)scale, (long long)f->batch, rate * (double)scale, args->warmup_epochs);
+             "Learning rate: %g times %g for batches of %lld is %g, reached after %d epoch%s of warm-up.", rate,
+             (double)scale, (long long)f->batch, rate * (double)scale, args->warmup_epochs,
+             args->warmup_epochs == 1 ? "" : "s");
     td_training_say(&f->training, line);
 }
 

@@ -187,6 +187,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     expect_refusal(td_augment(segmentation(), .crop = -1), "crop is -1");
+    expect_refusal(td_augment(segmentation(), .crop = SIDE), "fewer were expected");
     expect_refusal(td_augment(segmentation(), .rotation = 2), "rotation is 2");
     expect_refusal(td_augment(segmentation(), .brightness = NAN), "brightness is nan");
     expect_refusal(td_augment(td_arrays(SAMPLES, images, TD_SHAPE(PIXELS), .x_dtype = TD_UINT8)), "must be an image");

@@ -1,6 +1,6 @@
 # help.sh - every command explains itself; the manual pages know the same options, the completion the same commands.
 . "$ROOT/tests/tool/support.sh"
-COMMANDS="fit evaluate predict summary new explain doctor plot"
+COMMANDS="fit evaluate predict summary new explain doctor plot find-lr"
 
 expect 0 --version
 grep -qx "tandem [0-9]*\.[0-9]*\.[0-9]*" out || fail "--version printed: $(cat out)"
@@ -34,7 +34,7 @@ for command in $COMMANDS; do
     options_of_help help >wanted
     options_of_page "$page" >found
     cmp -s wanted found || fail "$page and tandem help $command differ in options: $(diff wanted found)"
-    grep -q "tandem.-$command" "$ROOT/docs/man/tandem.1" || fail "tandem.1 does not name $command"
+    sed 's#\\##g' "$ROOT/docs/man/tandem.1" | grep -q "tandem-$command" || fail "tandem.1 does not name $command"
     grep -q "$command" "$ROOT/tools/tandem.bash-completion" || fail "the completion does not know $command"
 done
 

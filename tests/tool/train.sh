@@ -55,6 +55,7 @@ done
 grep -q '"conv2d_1 conv2d".*"cat": "op"' trace.json || fail "--trace names no op of conv2d_1"
 expect 0 predict traced.keras --data digits --quiet --output p.npy --trace predict.json
 expect 1 evaluate traced.keras --data digits --quiet --trace no/where.json
+grep -q "^loss" out && fail "--trace: its folder was looked for too late"
 if command -v python3 >/dev/null; then
     python3 -m json.tool trace.json >/dev/null && python3 -m json.tool predict.json >/dev/null || fail "--trace is not JSON"
 fi
