@@ -7,9 +7,9 @@
 #include "session.h"
 #include "suggest.h"
 
-enum { ARCHITECTURES = 4 };
+enum { ARCHITECTURES = 5 };
 
-static const char *const architectures[ARCHITECTURES] = {"mlp", "lenet5", "cifar", "lstm"};
+static const char *const architectures[ARCHITECTURES] = {"mlp", "lenet5", "cifar", "resnet20", "lstm"};
 
 static int check_architecture(const char *name)
 {
@@ -17,7 +17,15 @@ static int check_architecture(const char *name)
         if (strcmp(name, architectures[i]) == 0)
             return TOOL_DONE;
     const char *near = tool_suggest(name, architectures, ARCHITECTURES);
-    return tool_refuse("expected mlp, lenet5, cifar or lstm, got '%s'; try tandem new %s", name, near ? near : "mlp");
+    return tool_refuse("expected mlp, lenet5, cifar, resnet20 or lstm, got '%s'; try tandem new %s", name,
+                       near ? near : "mlp");
+}
+
+static int check_zero_gamma(const struct options *options)
+{
+    if (!options->zero_gamma || strcmp(options->argument, "resnet20") == 0)
+        return TOOL_DONE;
+    return tool_refuse("--zero-gamma: %s has no residual blocks; it goes with resnet20", options->argument);
 }
 
 static int check_sizes(const struct options *options)
@@ -34,6 +42,8 @@ static td_model *make(const struct options *options, td_context *context)
     uint64_t seed = (uint64_t)options->seed;
     if (strcmp(options->argument, "lstm") == 0)
         return td_new_lstm(context, options->steps, options->per_step, options->outputs, seed);
+    if (options->zero_gamma)
+        return td_new_resnet20(context, TD_YES, seed);
     return td_new(context, options->argument, seed);
 }
 
@@ -58,6 +68,8 @@ static int run(const struct options *options)
     if (status == TOOL_DONE)
         status = check_sizes(options);
     if (status == TOOL_DONE)
+        status = check_zero_gamma(options);
+    if (status == TOOL_DONE)
         status = output_path(options->output, options->argument, ".keras", ".keras", path);
     if (status == TOOL_DONE)
         status = create(options, &session, path);
@@ -69,21 +81,26 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "F.keras", 0, "Where the model goes (default: NAME.keras, here)", 0},
     {"shape", KEY_SHAPE, "TxN", 0, "lstm: T steps of N numbers (default: 50x8)", 0},
     {"outputs", KEY_OUTPUTS, "N", 0, "lstm: forecast N numbers (default: 1)", 0},
+    {"zero-gamma", KEY_ZERO_GAMMA, NULL, 0,
+     "resnet20: let each residual block begin as its shortcut: its last batch normalization has a gamma of 0", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the initial weights (default: another model each time)", 0},
     {"quiet", KEY_QUIET, NULL, 0, "Print nothing", 0},
     OPTIONS_END};
 
 const struct command new_command = {
     "new",
-    "mlp|lenet5|cifar|lstm",
+    "mlp|lenet5|cifar|resnet20|lstm",
     "a ready-made model to begin with", /* */
-    "Writes a model with fresh weights, compiled with Adam: something to train before you have a model of your own. "
+    "Writes a model with fresh weights, compiled with Adam (resnet20: with SGD, momentum 0.9, a rate of 0.1): "
+    "something "
+    "to train before you have a model of your own. "
     "The classifiers have sparse categorical cross-entropy from logits and accuracy, the forecaster mean squared "
     "error.\n\n"
-    "  mlp     784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
-    "  lenet5  LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
-    "  cifar   convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\n"
-    "  lstm    an LSTM of 128 units, from series [T, N] to what comes next\v"
+    "  mlp       784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
+    "  lenet5    LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
+    "  cifar     convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\n"
+    "  resnet20  ResNet-20 (He et al.), for 32x32 colour images (CIFAR-10)\n"
+    "  lstm      an LSTM of 128 units, from series [T, N] to what comes next\v"
     "Examples:\n"
     "\n"
     "  From nothing to a trained network:\n"
@@ -91,6 +108,11 @@ const struct command new_command = {
     "\n"
     "  The same initial weights every time:\n"
     "    tandem new lenet5 --seed 7 --output start.keras\n"
+    "\n"
+    "  A residual network for CIFAR-10:\n"
+    "    tandem new resnet20 --zero-gamma\n"
+    "    tandem fit resnet20.keras --train 'cifar10/train-*' --validation-split 5000 \\\n"
+    "      --cache memory --augment flip,crop=4 --batch-size 128 --epochs 14 --reduce-lr 2\n"
     "\n"
     "  A forecaster of 2 numbers from 24 steps of 5, x [samples, 24, 5]:\n"
     "    tandem new lstm --shape 24x5 --outputs 2\n"

@@ -372,6 +372,7 @@ static const struct flag_option {
     {KEY_SAVE_BEST_ONLY, AT(save_best_only)},
     {KEY_KEEP_BACKUP, AT(keep_backup)},
     {KEY_ADAPT, AT(adapt)},
+    {KEY_ZERO_GAMMA, AT(zero_gamma)},
     {KEY_NO_SHUFFLE, AT(no_shuffle)},
     {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},

@@ -31,6 +31,7 @@ struct options {
     int64_t steps;                /* of tandem find-lr, or new lstm; 0: the default */
     int64_t per_step, outputs;    /* tandem new lstm; 0: the default */
     td_optional start_lr, end_lr; /* tandem find-lr */
+    bool zero_gamma;
     td_augment_args augment;
     bool augmented;
     int64_t input_threads, shuffle_buffer;
@@ -100,6 +101,7 @@ enum option_key {
     KEY_IMAGE_SIZE,
     KEY_SHAPE,
     KEY_OUTPUTS,
+    KEY_ZERO_GAMMA,
     KEY_EARLY_STOPPING,
     KEY_RESTORE_BEST,
     KEY_TERMINATE_ON_NAN,

@@ -34,12 +34,18 @@ TD_API void td_model_free(td_model *model);
 
 /* A ready-made model with fresh weights: "mlp" (784-256-256-10), "lenet5" ([28, 28, 1], tanh),
  * "cifar" (the Keras tutorial's 32-64-64 on [32, 32, 3]), compiled with Adam and sparse cross-entropy from logits; or
- * "lstm": td_new_lstm with its defaults. */
+ * "resnet20" and "lstm": td_new_resnet20 and td_new_lstm with their defaults. */
 TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t seed);
 /* A forecaster: from `steps` (0: 50) steps of `features` (0: 8) numbers, [batch, steps, features], to the `outputs`
  * (0: 1) numbers that come next, [batch, outputs], by an LSTM of 128 units; compiled with Adam and mean squared error.
  */
 TD_API td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed);
+/* ResNet-20 for CIFAR-10 (He et al., 1512.03385, section 4.2), [batch, 32, 32, 3] to the logits [batch, 10]: 3 stages
+ * of 3 blocks, 16, 32 and 64 channels wide; a shortcut between stages is a 1x1 convolution (option B). With zero_gamma
+ * (default no) the last batch normalization of each block begins with a gamma of 0, so that the block begins as its
+ * shortcut (Goyal et al., 1706.02677, section 5.1). Compiled with SGD, momentum 0.9, a rate of 0.1, and sparse
+ * cross-entropy from logits; the paper's weight decay of 1e-4 is in the kernels' regularizers. */
+TD_API td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t seed);
 
 /* Reads a .keras file of Keras 3: layers, weights, and where present the compile configuration and the optimizer's
  * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */

@@ -30,14 +30,16 @@ says 2 "quiet: expected no value" fit m.keras --quiet=yes
 says 2 "expected MODEL.keras after the options" fit --train d.npz
 says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
 says 2 "expected options only" doctor m.keras
-says 2 "expected mlp|lenet5|cifar|lstm" new
-says 2 "expected mlp, lenet5, cifar or lstm, got 'lenet'; try tandem new lenet5" new lenet
+says 2 "expected mlp|lenet5|cifar|resnet20|lstm" new
+says 2 "expected mlp, lenet5, cifar, resnet20 or lstm, got 'lenet'; try tandem new lenet5" new lenet
 for value in 50 x8 50x 50x0 0x8 -5x8 5x8x2 2147483648x1 ""; do
     says 2 "shape: expected STEPSxNUMBERS, got '$value'; try --shape 50x8" new lstm --shape "$value"
 done
 says 2 "outputs: expected a whole number from 1" new lstm --outputs 0
 says 2 "shape: the sizes of mlp are fixed" new mlp --shape 50x8
 says 2 "outputs: the sizes of cifar are fixed" new cifar --outputs 2
+says 2 "zero-gamma: lenet5 has no residual blocks" new lenet5 --zero-gamma
+says 2 "shape: the sizes of resnet20 are fixed" new resnet20 --shape 50x8
 says 2 "expected MODEL.keras" summary
 says 2 "expected options only\|expected one MODEL.keras" summary m.keras --  --quiet
 
