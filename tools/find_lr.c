@@ -29,7 +29,7 @@ struct test {
     int64_t steps, done;
     struct point *points; /* [steps], malloc'd; `done` of them are known */
     double loss_sum;      /* over the epoch's steps */
-    double average, best; /* of the losses; the least of the smoothed */
+    double average, best; /* of the losses; the least of the smoothed, behind the first tenth */
     bool diverged;
 };
 
@@ -49,7 +49,8 @@ static void add_loss(struct test *test, double loss)
     test->average = SMOOTHING * test->average + (1 - SMOOTHING) * loss;
     point->loss = loss;
     point->smoothed = test->average / (1 - pow(SMOOTHING, (double)test->done));
-    test->best = fmin(test->best, point->smoothed);
+    if (test->done > test->steps / 10) /* before, by chance */
+        test->best = fmin(test->best, point->smoothed);
     test->diverged = point->smoothed > DIVERGED * test->best;
 }
 
@@ -99,10 +100,28 @@ static td_status train(struct test *test)
 
 /* ---- what it says ---- */
 
+/* Of the losses of the first tenth, where the rate does next to nothing: their mean, and how much batches differ. */
+struct beginning {
+    double mean, deviation;
+};
+
+static struct beginning beginning_of(const struct test *test)
+{
+    int64_t count = test->done < test->steps / 10 ? test->done : test->steps / 10;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += test->points[i].loss;
+    double mean = sum / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        squares += (test->points[i].loss - mean) * (test->points[i].loss - mean);
+    return (struct beginning){mean, sqrt(squares / (double)count)};
+}
+
+/* The step with the least loss, behind the first tenth: there the average is of a few batches only. */
 static int64_t best_step(const struct test *test)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < test->done; i++)
+    int64_t best = test->steps / 10;
+    for (int64_t i = best + 1; i < test->done; i++)
         if (test->points[i].smoothed < test->points[best].smoothed)
             best = i;
     return best;
@@ -119,24 +138,17 @@ static double slope(const struct test *test, int64_t first, int64_t last)
     return above / below;
 }
 
-/* Batches differ: what is lower by less than a tenth than it is at first, on average, may have been so by chance. */
-static bool falls(const struct test *test)
-{
-    int64_t count = test->steps / 10;
-    double sum = 0;
-    for (int64_t i = 0; i < count && i < test->done; i++)
-        sum += test->points[i].loss;
-    return test->done > count && test->best < 0.9 * sum / (double)count;
-}
-
-/* The step before the least loss at which it falls fastest, looking a twentieth of the test to both sides; -1 when it
- * falls nowhere. */
+/* On its way from what it was at first down to its least, the step at which the loss falls fastest, looking a twentieth
+ * of the test to both sides; -1 when it does not fall by more than batches differ. */
 static int64_t steepest_step(const struct test *test)
 {
-    int64_t reach = test->steps / 20, end = falls(test) ? best_step(test) : -1, steepest = -1;
+    struct beginning beginning = beginning_of(test);
+    int64_t reach = test->steps / 20, steepest = -1;
     double least = 0;
-    for (int64_t i = reach; i + reach < test->done && i <= end; i++) {
-        double here = slope(test, i - reach, i + reach);
+    if (!(test->best < beginning.mean - beginning.deviation))
+        return -1;
+    for (int64_t i = best_step(test); i >= reach && test->points[i].smoothed < beginning.mean; i--) {
+        double here = slope(test, i - reach, i + reach < test->done ? i + reach : test->done - 1);
         if (here < least) {
             least = here;
             steepest = i;
@@ -160,11 +172,11 @@ static bool draw_losses(const struct test *test, struct chart *chart, int panel)
     return series;
 }
 
-/* An upright line from the least loss to the first. */
+/* An upright line from the least loss to what it was at first. */
 static bool draw_rate(const struct test *test, struct chart *chart, int panel, double rate)
 {
     struct series *series = chart_series(chart, panel, "steepest");
-    if (!series || !series_add(series, rate, test->best) || !series_add(series, rate, test->points[0].smoothed))
+    if (!series || !series_add(series, rate, test->best) || !series_add(series, rate, beginning_of(test).mean))
         return false;
     series->dashed = true;
     series->colour = 1;
@@ -220,10 +232,10 @@ static int report(struct test *test)
     if (status != TOOL_DONE)
         return status;
     if (steepest < 0)
-        return tool_fail("the loss does not fall by a tenth at rates from %.3g to %.3g: %s", test->start,
-                         test->done ? test->points[test->done - 1].rate : test->start,
-                         test->diverged ? "it diverged; try a smaller --start-lr"
-                                        : "try a greater --end-lr, or more --steps");
+        return tool_fail(
+            "at rates from %.3g to %.3g the loss does not fall by more than batches differ; try other rates, "
+            "more --steps, or a greater --batch-size",
+            test->start, test->done ? test->points[test->done - 1].rate : test->start);
     say(test, steepest);
     return TOOL_DONE;
 }

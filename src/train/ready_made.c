@@ -57,12 +57,13 @@ td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int6
 static td_tensor *convolution(td_tensor *x, int64_t filters, int size, int stride)
 {
     return td_conv2d(x, filters, size, .strides = TD_SIZE(stride, stride), .padding = TD_SAME, .use_bias = TD_NO,
-                     .kernel_initializer = {TD_HE_NORMAL}, .kernel_regularizer = {.l2 = 5e-5f});
+                     .kernel_initializer = {.kind = TD_HE_NORMAL}, .kernel_regularizer = {.l2 = 5e-5f});
 }
 
 static td_tensor *normalized(td_tensor *x, td_initializer_kind gamma)
 {
-    return td_batch_normalization(x, .momentum = TD_SET(0.9f), .epsilon = TD_SET(1e-5f), .gamma_initializer = {gamma});
+    return td_batch_normalization(x, .momentum = TD_SET(0.9f), .epsilon = TD_SET(1e-5f),
+                                  .gamma_initializer = {.kind = gamma});
 }
 
 /* Two convolutions beside a shortcut, which is a 1x1 convolution where the shape changes (He et al.'s option B). */
@@ -80,7 +81,7 @@ td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t se
     for (int stage = 0; stage < 3; stage++)
         for (int block = 0; block < 3; block++)
             y = residual_block(y, 16 << stage, stage && !block ? 2 : 1, zero_gamma == TD_YES ? TD_ZEROS : TD_ONES);
-    y = td_dense(td_global_average_pooling2d(y), 10, .kernel_initializer = {TD_HE_NORMAL},
+    y = td_dense(td_global_average_pooling2d(y), 10, .kernel_initializer = {.kind = TD_HE_NORMAL},
                  .kernel_regularizer = {.l2 = 5e-5f});
     td_model *model = td_model_create(x, y, .name = "resnet20", .seed = seed);
     if (model)
