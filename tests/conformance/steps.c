@@ -7,21 +7,7 @@
 #include <stdlib.h>
 #include <tandem/tandem.h>
 
-static void *must(void *pointer, const char *what)
-{
-    if (pointer)
-        return pointer;
-    perror(what);
-    exit(1);
-}
-
-static void must_work(td_context *context, td_status status)
-{
-    if (status == TD_OK)
-        return;
-    fprintf(stderr, "%s: %s\n", td_status_name(status), td_error(context));
-    exit(1);
-}
+#include "support/must.h"
 
 static float *read_floats(const char *path, size_t *count)
 {

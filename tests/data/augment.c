@@ -16,6 +16,7 @@
 #include "data/colours.h"
 #include "data/move.h"
 #include "data/source.h"
+#include "refusal.h"
 
 static void expect_near(const float *seen, const float *expected, float tolerance, int place)
 {
@@ -172,14 +173,6 @@ static void test_draws_cover_their_range(void **state)
             seen[by + 2] += y[i][4 * SIDE + 4] % SIDE == (maps[i][4 * SIDE + 4] - by) % SIDE;
     for (int by = 0; by < 5; by++)
         assert_in_range(seen[by], 2, 16);
-    td_data_release(data);
-}
-
-static void expect_refusal(td_data *data, const char *word)
-{
-    assert_non_null(td_data_error(data));
-    if (!strstr(td_data_error(data), word))
-        fail_msg("\"%s\" lacks \"%s\"", td_data_error(data), word);
     td_data_release(data);
 }
 

@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "data/folder.h"
 #include "data/items.h"
+#include "refusal.h"
 
 enum { SAMPLES = 500, ELEMENTS = 12, PROBES = 32 };
 
@@ -77,14 +78,6 @@ static void expect_samples(td_data *data, int added)
             assert_true(x[row][i] == (float)(uint8_t)(row * 7 + i + added) * 0.5f);
     }
     td_context_free(context);
-}
-
-static void expect_refusal(td_data *data, const char *word)
-{
-    assert_non_null(td_data_error(data));
-    if (!strstr(td_data_error(data), word))
-        fail_msg("\"%s\" lacks \"%s\"", td_data_error(data), word);
-    td_data_release(data);
 }
 
 /* ---- memory ---- */

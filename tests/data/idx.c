@@ -10,6 +10,7 @@
 
 #include "data/folder.h"
 #include "data/source.h"
+#include "refusal.h"
 
 /* Three images of 2 x 2, and their labels. */
 static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0,  0,
@@ -41,14 +42,6 @@ static void expect_pair(td_data *data)
         assert_true(y[i] == (float)(7 + i));
     td_data_release(data);
     td_context_free(context);
-}
-
-static void expect_refusal(td_data *data, const char *word)
-{
-    assert_non_null(td_data_error(data));
-    if (!strstr(td_data_error(data), word))
-        fail_msg("\"%s\" lacks \"%s\"", td_data_error(data), word);
-    td_data_release(data);
 }
 
 static void plain_gzipped_and_dotted_names_are_read(void **state)

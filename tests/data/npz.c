@@ -12,6 +12,7 @@
 #include "data/folder.h"
 #include "data/source.h"
 #include "files/zip.h"
+#include "refusal.h"
 
 typedef struct npy {
     unsigned char bytes[512];
@@ -79,14 +80,6 @@ static void expect_pair(td_data *data, int n_y)
     for (int i = 0; i < 3 && n_y; i++)
         assert_true(y[i] == (float)(7 + i));
     td_context_free(context);
-    td_data_release(data);
-}
-
-static void expect_refusal(td_data *data, const char *word)
-{
-    assert_non_null(td_data_error(data));
-    if (!strstr(td_data_error(data), word))
-        fail_msg("\"%s\" lacks \"%s\"", td_data_error(data), word);
     td_data_release(data);
 }
 

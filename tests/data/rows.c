@@ -10,6 +10,7 @@
 #include <tandem/tandem.h>
 
 #include "data/source.h"
+#include "refusal.h"
 
 enum { SAMPLES = 103 };
 
@@ -128,14 +129,6 @@ static void test_streams_in_turn(void **state)
         }
         tdi_source_end(source);
     }
-    td_data_release(data);
-}
-
-static void expect_refusal(td_data *data, const char *word)
-{
-    assert_non_null(td_data_error(data));
-    if (!strstr(td_data_error(data), word))
-        fail_msg("\"%s\" lacks \"%s\"", td_data_error(data), word);
     td_data_release(data);
 }
 
