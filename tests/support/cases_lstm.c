@@ -3,7 +3,7 @@
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, LONG_T = 17, LONG_U = 48 };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -96,6 +96,9 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "wide", build_tape, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
     CASE(lstm, "wide, masked, from a state", build_tape, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
+    CASE(lstm, "long", build_tape, USUAL(.gates = true), 2, Z(LONG_T, LONG_U), R(LONG_U)),
+    CASE(lstm, "long, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+         Z(LONG_T, LONG_U), R(LONG_U), STATE(LONG_U), STATE(LONG_U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
@@ -118,6 +121,7 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "other activations", build_grad, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 3, Z(T, U), R(U),
          ARRIVING(BATCH, U)),
     CASE(lstm_grad, "wide", build_grad, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U), ARRIVING(BATCH, WIDE_U)),
+    CASE(lstm_grad, "long", build_grad, USUAL(.gates = true), 3, Z(LONG_T, LONG_U), R(LONG_U), ARRIVING(BATCH, LONG_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
          R(WIDE_U), MASK(WIDE_U), ARRIVING(BATCH, WIDE_T, WIDE_U)),
 
@@ -125,6 +129,7 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad_recurrent, "backwards, masked, from a state", build_recurrent,
          USUAL(.gates = true, .backwards = true), 5, Z(T, U), R(U), MASK(U), STATE(U), STATE(U)),
     CASE(lstm_grad_recurrent, "wide", build_recurrent, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm_grad_recurrent, "long", build_recurrent, USUAL(.gates = true), 2, Z(LONG_T, LONG_U), R(LONG_U)),
     CASE(lstm_grad_recurrent, "wide, masked", build_recurrent, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U)),
 
