@@ -90,7 +90,7 @@ static void foresee_block_back(const backward *b, int64_t step, int64_t row, int
     if (step == 0)
         return;
     const float *made = tdi_lstm_at(&b->tape, row, step - 1, 0) + unit;
-    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, row, step - 1) + unit;
+    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step - 1) + unit;
     const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step - 1);
     for (int64_t s = 0; s <= GATES; s++)
         foresee(made + s * b->tape.units, TDI_WIDTH);
@@ -107,7 +107,7 @@ static void block_back(const backward *b, int64_t step, int64_t i, int64_t at)
     const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step);
     const float *before = tdi_lstm_c_before(b->call, &b->tape, TDI_LSTM_GRAD_C, row, step);
     float *dh = b->dh + i * b->width + at, *dc = b->dc + i * b->width + at;
-    float *dz = tdi_lstm_z(&b->call->out, b->attrs, row, step) + unit;
+    float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit;
     foresee_block_back(b, step, row, unit);
     for (int s = 0; s <= GATES; s++)
         tdi_store(u.in[s], load_part(tdi_lstm_at(&b->tape, row, step, s) + unit, count));
@@ -163,7 +163,8 @@ static void add_gate_back(const backward *b, operand dz, int64_t gate, int64_t b
 static void recur_back(const backward *b, int64_t step)
 {
     const share *own = &b->own;
-    operand dz = {tdi_lstm_z(&b->call->out, b->attrs, own->row, step), b->tape.steps * GATES * b->tape.units, 1};
+    operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step),
+                  b->call->out.shape.dim[1] * GATES * b->tape.units, 1};
     int64_t begin = own->unit, end = begin + own->units, units = b->tape.units, turn = step & 1 ? GATES - 1 : 0;
     memset(b->dh, 0, (size_t)(own->rows * b->width) * sizeof(float));
     for (int64_t g = 0; g < GATES / 2; g++)
@@ -183,13 +184,26 @@ static void recur_back(const backward *b, int64_t step)
 
 static void begin_back(const backward *b)
 {
-    for (int64_t p = 0; p < b->panels && b->tape.steps > 1; p++)
+    for (int64_t p = 0; p < b->panels && (b->tape.steps > 1 || b->attrs->passed); p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */
     for (int64_t i = 0; i < b->own.rows; i++) {
         const float *dc = tdi_lstm_dc(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, b->own.row + i);
         if (dc)
             memcpy(b->dc + i * b->width, dc + b->own.unit, (size_t)b->own.units * sizeof(float));
+    }
+}
+
+/* What goes to the passed h and c. */
+static void end_back(const backward *b)
+{
+    for (int64_t i = 0; i < b->own.rows; i++) {
+        float *to = tdi_lstm_dstate(&b->call->out, &b->tape, b->own.row + i) + b->own.unit;
+        size_t size = (size_t)b->own.units * sizeof *to;
+        memcpy(to, b->dh + i * b->width, size);
+        memcpy(to + b->tape.units, b->dc + i * b->width, size);
+        for (int64_t g = 2; g < GATES; g++)
+            memset(to + g * b->tape.units, 0, size);
     }
 }
 
@@ -208,9 +222,11 @@ static void run_back(const tdi_call *call)
     for (int64_t step = b.tape.steps - 1; step >= 0; step--) {
         step_back(&b, step);
         step_is_made(call, &b.own);
-        if (step)
+        if (step || b.attrs->passed)
             recur_back(&b, step);
     }
+    if (b.attrs->passed)
+        end_back(&b);
     wait_for_others(call, &b.own);
 }
 
@@ -267,7 +283,8 @@ static void pack_h(const recurrent *r, int64_t gate)
 
 static const float *pair_dz(const recurrent *r, int64_t pair)
 {
-    return tdi_lstm_z(&r->call->in[TDI_LSTM_RECURRENT_DZ], r->attrs, pair / r->tape.steps, pair % r->tape.steps);
+    return tdi_lstm_z(&r->call->in[TDI_LSTM_RECURRENT_DZ], r->attrs, &r->tape, pair / r->tape.steps,
+                      pair % r->tape.steps);
 }
 
 /* Pairs [first, first + count) of dz's columns [column, column + wide). */

@@ -71,7 +71,7 @@ static void begin_in_place(const forward *f, int64_t step)
 {
     float *to = f->sums;
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, f->own.row + i, step) + f->own.unit;
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
         for (int64_t g = 0; g < GATES; g++, to += f->own.units)
             memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
     }
@@ -86,7 +86,7 @@ static void begin_panel(const forward *f, int64_t step, int64_t first)
 {
     float *to = panel_sums(f, first);
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, f->own.row + i, step) + f->own.unit;
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
             for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
                 tdi_store(to, load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
@@ -230,7 +230,7 @@ static void foresee_block(const forward *f, int64_t step, int64_t row, int64_t u
 {
     if (step + 1 == f->tape.steps)
         return;
-    const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, row, step + 1) + unit;
+    const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, row, step + 1) + unit;
     const float *made = tdi_lstm_at(&f->tape, row, step + 1, 0) + unit;
     for (int64_t g = 0; g < GATES; g++)
         foresee(z + g * f->tape.units, TDI_WIDTH);
