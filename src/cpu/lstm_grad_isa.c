@@ -197,6 +197,9 @@ static void begin_back(const backward *b)
 /* What goes to the passed h and c. */
 static void end_back(const backward *b)
 {
+    if (!b->attrs->passed)
+        return;
+    recur_back(b, 0);
     for (int64_t i = 0; i < b->own.rows; i++) {
         float *to = tdi_lstm_dstate(&b->call->out, &b->tape, b->own.row + i) + b->own.unit;
         size_t size = (size_t)b->own.units * sizeof *to;
@@ -215,23 +218,45 @@ static td_status prepare_back(const tdi_call *call, void **state, size_t *scratc
     return TD_OK;
 }
 
+static void make_step_back(const backward *b, int64_t step)
+{
+    if (step + 1 < b->tape.steps)
+        recur_back(b, step + 1);
+    step_back(b, step);
+    step_is_made(b->call, &b->own);
+}
+
 static void run_back(const tdi_call *call)
 {
     backward b = backward_of(call);
     begin_back(&b);
-    for (int64_t step = b.tape.steps - 1; step >= 0; step--) {
-        step_back(&b, step);
-        step_is_made(call, &b.own);
-        if (step || b.attrs->passed)
-            recur_back(&b, step);
-    }
-    if (b.attrs->passed)
-        end_back(&b);
+    for (int64_t step = b.tape.steps - 1; step >= 0; step--)
+        make_step_back(&b, step);
+    end_back(&b);
     wait_for_others(call, &b.own);
 }
 
-TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = true, .prepare = prepare_back,
-               .run = run_back);
+/* Step by step, so that no lane finds itself waiting. */
+static void run_back_together(const tdi_call *calls, int lanes)
+{
+    int64_t steps = calls[0].in[TDI_LSTM_GRAD_TAPE].shape.dim[1];
+    for (int lane = 0; lane < lanes; lane++) {
+        backward b = backward_of(&calls[lane]);
+        begin_back(&b);
+    }
+    for (int64_t step = steps - 1; step >= 0; step--)
+        for (int lane = 0; lane < lanes; lane++) {
+            backward b = backward_of(&calls[lane]);
+            make_step_back(&b, step);
+        }
+    for (int lane = 0; lane < lanes; lane++) {
+        backward b = backward_of(&calls[lane]);
+        end_back(&b);
+    }
+}
+
+TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_back_together,
+               .prepare = prepare_back, .run = run_back);
 
 /* ---- the recurrent weights' gradient ---- */
 

@@ -307,20 +307,44 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
+static void begin_forward(const forward *f)
+{
+    if (!f->in_place && (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H)))
+        pack_forward(f);
+}
+
+static void make_step(const forward *f, int64_t step)
+{
+    (f->in_place ? step_in_place : f->own.by_units ? step_together : step_by_panels)(f, step);
+    step_is_made(f->call, &f->own);
+}
+
 static void run_forward(const tdi_call *call)
 {
     forward f = forward_of(call);
-    if (!f.in_place && (f.tape.steps > 1 || tdi_lstm_has(call, TDI_LSTM_H)))
-        pack_forward(&f);
-    for (int64_t step = 0; step < f.tape.steps; step++) {
-        (f.in_place ? step_in_place : f.own.by_units ? step_together : step_by_panels)(&f, step);
-        step_is_made(call, &f.own);
-    }
+    begin_forward(&f);
+    for (int64_t step = 0; step < f.tape.steps; step++)
+        make_step(&f, step);
     wait_for_others(call, &f.own); /* who may still read what this lane made */
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = true, .prepare = prepare_forward,
-               .run = run_forward);
+/* Step by step, so that no lane finds itself waiting. */
+static void run_forward_together(const tdi_call *calls, int lanes)
+{
+    for (int lane = 0; lane < lanes; lane++) {
+        forward f = forward_of(&calls[lane]);
+        begin_forward(&f);
+    }
+    int64_t steps = calls[0].out.shape.dim[1];
+    for (int64_t step = 0; step < steps; step++)
+        for (int lane = 0; lane < lanes; lane++) {
+            forward f = forward_of(&calls[lane]);
+            make_step(&f, step);
+        }
+}
+
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
+               .prepare = prepare_forward, .run = run_forward);
 
 /* ---- what is taken from the tape ---- */
 
