@@ -52,82 +52,125 @@ static void pack_panel(const backward *b, int64_t first, float *to)
     }
 }
 
-/* dz and the next dc of WIDTH units of a row; `in` as on the tape, then c before and dh. */
-typedef struct unit_block {
-    float in[GATES + 1][TDI_WIDTH], before[TDI_WIDTH], dh[TDI_WIDTH], dc[TDI_WIDTH], dz[GATES][TDI_WIDTH];
-} unit_block;
+/* Where blocks of units begin: on the tape (c behind the gates), c before (NULL: zeros), what arrives at h from outside
+ * (NULL: zeros) and from the step behind; dc, which becomes the next; dz. Sections lie `units` apart. */
+typedef struct blocks {
+    const float *made, *before, *outside, *dh;
+    float *dc, *dz;
+    int64_t units;
+} blocks;
 
-static void unsquash(unit_block *u)
+TDI_INLINE void unsquash_block(blocks b, int64_t at, tdi_vector squashed)
 {
-    tdi_vector in = tdi_load(u->in[0]), forget = tdi_load(u->in[1]), candidate = tdi_load(u->in[2]);
-    tdi_vector out = tdi_load(u->in[3]), squashed = tangent(tdi_load(u->in[4])), dh = tdi_load(u->dh);
-    tdi_vector dc = tdi_load(u->dc) + dh * out * (1.0f - squashed * squashed);
-    tdi_store(u->dz[0], dc * candidate * in * (1.0f - in));
-    tdi_store(u->dz[1], dc * tdi_load(u->before) * forget * (1.0f - forget));
-    tdi_store(u->dz[2], dc * in * (1.0f - candidate * candidate));
-    tdi_store(u->dz[3], dh * squashed * out * (1.0f - out));
-    tdi_store(u->dc, dc * forget);
+    const float *made = b.made + at;
+    tdi_vector in = tdi_load(made), forget = tdi_load(made + b.units), candidate = tdi_load(made + 2 * b.units);
+    tdi_vector out = tdi_load(made + 3 * b.units), before = {0}, dh = tdi_load(b.dh + at);
+    if (b.before)
+        before = tdi_load(b.before + at);
+    if (b.outside)
+        dh += tdi_load(b.outside + at);
+    tdi_vector dc = tdi_load(b.dc + at) + dh * out * (1.0f - squashed * squashed);
+    tdi_store(b.dz + at, dc * candidate * in * (1.0f - in));
+    tdi_store(b.dz + b.units + at, dc * before * forget * (1.0f - forget));
+    tdi_store(b.dz + 2 * b.units + at, dc * in * (1.0f - candidate * candidate));
+    tdi_store(b.dz + 3 * b.units + at, dh * squashed * out * (1.0f - out));
+    tdi_store(b.dc + at, dc * forget);
 }
 
-static void unsquash_otherwise(const tdi_lstm_attrs *attrs, unit_block *u)
+TDI_INLINE void unsquash(blocks b, int count)
+{
+    tdi_vector c[ABREAST], squashed[ABREAST];
+    for (int i = 0; i < count; i++)
+        c[i] = tdi_load(b.made + GATES * b.units + i * TDI_WIDTH);
+    tangents(c, squashed, count);
+    for (int i = 0; i < count; i++)
+        unsquash_block(b, i * TDI_WIDTH, squashed[i]);
+}
+
+static void unsquash_one(blocks b)
+{
+    unsquash(b, 1);
+}
+
+static void unsquash_abreast(blocks b)
+{
+    unsquash(b, ABREAST);
+}
+
+static void unsquash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
 {
     int inner = attrs->activation, outer = attrs->recurrent_activation;
     for (int i = 0; i < TDI_WIDTH; i++) {
-        float in = u->in[0][i], forget = u->in[1][i], candidate = u->in[2][i], out = u->in[3][i];
-        float squashed = tdi_unary_value(inner, u->in[4][i]), dh = u->dh[i];
-        float dc = u->dc[i] + dh * out * tdi_unary_derivative(inner, squashed);
-        u->dz[0][i] = dc * candidate * tdi_unary_derivative(outer, in);
-        u->dz[1][i] = dc * u->before[i] * tdi_unary_derivative(outer, forget);
-        u->dz[2][i] = dc * in * tdi_unary_derivative(inner, candidate);
-        u->dz[3][i] = dh * squashed * tdi_unary_derivative(outer, out);
-        u->dc[i] = dc * forget;
+        const float *made = b.made + i;
+        float in = made[0], forget = made[b.units], candidate = made[2 * b.units], out = made[3 * b.units];
+        float squashed = tdi_unary_value(inner, made[GATES * b.units]);
+        float dh = b.dh[i] + (b.outside ? b.outside[i] : 0.0f), *dz = b.dz + i;
+        float dc = b.dc[i] + dh * out * tdi_unary_derivative(inner, squashed);
+        dz[0] = dc * candidate * tdi_unary_derivative(outer, in);
+        dz[b.units] = dc * (b.before ? b.before[i] : 0.0f) * tdi_unary_derivative(outer, forget);
+        dz[2 * b.units] = dc * in * tdi_unary_derivative(inner, candidate);
+        dz[3 * b.units] = dh * squashed * tdi_unary_derivative(outer, out);
+        b.dc[i] = dc * forget;
     }
 }
 
-/* What the next step back reads and writes. */
-static void foresee_block_back(const backward *b, int64_t step, int64_t row, int64_t unit)
+static const float *padded(const float *from, int64_t units, float *to)
 {
-    if (step == 0)
-        return;
-    const float *made = tdi_lstm_at(&b->tape, row, step - 1, 0) + unit;
-    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step - 1) + unit;
-    const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step - 1);
-    for (int64_t s = 0; s <= GATES; s++)
-        foresee(made + s * b->tape.units, TDI_WIDTH);
-    for (int64_t g = 0; g < GATES; g++)
-        foresee(dz + g * b->tape.units, TDI_WIDTH);
-    if (outside)
-        foresee(outside + unit, TDI_WIDTH);
+    return from ? memcpy(to, from, (size_t)units * sizeof *to) : NULL;
 }
 
-static void block_back(const backward *b, int64_t step, int64_t i, int64_t at)
+/* Fewer units than a vector has; dh and dc are whole vectors all the same. */
+static void unsquash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
 {
-    unit_block u;
-    int64_t row = b->own.row + i, unit = b->own.unit + at, count = b->own.units - at;
+    float made[GATES + 1][TDI_WIDTH] = {{0}}, dz[GATES][TDI_WIDTH], before[TDI_WIDTH] = {0}, outside[TDI_WIDTH] = {0};
+    for (int s = 0; s <= GATES; s++)
+        padded(b.made + s * b.units, units, made[s]);
+    blocks whole = {made[0],  padded(b.before, units, before), padded(b.outside, units, outside), b.dh, b.dc, dz[0],
+                    TDI_WIDTH};
+    if (usual(attrs))
+        unsquash_one(whole);
+    else
+        unsquash_otherwise(attrs, whole);
+    for (int g = 0; g < GATES; g++)
+        memcpy(b.dz + g * b.units, dz[g], (size_t)units * sizeof(float));
+}
+
+static void row_back(const backward *b, int64_t step, int64_t i)
+{
+    int64_t row = b->own.row + i, unit = b->own.unit, units = b->own.units;
     const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step);
     const float *before = tdi_lstm_c_before(b->call, &b->tape, TDI_LSTM_GRAD_C, row, step);
-    float *dh = b->dh + i * b->width + at, *dc = b->dc + i * b->width + at;
-    float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit;
-    foresee_block_back(b, step, row, unit);
-    for (int s = 0; s <= GATES; s++)
-        tdi_store(u.in[s], load_part(tdi_lstm_at(&b->tape, row, step, s) + unit, count));
-    tdi_store(u.before, before ? load_part(before + unit, count) : (tdi_vector){0});
-    tdi_store(u.dh, outside ? load_part(outside + unit, count) + tdi_load(dh) : tdi_load(dh));
-    tdi_store(u.dc, tdi_load(dc));
-    if (usual(b->attrs))
-        unsquash(&u);
-    else
-        unsquash_otherwise(b->attrs, &u);
-    tdi_store(dc, tdi_load(u.dc));
-    for (int g = 0; g < GATES; g++)
-        store_part(dz + g * b->tape.units, tdi_load(u.dz[g]), count);
+    blocks at = {.made = tdi_lstm_at(&b->tape, row, step, 0) + unit,
+                 .before = before ? before + unit : NULL,
+                 .outside = outside ? outside + unit : NULL,
+                 .dh = b->dh + i * b->width,
+                 .dc = b->dc + i * b->width,
+                 .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit,
+                 .units = b->tape.units};
+    for (int64_t count; units > 0; units -= count) {
+        count = units >= ABREAST * TDI_WIDTH && usual(b->attrs) ? ABREAST * TDI_WIDTH : TDI_WIDTH;
+        if (units < TDI_WIDTH)
+            unsquash_part(b->attrs, at, units);
+        else if (count > TDI_WIDTH)
+            unsquash_abreast(at);
+        else if (usual(b->attrs))
+            unsquash_one(at);
+        else
+            unsquash_otherwise(b->attrs, at);
+        at = (blocks){at.made + count,
+                      at.before ? at.before + count : NULL,
+                      at.outside ? at.outside + count : NULL,
+                      at.dh + count,
+                      at.dc + count,
+                      at.dz + count,
+                      at.units};
+    }
 }
 
 static void step_back(const backward *b, int64_t step)
 {
     for (int64_t i = 0; i < b->own.rows; i++)
-        for (int64_t at = 0; at < b->own.units; at += TDI_WIDTH)
-            block_back(b, step, i, at);
+        row_back(b, step, i);
 }
 
 /* dh += mask . what one gate gave. */
@@ -166,9 +209,10 @@ static void recur_back(const backward *b, int64_t step)
     operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step),
                   b->call->out.shape.dim[1] * GATES * b->tape.units, 1};
     int64_t begin = own->unit, end = begin + own->units, units = b->tape.units, turn = step & 1 ? GATES - 1 : 0;
+    int64_t first = own->by_units ? GATES / 2 : GATES;
     memset(b->dh, 0, (size_t)(own->rows * b->width) * sizeof(float));
-    for (int64_t g = 0; g < GATES / 2; g++)
-        add_gate_back(b, dz, g ^ turn, begin, end, true);
+    for (int64_t g = 0; g < first; g++)
+        add_gate_back(b, dz, g ^ turn, begin, end, own->by_units);
     wait_for_others(b->call, own);
     for (int64_t g = 0; g < GATES; g++) {
         fetch(dz.data + g * units, dz.row, own->rows, 0, begin);
@@ -178,7 +222,7 @@ static void recur_back(const backward *b, int64_t step)
         add_gate_back(b, dz, g, 0, begin, false);
         add_gate_back(b, dz, g, end, units, false);
     }
-    for (int64_t g = GATES / 2; g < GATES; g++)
+    for (int64_t g = first; g < GATES; g++)
         add_gate_back(b, dz, g ^ turn, begin, end, false);
 }
 
@@ -260,9 +304,6 @@ TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = 
 
 /* ---- the recurrent weights' gradient ---- */
 
-/* Steps whose h are under way from memory while one is copied. */
-enum { AHEAD = 8 };
-
 /* Rows [unit, unit + units) of it: sums over pairs, a step and the h before it, of h' dz. */
 typedef struct recurrent {
     const tdi_call *call;
@@ -294,8 +335,6 @@ static void pack_h(const recurrent *r, int64_t gate)
         const float *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, row);
         for (int64_t step = 0; step < r->tape.steps; step++, to += r->units) {
             const float *h = tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, row, step);
-            if (h && step + AHEAD < r->tape.steps)
-                fetch(tdi_lstm_h(&r->tape, row, step + AHEAD - 1), 0, 1, r->unit, r->unit + r->units);
             if (h)
                 memcpy(to, h + r->unit, (size_t)r->units * sizeof(float));
             else
@@ -317,8 +356,6 @@ static void pack_dz(const recurrent *r, int64_t first, int64_t count, int64_t co
 {
     for (int64_t k = 0; k < count; k++) {
         const float *from = pair_dz(r, first + k) + column;
-        if (first + k + DEPTH < r->pairs)
-            foresee(pair_dz(r, first + k + DEPTH) + column, wide);
         for (int64_t j = 0; j < PANEL; j += TDI_WIDTH)
             tdi_store(r->dz + k * PANEL + j, j < wide ? load_part(from + j, wide - j) : (tdi_vector){0});
     }

@@ -1,14 +1,11 @@
 /* lstm_isa.c - the steps of an LSTM, forwards.
  *
- * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. The weights are
- * packed: a panel holds, for some units, the columns of all four gates. For a step or a few they are read where they
- * lie, which costs nothing but itself (unless dropout gives each gate an h of its own, or the units are no whole
- * vectors). Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the
- * step before, and does its own part of the next product while it waits for it. */
+ * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. The weights are read
+ * where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own, or the
+ * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. Lanes
+ * share rows of the batch, or, when there are few, units: then each needs what the others made in the step before, and
+ * does some of its own part of the next product while it waits for it. */
 #include "cpu/lstm_isa.h"
-
-/* So many products of a row, and packed weights are worth the packing. */
-enum { ENOUGH = 16 };
 
 typedef struct forward {
     const tdi_call *call;
@@ -39,8 +36,7 @@ static forward forward_of(const tdi_call *call)
     f.own = share_of(call, f.tape.rows, f.tape.units);
     f.blocks = blocks_of(f.own.units);
     f.wide = wide_blocks(f.own.rows);
-    f.in_place =
-        f.tape.steps * f.own.rows < ENOUGH && f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
+    f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
     f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.sums + f.own.rows * f.blocks * BLOCK : NULL;
@@ -122,13 +118,13 @@ static void add_panel(const forward *f, operand h, int64_t first, int64_t begin,
 }
 
 /* One row and LONE_BLOCKS blocks of units: the sums of all four gates, `apart` in `to` and `gate` in b. */
-TDI_INLINE void add_lone(const float *h, panel b, int64_t gate, int64_t depth, float *to, int64_t apart)
+TDI_INLINE void add_lone(operand h, panel b, int64_t gate, int64_t depth, float *to, int64_t apart)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
         sum[v] = tdi_load(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH);
     for (int64_t k = 0; k < depth; k++) {
-        tdi_vector of_h = tdi_splat(h[k]);
+        tdi_vector of_h = tdi_splat(h.data[k * h.step]);
         const float *from = b.data + k * b.row;
         for (int v = 0; v < GATES * LONE_BLOCKS; v++)
             sum[v] += of_h * tdi_load(from + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
@@ -147,25 +143,27 @@ static void add_gate(const forward *f, operand h, panel b, int64_t depth, float 
     }
 }
 
-static void add_in_place(const forward *f, operand h, int64_t begin, int64_t end)
+static void add_in_place(const forward *f, operand h, int64_t begin, int64_t end, bool down)
 {
     int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH, j = 0;
-    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + begin * GATES * all + f->own.unit;
-    h.data += begin;
+    int64_t k = down ? end - 1 : begin, next = down ? -1 : 1, row = next * GATES * all;
+    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * GATES * all + f->own.unit;
+    operand part = {h.data + k, h.row, next};
     if (f->own.rows == 1 && units % lone == 0)
         for (; j < units; j += lone)
-            add_lone(h.data, (panel){from + j, GATES * all}, all, end - begin, f->sums + j, units);
+            add_lone(part, (panel){from + j, row}, all, end - begin, f->sums + j, units);
     else
         for (int64_t g = 0; g < GATES; g++)
-            add_gate(f, h, (panel){from + g * all, GATES * all}, end - begin, f->sums + g * units);
+            add_gate(f, part, (panel){from + g * all, row}, end - begin, f->sums + g * units);
 }
 
+/* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
 static void add_units(const forward *f, operand h, int64_t begin, int64_t end, bool down)
 {
     if (begin == end)
         return;
     if (f->in_place) {
-        add_in_place(f, h, begin, end);
+        add_in_place(f, h, begin, end, down);
         return;
     }
     if (f->masked)
@@ -190,6 +188,10 @@ static void recur(const forward *f, int64_t step)
     bool odd = step & 1;
     if (!h.data)
         return;
+    if (!f->own.by_units) {
+        add_units(f, h, 0, f->tape.units, false);
+        return;
+    }
     add_units(f, h, odd ? middle : begin, odd ? end : middle, true);
     wait_for_others(f->call, &f->own);
     fetch(h.data, h.row, f->own.rows, 0, begin);
@@ -199,74 +201,125 @@ static void recur(const forward *f, int64_t step)
     add_units(f, h, odd ? begin : middle, odd ? middle : end, false);
 }
 
-/* Gates from their sums, `apart` from each other, c and h from them: made[6][WIDTH] as on the tape. */
-static void squash(const float *sums, int64_t apart, const float *before, float made[6][TDI_WIDTH])
+/* Where `count` blocks of units begin: the first's sums and the next block's, the gates' `apart` from each other; c
+ * before (NULL: zeros); what is made, a section's `units` behind the one before. */
+typedef struct blocks {
+    const float *sums, *before;
+    float *made;
+    int64_t next, apart, sections, units;
+} blocks;
+
+TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *out)
 {
-    tdi_vector in = sigmoid(tdi_load(sums)), forget = sigmoid(tdi_load(sums + apart));
-    tdi_vector candidate = tangent(tdi_load(sums + 2 * apart)), out = sigmoid(tdi_load(sums + 3 * apart));
-    tdi_vector c = forget * tdi_load(before) + in * candidate;
-    tdi_store(made[0], in);
-    tdi_store(made[1], forget);
-    tdi_store(made[2], candidate);
-    tdi_store(made[3], out);
-    tdi_store(made[4], c);
-    tdi_store(made[5], out * tangent(c));
+    const float *sums = b.sums + at * b.next;
+    tdi_vector x[GATES], p[GATES], scale[GATES], made[GATES];
+    for (int g = 0; g < GATES; g++) {
+        tdi_vector sum = tdi_load(sums + g * b.apart);
+        x[g] = g == TDI_LSTM_G ? 2.0f * within(sum, 10.0f) : -within(sum, 80.0f);
+    }
+    exponentials(x, scale, p, GATES);
+    for (int g = 0; g < GATES; g++)
+        made[g] = g == TDI_LSTM_G ? tangent_from(scale[g], p[g]) : sigmoid_from(scale[g], p[g]);
+    for (int g = 0; g < GATES && b.sections > 2; g++)
+        tdi_store(b.made + g * b.units + at * TDI_WIDTH, made[g]);
+    *c = made[TDI_LSTM_I] * made[TDI_LSTM_G];
+    if (b.before)
+        *c += made[TDI_LSTM_F] * tdi_load(b.before + at * TDI_WIDTH);
+    *out = made[TDI_LSTM_O];
 }
 
-static void squash_otherwise(const tdi_lstm_attrs *attrs, const float *sums, int64_t apart, const float *before,
-                             float made[6][TDI_WIDTH])
+TDI_INLINE void squash(blocks b, int count)
 {
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        for (int g = 0; g < GATES; g++)
-            made[g][i] =
-                tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation, sums[g * apart + i]);
-        made[4][i] = made[TDI_LSTM_F][i] * before[i] + made[TDI_LSTM_I][i] * made[TDI_LSTM_G][i];
-        made[5][i] = made[TDI_LSTM_O][i] * tdi_unary_value(attrs->activation, made[4][i]);
+    tdi_vector c[ABREAST], out[ABREAST], squashed[ABREAST];
+    for (int i = 0; i < count; i++)
+        squash_gates(b, i, &c[i], &out[i]);
+    tangents(c, squashed, count);
+    for (int i = 0; i < count; i++) {
+        tdi_store(b.made + (b.sections - 2) * b.units + i * TDI_WIDTH, c[i]);
+        tdi_store(b.made + (b.sections - 1) * b.units + i * TDI_WIDTH, out[i] * squashed[i]);
     }
 }
 
-/* What the next step reads and writes. */
-static void foresee_block(const forward *f, int64_t step, int64_t row, int64_t unit)
+static void squash_one(blocks b)
 {
-    if (step + 1 == f->tape.steps)
-        return;
-    const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, row, step + 1) + unit;
-    const float *made = tdi_lstm_at(&f->tape, row, step + 1, 0) + unit;
-    for (int64_t g = 0; g < GATES; g++)
-        foresee(z + g * f->tape.units, TDI_WIDTH);
-    for (int64_t s = 0; s < f->tape.sections; s++)
-        foresee(made + s * f->tape.units, TDI_WIDTH);
+    squash(b, 1);
 }
 
-static void make_block(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t count, const float *sums)
+static void squash_abreast(blocks b)
 {
-    float made[6][TDI_WIDTH], before[TDI_WIDTH];
-    int64_t apart = f->in_place ? f->own.units : TDI_WIDTH;
-    const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
-    foresee_block(f, step, row, unit);
-    tdi_store(before, c ? load_part(c + unit, count) : (tdi_vector){0});
-    if (usual(f->attrs))
-        squash(sums, apart, before, made);
+    squash(b, ABREAST);
+}
+
+static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
+{
+    for (int i = 0; i < TDI_WIDTH; i++) {
+        float gate[GATES];
+        for (int g = 0; g < GATES; g++) {
+            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation,
+                                      b.sums[g * b.apart + i]);
+            if (b.sections > 2)
+                b.made[g * b.units + i] = gate[g];
+        }
+        float c = gate[TDI_LSTM_F] * (b.before ? b.before[i] : 0.0f) + gate[TDI_LSTM_I] * gate[TDI_LSTM_G];
+        b.made[(b.sections - 2) * b.units + i] = c;
+        b.made[(b.sections - 1) * b.units + i] = gate[TDI_LSTM_O] * tdi_unary_value(attrs->activation, c);
+    }
+}
+
+/* Fewer units than a vector has. */
+static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
+{
+    float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0};
+    if (b.before)
+        memcpy(before, b.before, (size_t)units * sizeof *before);
+    blocks whole = {b.sums, before, made[0], b.next, b.apart, b.sections, TDI_WIDTH};
+    if (usual(attrs))
+        squash_one(whole);
     else
-        squash_otherwise(f->attrs, sums, apart, before, made);
-    int64_t skipped = GATES + 2 - f->tape.sections;
-    for (int64_t s = skipped; s < GATES + 2; s++)
-        store_part(tdi_lstm_at(&f->tape, row, step, s - skipped) + unit, tdi_load(made[s]), count);
+        squash_otherwise(attrs, whole);
+    for (int64_t s = 0; s < b.sections; s++)
+        memcpy(b.made + s * b.units, made[s], (size_t)units * sizeof *before);
+}
+
+/* A row's `units` units from `unit` on. */
+static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
+{
+    const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
+    blocks b = {.sums = sums,
+                .before = c ? c + unit : NULL,
+                .made = tdi_lstm_at(&f->tape, row, step, 0) + unit,
+                .next = f->in_place ? TDI_WIDTH : BLOCK,
+                .apart = f->in_place ? f->own.units : TDI_WIDTH,
+                .sections = f->tape.sections,
+                .units = f->tape.units};
+    for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
+        count = units >= ABREAST * TDI_WIDTH && usual(f->attrs) ? ABREAST : 1;
+        if (units < TDI_WIDTH)
+            squash_part(f->attrs, b, units);
+        else if (count == ABREAST)
+            squash_abreast(b);
+        else if (usual(f->attrs))
+            squash_one(b);
+        else
+            squash_otherwise(f->attrs, b);
+        b.sums += count * b.next;
+        b.made += count * TDI_WIDTH;
+        b.before += b.before ? count * TDI_WIDTH : 0;
+    }
 }
 
 static void make_in_place(const forward *f, int64_t step)
 {
     for (int64_t i = 0; i < f->own.rows; i++)
-        for (int64_t at = 0; at < f->own.units; at += TDI_WIDTH)
-            make_block(f, step, f->own.row + i, f->own.unit + at, TDI_WIDTH, f->sums + i * GATES * f->own.units + at);
+        make_units(f, step, f->own.row + i, f->own.unit, f->own.units, f->sums + i * GATES * f->own.units);
 }
 
 static void make_panel(const forward *f, int64_t step, int64_t first)
 {
     const float *sums = panel_sums(f, first);
-    for (int64_t i = 0; i < f->own.rows; i++)
-        for (int64_t b = first; b < first + panel_blocks(f, first); b++, sums += BLOCK)
-            make_block(f, step, f->own.row + i, f->own.unit + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH, sums);
+    int64_t at = first * TDI_WIDTH, wide = panel_blocks(f, first);
+    for (int64_t i = 0; i < f->own.rows; i++, sums += wide * BLOCK)
+        make_units(f, step, f->own.row + i, f->own.unit + at, least(wide * TDI_WIDTH, f->own.units - at), sums);
 }
 
 static void step_in_place(const forward *f, int64_t step)
@@ -276,27 +329,13 @@ static void step_in_place(const forward *f, int64_t step)
     make_in_place(f, step);
 }
 
-static void step_together(const forward *f, int64_t step)
+static void step_by_panels(const forward *f, int64_t step)
 {
     for (int64_t first = 0; first < f->blocks; first += f->wide)
         begin_panel(f, step, first);
     recur(f, step);
     for (int64_t first = 0; first < f->blocks; first += f->wide)
         make_panel(f, step, first);
-}
-
-/* All units are the lane's own: a panel's sums become c and h while they are in the first cache. */
-static void step_by_panels(const forward *f, int64_t step)
-{
-    operand h = h_before(f, step);
-    if (h.data && f->masked)
-        mask_units(f, h, 0, f->tape.units);
-    for (int64_t first = 0; first < f->blocks; first += f->wide) {
-        begin_panel(f, step, first);
-        if (h.data)
-            add_panel(f, h, first, 0, f->tape.units, false);
-        make_panel(f, step, first);
-    }
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -315,7 +354,7 @@ static void begin_forward(const forward *f)
 
 static void make_step(const forward *f, int64_t step)
 {
-    (f->in_place ? step_in_place : f->own.by_units ? step_together : step_by_panels)(f, step);
+    (f->in_place ? step_in_place : step_by_panels)(f, step);
     step_is_made(f->call, &f->own);
 }
 

@@ -12,8 +12,9 @@
 #include <immintrin.h>
 #endif
 
-/* DEPTH rows of a panel are half of the first cache, where it is smallest. */
-enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH, PANEL = 4 * TDI_WIDTH, DEPTH = 4096 / PANEL };
+enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH, PANEL = 4 * TDI_WIDTH, DEPTH = 128 };
+/* Vectors that are squashed at once. */
+enum { ABREAST = 4 };
 #if defined(__AVX512F__)
 enum { TILE = 6, CHAINS = 4, LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
 #else
@@ -159,18 +160,29 @@ static inline tdi_vector reciprocal(tdi_vector x)
 #endif
 }
 
-/* e^x = 2^n (1 + p), |x| <= 87 */
-static inline tdi_vector exponential_parts(tdi_vector x, tdi_vector *p)
+/* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors abreast: each is a chain of instructions that wait
+ * for each other. */
+TDI_INLINE void exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
 {
+    static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
+                                 5.0000001201e-1f};
     const float magic = 12582912.0f;
-    tdi_vector shifted = x * 1.44269504088896341f + magic, n = shifted - magic;
-    tdi_vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f, q = 1.9875691500e-4f * r + 1.3981999507e-3f;
-    q = q * r + 8.3334519073e-3f;
-    q = q * r + 4.1665795894e-2f;
-    q = q * r + 1.6666665459e-1f;
-    q = q * r + 5.0000001201e-1f;
-    *p = q * (r * r) + r;
-    return (tdi_vector)(((tdi_vector_bits)shifted - math_bits(magic) + 127) << 23);
+    tdi_vector r[ABREAST];
+    for (int i = 0; i < count; i++)
+        scale[i] = x[i] * 1.44269504088896341f + magic;
+    for (int i = 0; i < count; i++)
+        r[i] = x[i] - (scale[i] - magic) * 0.693359375f;
+    for (int i = 0; i < count; i++)
+        r[i] -= (scale[i] - magic) * -2.12194440e-4f;
+    for (int i = 0; i < count; i++)
+        p[i] = r[i] * 1.9875691500e-4f + rest[0];
+    for (int k = 1; k < 5; k++)
+        for (int i = 0; i < count; i++)
+            p[i] = p[i] * r[i] + rest[k];
+    for (int i = 0; i < count; i++)
+        p[i] = p[i] * (r[i] * r[i]) + r[i];
+    for (int i = 0; i < count; i++)
+        scale[i] = (tdi_vector)(((tdi_vector_bits)scale[i] - math_bits(magic) + 127) << 23);
 }
 
 /* NaN stays NaN: of the two it is the second operand that these give then. */
@@ -184,16 +196,27 @@ static inline tdi_vector within(tdi_vector x, float most)
 #endif
 }
 
-static inline tdi_vector sigmoid(tdi_vector x)
+/* From e^-x and e^2x. */
+static inline tdi_vector sigmoid_from(tdi_vector scale, tdi_vector p)
 {
-    tdi_vector p, scale = exponential_parts(-within(x, 80.0f), &p);
     return reciprocal((1.0f + scale) + scale * p);
 }
 
-static inline tdi_vector tangent(tdi_vector x)
+static inline tdi_vector tangent_from(tdi_vector scale, tdi_vector p)
 {
-    tdi_vector p, scale = exponential_parts(2.0f * within(x, 10.0f), &p), less_one = scale * p + (scale - 1.0f);
+    tdi_vector less_one = scale * p + (scale - 1.0f);
     return less_one * reciprocal(less_one + 2.0f);
+}
+
+/* y = tanh(x) */
+TDI_INLINE void tangents(const tdi_vector *x, tdi_vector *y, int count)
+{
+    tdi_vector twice[ABREAST], p[ABREAST], scale[ABREAST];
+    for (int i = 0; i < count; i++)
+        twice[i] = 2.0f * within(x[i], 10.0f);
+    exponentials(twice, scale, p, count);
+    for (int i = 0; i < count; i++)
+        y[i] = tangent_from(scale[i], p[i]);
 }
 
 /* ---- who makes what ---- */
@@ -224,13 +247,6 @@ static inline void fetch(const float *from, int64_t row, int64_t rows, int64_t b
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = begin; k < end; k += 16)
             __builtin_prefetch(from + i * row + k);
-}
-
-/* What is used a while later, into the second cache: it lies so scattered that the processor does not see it coming. */
-static inline void foresee(const float *from, int64_t count)
-{
-    for (int64_t k = 0; k < count; k += 16)
-        __builtin_prefetch(from + k, 0, 2);
 }
 
 static inline void step_is_made(const tdi_call *call, const share *own)

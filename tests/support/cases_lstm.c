@@ -3,7 +3,7 @@
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, LONG_T = 17, LONG_U = 48 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128 };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -101,9 +101,9 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "wide", build_tape, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
     CASE(lstm, "wide, masked, from a state", build_tape, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
-    CASE(lstm, "long", build_tape, USUAL(.gates = true), 2, Z(LONG_T, LONG_U), R(LONG_U)),
-    CASE(lstm, "long, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
-         Z(LONG_T, LONG_U), R(LONG_U), STATE(LONG_U), STATE(LONG_U)),
+    CASE(lstm, "whole vectors", build_tape, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
+    CASE(lstm, "whole vectors, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+         Z(WHOLE_T, WHOLE_U), R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
     CASE(lstm, "from a passed state", build_tape, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U), PASSED(U),
          PASSED(U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
@@ -135,12 +135,13 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "other activations", build_grad, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 3, Z(T, U), R(U),
          ARRIVING(BATCH, U)),
     CASE(lstm_grad, "wide", build_grad, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U), ARRIVING(BATCH, WIDE_U)),
-    CASE(lstm_grad, "long", build_grad, USUAL(.gates = true), 3, Z(LONG_T, LONG_U), R(LONG_U), ARRIVING(BATCH, LONG_U)),
+    CASE(lstm_grad, "whole vectors", build_grad, USUAL(.gates = true), 3, Z(WHOLE_T, WHOLE_U), R(WHOLE_U),
+         ARRIVING(BATCH, WHOLE_U)),
     CASE(lstm_grad, "from a passed state", build_grad, USUAL(.gates = true, .passed = true, .sequences = true), 5,
          Z(T, U), R(U), PASSED(U), PASSED(U), ARRIVING(BATCH, T, U)),
-    CASE(lstm_grad, "long, backwards, from a passed state", build_grad,
-         USUAL(.gates = true, .passed = true, .backwards = true), 5, Z(LONG_T, LONG_U), R(LONG_U), PASSED(LONG_U),
-         PASSED(LONG_U), ARRIVING(BATCH, LONG_U)),
+    CASE(lstm_grad, "whole vectors, backwards, from a passed state", build_grad,
+         USUAL(.gates = true, .passed = true, .backwards = true), 5, Z(WHOLE_T, WHOLE_U), R(WHOLE_U), PASSED(WHOLE_U),
+         PASSED(WHOLE_U), ARRIVING(BATCH, WHOLE_U)),
     CASE(lstm_grad, "one step, masked, from a passed state", build_grad, USUAL(.gates = true, .passed = true), 6,
          Z(1, WIDE_U), R(WIDE_U), MASK(WIDE_U), PASSED(WIDE_U), PASSED(WIDE_U), ARRIVING(BATCH, WIDE_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
@@ -152,7 +153,8 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad_recurrent, "from a passed state", build_recurrent, USUAL(.gates = true, .passed = true), 4, Z(T, U),
          R(U), PASSED(U), PASSED(U)),
     CASE(lstm_grad_recurrent, "wide", build_recurrent, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
-    CASE(lstm_grad_recurrent, "long", build_recurrent, USUAL(.gates = true), 2, Z(LONG_T, LONG_U), R(LONG_U)),
+    CASE(lstm_grad_recurrent, "whole vectors", build_recurrent, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U),
+         R(WHOLE_U)),
     CASE(lstm_grad_recurrent, "wide, masked", build_recurrent, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U)),
 
