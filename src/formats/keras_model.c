@@ -519,11 +519,36 @@ static json_t *write_ends(const td_model *model, int count, td_tensor *const *te
     return list;
 }
 
+/* Keras notes the shapes of what the first call passed, by the arguments' names when there are several. */
+static json_t *write_shapes(const tdi_call_site *site)
+{
+    const tdi_layer_type *type = site->layer->type;
+    json_t *named = json_array(), *shapes = json_object();
+    char first[64], rest[64];
+    for (int i = 1; i < site->n_in; i++)
+        tdi_keras_append(&named, tdi_keras_batch_shape(&site->in[i]->shape, site->in[i]->batch));
+    snprintf(first, sizeof first, "%s_shape", type->argument);
+    snprintf(rest, sizeof rest, "%s_shape", type->keyword);
+    tdi_keras_put(&shapes, first, tdi_keras_batch_shape(&site->in[0]->shape, site->in[0]->batch));
+    tdi_keras_put(&shapes, rest, named);
+    return json_pack("{s:o}", "shapes_dict", shapes);
+}
+
+static void put_shapes(const td_model *model, const tdi_layer *layer, json_t **object)
+{
+    for (int i = 0; i < model->sites.count; i++) {
+        const tdi_call_site *site = model->sites.at[i];
+        if (site->layer == layer && layer->type->keyword && site->n_in > 1 && node_index(model, site) == 0)
+            tdi_keras_put(object, "build_config", write_shapes(site));
+    }
+}
+
 static json_t *write_functional(const td_model *model)
 {
     json_t *layers = json_array();
     for (int i = 0; i < model->layers.count; i++) {
         json_t *object = write_layer(model->layers.at[i]);
+        put_shapes(model, model->layers.at[i], &object);
         tdi_keras_put(&object, "name", json_string(model->layers.at[i]->name));
         tdi_keras_put(&object, "inbound_nodes", write_nodes(model, model->layers.at[i]));
         tdi_keras_append(&layers, object);

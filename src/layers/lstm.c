@@ -235,6 +235,7 @@ const tdi_layer_type tdi_layer_type_lstm = {
     .fields = fields,
     .min_in = 1,
     .max_in = -1,
+    .argument = "sequences",
     .keyword = "initial_state",
     .cell = "cell",
     .outputs = outputs,
