@@ -47,6 +47,8 @@ static const struct count_option {
     {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
     {KEY_STEPS, "steps", AT(steps), 20, 1000000, "200"},
+    {KEY_LENGTH, "length", AT(length), 1, INT64_MAX, "500"},
+    {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 
 /* Numbers, into a td_optional. */
@@ -61,6 +63,7 @@ static const struct real_option {
     {KEY_LEARNING_RATE, "learning-rate", AT(learning_rate), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.001"},
     {KEY_START_LR, "start-lr", AT(start_lr), FLT_MIN, FLT_MAX, "a number above 0", "1e-7"},
     {KEY_END_LR, "end-lr", AT(end_lr), FLT_MIN, FLT_MAX, "a number above 0", "10"},
+    {KEY_TEMPERATURE, "temperature", AT(temperature), 0, FLT_MAX, "a number not below 0", "0.7"},
     {KEY_MOMENTUM, "momentum", AT(momentum), 0, 1, "a number from 0 to 1", "0.9"},
     {KEY_BETA_1, "beta-1", AT(beta_1), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.9"},
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
@@ -351,6 +354,7 @@ static const struct text_option {
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
+    {KEY_PROMPT, "prompt", AT(prompt), "text, as ROMEO:"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},

@@ -20,7 +20,7 @@ struct options {
     bool log_x, log_y;
     const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
         *backup_dir;
-    const char *confusion_file, *tensorboard, *trace;
+    const char *confusion_file, *tensorboard, *trace, *prompt;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs;
@@ -31,6 +31,8 @@ struct options {
     int64_t steps;                /* of tandem find-lr, or new lstm; 0: the default */
     int64_t per_step, outputs;    /* tandem new lstm; 0: the default */
     td_optional start_lr, end_lr; /* tandem find-lr */
+    int64_t length, top_k;        /* tandem generate; 0: the default, all */
+    td_optional temperature;
     bool zero_gamma;
     td_augment_args augment;
     bool augmented;
@@ -139,7 +141,11 @@ enum option_key {
     KEY_INPUT_THREADS,
     KEY_START_LR,
     KEY_END_LR,
-    KEY_STEPS
+    KEY_STEPS,
+    KEY_PROMPT,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_K
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
