@@ -255,17 +255,6 @@ static int leave_schedule(struct test *test)
     return TOOL_DONE;
 }
 
-static int open_data(struct test *test)
-{
-    const struct options *options = test->options;
-    struct request request = {
-        .option = "train", .path = options->train, .recipe = td_model_recipe(test->session.model)};
-    int status = session_data(options, &request, &test->data);
-    if (status == TOOL_DONE && options->augmented)
-        status = session_augment(options, &test->data);
-    return status;
-}
-
 static int open_log(struct test *test)
 {
     const char *path = test->options->csv_log;
@@ -292,7 +281,7 @@ static int check_rates(struct test *test)
 static int prepare(struct test *test)
 {
     const struct options *options = test->options;
-    if (!options->train)
+    if (!options->n_train)
         return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
     int status = check_rates(test);
     if (status == TOOL_DONE && options->output)
@@ -304,7 +293,7 @@ static int prepare(struct test *test)
     if (status == TOOL_DONE)
         status = session_compile(options, &test->session, TO_TRAIN);
     if (status == TOOL_DONE)
-        status = open_data(test);
+        status = session_train_data(options, td_model_recipe(test->session.model), &test->data);
     if (status == TOOL_DONE)
         status = open_log(test);
     test->best = INFINITY;
@@ -341,6 +330,9 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Data:", GROUP_DATA),
     OPTION_TRAIN,
     OPTION_ADAPT,
+    OPTION_INTERLEAVE,
+    OPTION_SHARD,
+    OPTION_CACHE,
     OPTION_AUGMENT,
     OPTIONS_READING,
     OPTION_GROUP("Test:", GROUP_TEST),

@@ -31,37 +31,15 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
-/* The validation data is read as the training data was: by its categories and means. */
-static int open_data(struct fit *fit)
-{
-    const struct options *options = fit->options;
-    struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
-    int status = session_data(options, &train, &fit->train);
-    if (status == TOOL_DONE && options->cache)
-        status = session_cache(options, "", &fit->train);
-    if (status == TOOL_DONE && options->augmented)
-        status = session_augment(options, &fit->train);
-    if (status != TOOL_DONE || !options->validation)
-        return status;
-    struct request validation = {
-        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
-    status = session_data(options, &validation, &fit->validation);
-    return status == TOOL_DONE && options->cache ? session_cache(options, ".val", &fit->validation) : status;
-}
-
 /* Everything that can be found wrong before the training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
-    if (!options->train)
-        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = session_load(options, &fit->session);
-    if (status == TOOL_DONE)
-        status = session_compile(options, &fit->session, TO_TRAIN);
-    if (status == TOOL_DONE)
-        status = open_data(fit);
+        status = session_prepare(options, &fit->session, &fit->train);
+    if (status == TOOL_DONE && options->validation)
+        status = session_validation_data(options, fit->train, &fit->validation);
     return status == TOOL_DONE ? open_log(fit) : status;
 }
 
@@ -238,13 +216,19 @@ static int finish(struct fit *fit, td_status status)
     return stop_signal() ? 128 + stop_signal() : TOOL_DONE;
 }
 
+static void say_begun(const struct fit *fit)
+{
+    const struct options *options = fit->options;
+    printf("Training %s on %lld samples of ", options->argument, (long long)td_data_samples(fit->train));
+    for (int i = 0; i < options->n_train; i++)
+        printf("%s%s", i ? ", " : "", options->train[i]);
+    printf("; the result goes to %s.\n", fit->output);
+}
+
 static int train_and_save(struct fit *fit)
 {
-    if (!fit->options->quiet) {
-        printf("Training %s on %lld samples of %s; the result goes to %s.\n", fit->options->argument,
-               (long long)td_data_samples(fit->train), fit->options->train, fit->output);
-        fflush(stdout);
-    }
+    if (!fit->options->quiet)
+        say_begun(fit);
     stop_on_signals(fit->session.context);
     return finish(fit, train(fit));
 }
@@ -277,8 +261,10 @@ static const struct argp_option options[] = {
     {"shuffle-buffer", KEY_SHUFFLE_BUFFER, "N", 0,
      "Shuffle among the next N samples only, for files that are slow to read in any order", 0},
     {"drop-remainder", KEY_DROP_REMAINDER, NULL, 0, "Leave out an epoch's last batch when it is not full", 0},
-    {"cache", KEY_CACHE, "memory|FILE", 0,
-     "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
+    OPTION_INTERLEAVE,
+    OPTION_SHARD,
+    OPTION_CACHE,
+    {"repeat", KEY_REPEAT, "N", 0, "An epoch has every sample N times", 0},
     OPTION_AUGMENT,
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
      "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},

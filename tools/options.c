@@ -48,6 +48,8 @@ static const struct count_option {
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
     {KEY_STEPS, "steps", AT(steps), 20, 1000000, "200"},
     {KEY_LENGTH, "length", AT(length), 1, INT64_MAX, "500"},
+    {KEY_REPEAT, "repeat", AT(repeat), 1, INT_MAX, "2"},
+    {KEY_INTERLEAVE, "interleave", AT(interleave), 1, INT64_MAX, "1"},
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 
@@ -150,27 +152,47 @@ static int set_update_freq(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
-/* "120x160": two whole numbers from 1 to `most`. */
-static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
+/* "120x160": two whole numbers from `least` to `most`, and what stands between them. */
+static bool read_pair(const char *text, char between, int64_t least, int64_t most, int64_t *first, int64_t *second)
 {
     char before[16] = "";
-    size_t length = strcspn(text, "x");
+    size_t length = strcspn(text, (char[]){between, '\0'});
     memcpy(before, text, length < sizeof before ? length : 0);
-    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
-           *second >= 1 && *first <= most && *second <= most;
+    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= least &&
+           *second >= least && *first <= most && *second <= most;
 }
 
 static int set_shape(const char *text, struct options *options)
 {
-    if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
+    if (!read_pair(text, 'x', 1, INT_MAX, &options->steps, &options->per_step))
         return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
     return TOOL_DONE;
 }
 
 static int set_image_size(const char *text, struct options *options)
 {
-    if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
+    if (!read_pair(text, 'x', 1, 65500, &options->image_size.height, &options->image_size.width))
         return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
+
+static int set_shard(const char *text, struct options *options)
+{
+    if (!read_pair(text, '/', 0, INT_MAX, &options->shard_index, &options->shard_count) ||
+        options->shard_index >= options->shard_count)
+        return tool_refuse("--shard: expected I/N, with I from 0 to N-1, got '%s'; try --shard 0/4", text);
+    return TOOL_DONE;
+}
+
+static int set_train(const char *text, struct options *options)
+{
+    if (!*text)
+        return tool_refuse("--train: expected the path of the data, got an empty word");
+    if (options->n_train == TOOL_MAX_ARGUMENTS)
+        return tool_refuse("--train: expected at most %d of them, got '%s' too; several files may stand in one, by a "
+                           "quoted pattern or commas",
+                           TOOL_MAX_ARGUMENTS, text);
+    options->train[options->n_train++] = text;
     return TOOL_DONE;
 }
 
@@ -341,7 +363,6 @@ static const struct text_option {
     size_t at;
     const char *expected;
 } text_options[] = {
-    {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
     {KEY_FEATURES, "features", AT(features),
@@ -440,6 +461,10 @@ static int set_named(int key, const char *text, struct options *options)
         return set_image_size(text, options);
     case KEY_SHAPE:
         return set_shape(text, options);
+    case KEY_TRAIN:
+        return set_train(text, options);
+    case KEY_SHARD:
+        return set_shard(text, options);
     case KEY_AUGMENT:
         return set_augment(text, options);
     case KEY_ON_ERROR:
@@ -527,6 +552,11 @@ static int check_together(const struct command *command, const struct options *o
                            command->argument, command->name);
     if (options->no_shuffle && options->shuffle_buffer)
         return tool_refuse("expected --no-shuffle or --shuffle-buffer, got both; leave one out");
+    if (options->interleave && options->n_train < 2)
+        return tool_refuse("--interleave takes turns among several --train; give another --train DATA too");
+    if (options->repeat > 1 && options->validation_split > 0)
+        return tool_refuse("--repeat with --validation-split would validate on what is trained on; give --validation "
+                           "DATA instead");
     if (options->validation && options->validation_split > 0)
         return tool_refuse("expected --validation or --validation-split, got both; leave one out");
     if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))

@@ -2,7 +2,6 @@
 #include "session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "output.h"
 
@@ -229,55 +228,12 @@ int session_compile(const struct options *options, struct session *session, enum
     return TOOL_DONE;
 }
 
-/* ---- data ---- */
-
-static int data_failed(const char *option, const char *error, td_data **data)
+int session_prepare(const struct options *options, struct session *session, td_data **train)
 {
-    int status = tool_fail("--%s: %s", option, error);
-    td_data_release(*data);
-    *data = NULL;
-    return status;
-}
-
-int session_data(const struct options *options, const struct request *request, td_data **data)
-{
-    *data = td_open_(&(td_open_args){.path = request->path,
-                                     .role = request->role,
-                                     .scale = options->scale.value,
-                                     .features = options->features,
-                                     .image_size = options->image_size,
-                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
-                                     .missing = options->missing,
-                                     .window = options->window,
-                                     .horizon = options->horizon,
-                                     .targets = request->inputs_only ? TD_NO : TD_YES,
-                                     .recipe = request->recipe});
-    const char *error = td_data_error(*data), *reason;
-    int64_t skipped = td_data_skipped(*data, &reason);
-    if (skipped)
-        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
-                request->option, (long long)skipped, reason);
-    if (!error)
-        return TOOL_DONE;
-    return data_failed(request->option, error, data);
-}
-
-int session_cache(const struct options *options, const char *suffix, td_data **data)
-{
-    char path[4096];
-    bool in_memory = strcmp(options->cache, "memory") == 0;
-    if ((size_t)snprintf(path, sizeof path, "%s%s", options->cache, suffix) >= sizeof path)
-        return tool_refuse("--cache: expected a path of less than %zu bytes", sizeof path);
-    *data = td_cache_(&(td_cache_args){.data = *data, .file = in_memory ? NULL : path});
-    const char *error = td_data_error(*data);
-    return error ? data_failed("cache", error, data) : TOOL_DONE;
-}
-
-int session_augment(const struct options *options, td_data **data)
-{
-    td_augment_args args = options->augment;
-    args.data = *data;
-    *data = td_augment_(&args);
-    const char *error = td_data_error(*data);
-    return error ? data_failed("augment", error, data) : TOOL_DONE;
+    if (!options->n_train)
+        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
+    int status = session_load(options, session);
+    if (status == TOOL_DONE)
+        status = session_compile(options, session, TO_TRAIN);
+    return status == TOOL_DONE ? session_train_data(options, td_model_recipe(session->model), train) : status;
 }

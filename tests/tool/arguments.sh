@@ -96,9 +96,19 @@ for list in flop crop crop=0 crop=1.5 shift=2 rotation=x flip=sideways fill=blac
 done
 says 2 "shuffle-buffer: expected a whole number from 1" fit m.keras --train d.npz --shuffle-buffer 0
 says 2 "expected --no-shuffle or --shuffle-buffer, got both" fit m.keras --train d.npz --shuffle-buffer 9 --no-shuffle
+for value in 4/4 -1/4 1 1/ /4 1/0 a/b 1/2/3 ""; do
+    says 2 "shard: expected I/N, with I from 0 to N-1, got '$value'; try --shard 0/4" fit m.keras --train d.npz --shard "$value"
+done
+says 2 "repeat: expected a whole number from 1" fit m.keras --train d.npz --repeat 0
+says 2 "interleave: expected a whole number from 1" fit m.keras --train d.npz --train d.npz --interleave 0
+says 2 "interleave takes turns among several --train" fit m.keras --train d.npz --interleave 1
+says 2 "repeat with --validation-split would validate on what is trained on" \
+    fit m.keras --train d.npz --repeat 2 --validation-split 0.5
+says 2 "train: expected at most 16 of them, got 'd.npz' too" \
+    fit m.keras $(awk 'BEGIN { for (i = 0; i < 17; i++) print "--train d.npz" }')
 says 2 "input-threads: expected a whole number from 1 to 1024, got '0'" fit m.keras --train d.npz --input-threads 0
 says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
-says 2 "train: expected the path of the data, got an empty word" fit m.keras --train ""
+says 2 "train: expected the path of the data, got an empty word" fit m.keras --train d.npz --train ""
 
 # What is required, and what excludes each other.
 says 2 "train: expected the data to train on, got none; try --train" fit m.keras
