@@ -76,7 +76,7 @@ static void log_state(void *user, td_training *training, td_state *state)
     td_state_file(state, "file", fit->log);
 }
 
-enum { MAX_CALLBACKS = 10 };
+enum { MAX_CALLBACKS = 12 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -92,6 +92,11 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
     int count = 0;
     if (options->reset_states)
         list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
+    if (options->schedule.schedule.kind)
+        list[count++] = schedule_reporter(&options->schedule);
+    if (options->epoch_rates.count)
+        list[count++] = td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){
+            .schedule = epoch_rate, .user = (void *)&options->epoch_rates, .verbose = TD_YES});
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
@@ -292,6 +297,8 @@ static const struct argp_option options[] = {
      "Stop when a loss is not a finite number, as after the last epoch, instead of failing", 0},
     {"reduce-lr", KEY_REDUCE_LR, "PATIENCE", 0,
      "A tenth of the learning rate when it has not improved for PATIENCE epochs", 0},
+    {"learning-rate-scheduler", KEY_EPOCH_RATES, "LIST", 0,
+     "The rates of epochs, counted from 0: 30=0.01,60=0.001 is 0.01 from epoch 30 on", 0},
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
      0},
     {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
@@ -308,6 +315,10 @@ static const struct argp_option options[] = {
     OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTION_LEARNING_RATE,
+    {"schedule", KEY_SCHEDULE, "NAME,LIST", 0,
+     "A rate for each step, by Keras's names: cosine_decay,decay_steps=N[,alpha=F][,warmup_target=F,warmup_steps=N], "
+     "cosine_decay_restarts, exponential_decay, inverse_time_decay, piecewise_constant_decay, polynomial_decay",
+     0},
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
     OPTION_GROUP("Results:", GROUP_RESULT),
@@ -352,6 +363,10 @@ const struct command fit_command = {
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
     "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n"
+    "\n"
+    "  From a rate of 0.1 down to 0 by a cosine in 10,000 steps:\n"
+    "    tandem fit cnn.keras --train images.npz --epochs 50 \\\n"
+    "      --learning-rate 0.1 --schedule cosine_decay,decay_steps=10000\n"
     "\n"
     "  For TensorBoard, then: tensorboard --logdir logs\n"
     "    tandem fit cnn.keras --train images.npz --validation-split 0.1 \\\n"

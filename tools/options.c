@@ -1,17 +1,15 @@
-/* options.c - reads options strictly. Numbers are whole words in range, whatever the locale: the command never leaves
- * the C locale. */
+/* options.c - reads options strictly. Numbers are whole words in range. */
 #include "options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "suggest.h"
 #include "words.h"
 
@@ -79,24 +77,6 @@ static const struct real_option {
     {KEY_LOSS_SCALE_FACTOR, "loss-scale-factor", AT(loss_scale_factor), FLT_TRUE_MIN, FLT_MAX, "a number above 0",
      "1024"},
 };
-
-static bool read_count(const char *text, int64_t *value)
-{
-    if (!*text || text[strspn(text, "0123456789")])
-        return false;
-    errno = 0;
-    *value = strtoll(text, NULL, 10);
-    return errno == 0;
-}
-
-static bool read_real(const char *text, double *value)
-{
-    if (!isdigit((unsigned char)*text) && !strchr("+-.", *text))
-        return false; /* nan, inf, blanks in front */
-    char *end;
-    *value = strtod(text, &end);
-    return end != text && !*end && isfinite(*value);
-}
 
 static int set_count(const struct count_option *option, const char *text, struct options *options)
 {
@@ -465,6 +445,10 @@ static int set_named(int key, const char *text, struct options *options)
         return set_train(text, options);
     case KEY_SHARD:
         return set_shard(text, options);
+    case KEY_SCHEDULE:
+        return read_schedule(text, &options->schedule);
+    case KEY_EPOCH_RATES:
+        return read_epoch_rates(text, &options->epoch_rates);
     case KEY_AUGMENT:
         return set_augment(text, options);
     case KEY_ON_ERROR:
@@ -545,6 +529,15 @@ static int check_devices(const char *list)
     }
 }
 
+static int check_rates(const struct options *options)
+{
+    bool schedule = options->schedule.schedule.kind != TD_SCHEDULE_NONE, epochs = options->epoch_rates.count > 0;
+    if (schedule + epochs + (options->reduce_lr > 0) <= 1)
+        return TOOL_DONE;
+    return tool_refuse("expected one of --schedule, --learning-rate-scheduler and --reduce-lr, got more: each sets the "
+                       "learning rate; leave the others out");
+}
+
 static int check_together(const struct command *command, const struct options *options)
 {
     if (command->argument && !options->argument)
@@ -581,7 +574,8 @@ static int check_together(const struct command *command, const struct options *o
                            "--tensorboard DIR too");
     if (options->write_images && !options->histogram_freq)
         return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
-    return options->devices ? check_devices(options->devices) : TOOL_DONE;
+    int status = check_rates(options);
+    return status == TOOL_DONE && options->devices ? check_devices(options->devices) : status;
 }
 
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options)

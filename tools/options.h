@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rates.h"
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8
@@ -53,6 +54,8 @@ struct options {
         ema_momentum, loss_scale_factor;
     int64_t ema_overwrite_frequency, gradient_accumulation_steps;
     bool nesterov, amsgrad, use_ema;
+    struct rate_schedule schedule;
+    struct epoch_rates epoch_rates;
     td_loss loss;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
@@ -149,7 +152,9 @@ enum option_key {
     KEY_TOP_K,
     KEY_REPEAT,
     KEY_INTERLEAVE,
-    KEY_SHARD
+    KEY_SHARD,
+    KEY_SCHEDULE,
+    KEY_EPOCH_RATES
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \

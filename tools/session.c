@@ -87,6 +87,21 @@ static int check_optimizer(const struct options *options, td_optimizer_kind kind
     return TOOL_DONE;
 }
 
+/* The rate that a schedule begins with is said once. */
+static int check_schedule(const struct options *options, const td_optimizer *of_file)
+{
+    const struct rate_schedule *given = &options->schedule;
+    bool said = given->initial_rate_given || given->schedule.kind == TD_PIECEWISE_CONSTANT_DECAY;
+    bool of_number = options->optimizer == TD_OPTIMIZER_NONE && of_file->schedule.kind == TD_SCHEDULE_NONE;
+    if (given->schedule.kind == TD_SCHEDULE_NONE)
+        return TOOL_DONE;
+    if (said && options->learning_rate.is_set)
+        return tool_refuse("--schedule says which rate it begins with, and so does --learning-rate; leave one out");
+    if (said || options->learning_rate.is_set || of_number)
+        return TOOL_DONE;
+    return tool_refuse("--schedule: expected a rate to begin with; give --learning-rate F too");
+}
+
 /* What averages are like means nothing without them. */
 static int check_averages(const struct options *options, const td_optimizer *merged)
 {
@@ -96,10 +111,12 @@ static int check_averages(const struct options *options, const td_optimizer *mer
                        options->ema_momentum.is_set ? "ema-momentum" : "ema-overwrite-frequency");
 }
 
-/* Whether the options change more of the optimizer than its learning rate, which alone leaves its state as it is. */
-static bool changes_optimizer(const struct options *options)
+/* Whether the options change more of the optimizer than a learning rate that is a number, which alone leaves its state
+ * as it is. */
+static bool changes_optimizer(const struct options *options, const td_optimizer *of_file)
 {
-    return options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
+    return options->schedule.schedule.kind || (options->learning_rate.is_set && of_file->schedule.kind) ||
+           options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
            options->beta_1.is_set || options->beta_2.is_set || options->epsilon.is_set || options->amsgrad ||
            options->weight_decay.is_set || options->clipvalue.is_set || options->clipnorm.is_set ||
            options->global_clipnorm.is_set || options->use_ema || options->ema_momentum.is_set ||
@@ -117,6 +134,17 @@ static void merge_optional(td_optional option, td_optional *number)
 {
     if (option.is_set)
         *number = option;
+}
+
+static void merge_schedule(const struct rate_schedule *given, td_optimizer *merged)
+{
+    if (given->schedule.kind == TD_SCHEDULE_NONE)
+        return;
+    merged->schedule = given->schedule;
+    merged->schedule.boundaries = given->boundaries;
+    merged->schedule.values = given->values;
+    if (!given->initial_rate_given)
+        merged->schedule.initial_learning_rate = merged->learning_rate;
 }
 
 /* One way of clipping takes the place of another. */
@@ -146,6 +174,7 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     merge_number(options->learning_rate, &merged.learning_rate);
     if (options->learning_rate.is_set)
         merged.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    merge_schedule(&options->schedule, &merged);
     merge_number(options->momentum, &merged.momentum);
     if (options->nesterov)
         merged.nesterov = TD_YES;
@@ -208,10 +237,12 @@ int session_compile(const struct options *options, struct session *session, enum
     if (status == TOOL_DONE)
         status = check_averages(options, &optimizer);
     if (status == TOOL_DONE)
+        status = check_schedule(options, &of_file);
+    if (status == TOOL_DONE)
         status = merge_loss(options, loss_of_file, &loss);
     if (status != TOOL_DONE)
         return status;
-    if (!changes_optimizer(options))
+    if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
