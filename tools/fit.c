@@ -316,8 +316,9 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTION_LEARNING_RATE,
     {"schedule", KEY_SCHEDULE, "NAME,LIST", 0,
-     "A rate for each step, by Keras's names: cosine_decay,decay_steps=N[,alpha=F][,warmup_target=F,warmup_steps=N], "
-     "cosine_decay_restarts, exponential_decay, inverse_time_decay, piecewise_constant_decay, polynomial_decay",
+     "A rate for each step by one of Keras's schedules and its arguments, as cosine_decay,decay_steps=1000; or "
+     "cosine_decay_restarts, exponential_decay, inverse_time_decay, piecewise_constant_decay, polynomial_decay: man "
+     "tandem-fit lists what they take",
      0},
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,

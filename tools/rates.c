@@ -148,8 +148,9 @@ static int refuse_value(const struct argument *argument, const char *text)
 {
     static const char *const expected[] = {"a number not below 0, as 1000", "a number not below 0, as 0.001",
                                            "no value", "whole numbers, as 1000:2000", "numbers, as 0.1:0.01:0.001"};
-    return tool_refuse("--schedule: %s: expected %s, got '%s'", argument->name, expected[argument->form],
-                       text ? text : "nothing");
+    const char *quote = text ? "'" : "";
+    return tool_refuse("--schedule: %s: expected %s, got %s%s%s", argument->name, expected[argument->form], quote,
+                       text ? text : "nothing", quote);
 }
 
 /* ---- a schedule ---- */

@@ -29,7 +29,7 @@ int tdi_utf8_decode(const char *text, size_t left, uint32_t *character)
 void tdi_utf8_encode(uint32_t character, char bytes[TDI_UTF8_SIZE])
 {
     int more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
-    *bytes++ = (char)(more ? (0xf00u >> more & 0xff) | character >> 6 * more : character);
+    *bytes++ = (char)(more ? (0xf00u >> (more + 1) & 0xff) | character >> 6 * more : character);
     while (more--)
         *bytes++ = (char)(0x80 | (character >> 6 * more & 0x3f));
     *bytes = '\0';

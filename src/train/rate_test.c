@@ -41,12 +41,14 @@ static void add_loss(td_rate_test *test, double loss)
     test->diverged = step->smoothed > DIVERGED * test->least;
 }
 
-/* The logs hold means over the epoch's steps so far; all batches are full. */
+/* The logs hold means over the epoch's steps so far; all batches are full. A step whose loss is no number is none. */
 static td_status batch_end(void *user, td_training *training, const td_logs *logs)
 {
     td_rate_test *test = user;
     int64_t steps = td_training_steps(training);
     double sum = logs->entry[0].value * (double)steps;
+    if (test->diverged)
+        return TD_OK;
     test->at[test->done].learning_rate = td_training_learning_rate(training);
     add_loss(test, steps == 1 ? sum : sum - test->loss_sum);
     test->loss_sum = sum;
