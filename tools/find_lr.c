@@ -357,6 +357,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
+    OPTION_IGNORE_CLASS,
     OPTION_GROUP("Results:", GROUP_RESULT),
     {"output", KEY_OUTPUT, "FILE.png|svg", 0, "Draw the curve to a file, too", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write each step's rate and loss", 0},

@@ -66,7 +66,7 @@ static const struct real_option {
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
     {KEY_EPSILON, "epsilon", AT(epsilon), 0, FLT_MAX, "a number not below 0", "1e-7"},
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
-    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
+    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), -(1 << 24), 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
     {KEY_CLIPNORM, "clipnorm", AT(clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
     {KEY_GLOBAL_CLIPNORM, "global-clipnorm", AT(global_clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},

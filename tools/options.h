@@ -240,7 +240,13 @@ enum option_key {
      0},                                                                                                               \
         {"confusion-file", KEY_CONFUSION_FILE, "FILE.csv", 0, "Write that matrix to a file, too", 0},                  \
     {                                                                                                                  \
-        "ignore-class", KEY_IGNORE_CLASS, "N", 0, "Leave samples or pixels of class N out of it", 0                    \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0,                                                                      \
+            "Leave samples or pixels of class N out of it; default: what the loss leaves out", 0                       \
+    }
+#define OPTION_IGNORE_CLASS                                                                                            \
+    {                                                                                                                  \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0,                                                                      \
+            "sparse_categorical_crossentropy: samples or pixels of class N add nothing to it", 0                       \
     }
 #define OPTION_LEARNING_RATE                                                                                           \
     {                                                                                                                  \

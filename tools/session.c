@@ -202,6 +202,7 @@ int session_compile(const struct options *options, struct session *session, enum
 {
     td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
     td_loss loss_of_file = td_model_loss(session->model), loss;
+    td_optional none = {0};
     if ((purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE) ||
         (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
         return refuse_uncompiled(options, purpose);
@@ -217,6 +218,7 @@ int session_compile(const struct options *options, struct session *session, enum
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .loss = loss,
+                                       .ignore_class = purpose == TO_TRAIN ? options->ignore_class : none,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,

@@ -170,6 +170,9 @@ typedef struct td_compile_args {
     td_guard guard;
     td_optimizer optimizer;   /* kind NONE: keep the model's, with its state; without one, predict and evaluate only */
     td_loss loss;             /* NONE: keep the model's */
+    td_optional ignore_class; /* sparse categorical cross-entropy: what is of this class (often 255, or -1) adds nothing
+                               * to the loss, which is the mean over the rest of the batch. Not set: as the model has
+                               * it, with another loss none */
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
@@ -272,7 +275,8 @@ typedef struct td_evaluate_args {
     td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
                                  the output's loss is a cross-entropy over classes. NULL: none is made */
     int confusion_output;     /* of which output; 0 */
-    td_optional ignore_class; /* samples of this class are left out of it; the loss and the metrics count them */
+    td_optional ignore_class; /* samples of this class are left out of it; not set: those that the loss leaves out. The
+                               * loss and the metrics are as they are compiled */
 } td_evaluate_args;
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus

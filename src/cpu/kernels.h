@@ -83,7 +83,8 @@
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
     X(binary_accuracy)                                                                                                 \
-    X(class_pairs)
+    X(class_pairs)                                                                                                     \
+    X(valid_weights)
 
 /* Through oneDNN: X(stem) */
 #ifdef TANDEM_ONEDNN

@@ -97,6 +97,17 @@ static td_status check_keys(const char *what, const json_t *config, const char *
     return error ? error->status : TD_UNSUPPORTED;
 }
 
+static td_status read_ignored(const json_t *value, tdi_loss *loss, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    if (is_nothing(value))
+        return TD_OK;
+    if (!json_is_integer(value))
+        return tdi_fail(error, TD_BAD_FILE, "%s: property \"ignore_class\" is %s, which is no class number",
+                        tdi_loss_class(loss->kind), tdi_keras_show(value, text));
+    return tdi_loss_ignore(loss, (float)json_integer_value(value), error);
+}
+
 static td_status read_loss_config(const json_t *config, const char *name, tdi_loss *loss, tdi_error *error)
 {
     static const fixed must_be[] = {{"reduction", "\"sum_over_batch_size\""}, {"axis", "-1"}, {0}};
@@ -105,14 +116,12 @@ static td_status read_loss_config(const json_t *config, const char *name, tdi_lo
     const json_t *smoothing = json_object_get(config, "label_smoothing");
     TDI_TRY(check_keys(name, config, known, error));
     TDI_TRY(check_fixed(name, config, must_be, error));
-    if (!is_nothing(json_object_get(config, "ignore_class")))
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: property \"ignore_class\" is set, which Tandem cannot do", name);
     double amount = json_number_value(smoothing);
     if ((smoothing && !json_is_number(smoothing)) || !(amount >= 0 && amount <= 1))
         return tdi_fail(error, TD_BAD_FILE, "%s: property \"label_smoothing\" must be in [0, 1]", name);
     loss->from_logits = json_is_true(json_object_get(config, "from_logits"));
     loss->label_smoothing = (float)amount;
-    return TD_OK;
+    return read_ignored(json_object_get(config, "ignore_class"), loss, error);
 }
 
 static td_status read_loss(const json_t *value, tdi_loss *loss, tdi_error *error)
@@ -271,6 +280,8 @@ static json_t *write_loss(const tdi_loss *loss)
     json_t *config = json_pack("{s:s}", "reduction", "sum_over_batch_size");
     if (loss->kind != TDI_LOSS_MSE)
         tdi_keras_put(&config, "from_logits", json_boolean(loss->from_logits));
+    if (loss->ignore.any)
+        tdi_keras_put(&config, "ignore_class", json_integer(loss->ignore.number));
     if (loss->kind == TDI_LOSS_CATEGORICAL || loss->kind == TDI_LOSS_BINARY)
         tdi_keras_put(&config, "label_smoothing", tdi_keras_float(loss->label_smoothing));
     return tdi_keras_object("keras.losses", tdi_loss_class(loss->kind), config);

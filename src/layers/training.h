@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "layers/field.h"
+#include "ops/ops.h"
 
 typedef enum tdi_loss_kind {
     TDI_LOSS_NONE = 0,
@@ -18,17 +19,21 @@ typedef enum tdi_loss_kind {
 typedef struct tdi_loss {
     tdi_loss_kind kind;
     bool from_logits;
-    float label_smoothing; /* categorical and binary */
+    float label_smoothing;   /* categorical and binary */
+    tdi_ignore_attrs ignore; /* sparse categorical: a class whose positions are left out of the mean */
 } tdi_loss;
 
 tdi_loss tdi_loss_from_public(td_loss loss);
+/* Sets the class to ignore. TD_INVALID_ARGUMENT, naming what does not go, for another loss or no class number. */
+td_status tdi_loss_ignore(tdi_loss *loss, float number, tdi_error *error);
 const char *tdi_loss_class(tdi_loss_kind kind); /* "SparseCategoricalCrossentropy"; NULL for none */
 tdi_loss_kind tdi_loss_parse(const char *name); /* class or snake-case name, aliases ("mse") too; NONE: unknown */
 bool tdi_loss_wants_classes(
     const tdi_loss *loss); /* the target is int32 class numbers of the prediction's shape less its last axis */
 /* The target's shape per sample for a prediction's. */
 td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction);
-/* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them. */
+/* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them, and weighs them
+ * before it takes their mean. */
 tdi_node *tdi_loss_emit(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target);
 
 const char *tdi_metric_name(td_metric metric); /* "accuracy", "sparse_categorical_accuracy": Keras's log key */

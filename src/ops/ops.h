@@ -27,7 +27,7 @@
     X(lstm) X(lstm_output) X(lstm_grad) X(lstm_grad_recurrent) X(lstm_keep)                                            \
     X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
-    X(batch_mean) X(batch_mean_grad)                                                                                   \
+    X(count_valid) X(valid_weights) X(batch_mean) X(batch_mean_grad)                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
     X(class_pairs) X(count_pairs)                                                                                      \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
@@ -223,15 +223,34 @@ tdi_node *tdi_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 tdi_node *tdi_log_softmax(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_log_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 
-/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN. */
-tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels);
-tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss);
+/* A class number that a loss leaves out, if any. */
+typedef struct tdi_ignore_attrs {
+    bool any;
+    int32_t number;
+} tdi_ignore_attrs;
+static inline bool tdi_ignores(const tdi_ignore_attrs *ignore, int32_t label)
+{
+    return ignore->any && label == ignore->number;
+}
+
+/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN, the one to ignore 0. */
+tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels,
+                                           tdi_ignore_attrs ignore);
+tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss,
+                                                tdi_ignore_attrs ignore);
 /* logits, targets [..., c] -> loss [...] */
 tdi_node *tdi_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
 /* max(x, 0) - x * t + log(1 + exp(-|x|)), element-wise */
 tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
+
+/* How many labels [B, ...] of the part are not `ignored`: a float. */
+tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
+/* labels [B, ...], all parts' counts [parts] -> [B, ...]: 0 for the ignored ones, and for the others what makes the
+ * mean over all one over those: all labels of the global batch / the valid ones. */
+tdi_node *tdi_valid_weights(tdi_graph *graph, tdi_node *labels, tdi_node *valid, int32_t ignored);
+void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* some of them; for kernels */
 
 /* sum(x) * control->inverse_count / (elements per row): the part's share of the mean over the global batch. Scalar. */
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);

@@ -61,12 +61,24 @@ static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_err
     return TD_OK;
 }
 
+/* What td_loss does not say stays with a loss of the same kind. */
 static void take_loss(td_model *model, td_loss loss)
 {
     for (int o = 0; loss && o < model->n_outputs; o++) {
-        model->training[o].loss = tdi_loss_from_public(loss);
+        tdi_loss *now = &model->training[o].loss, taken = tdi_loss_from_public(loss);
+        if (now->kind == taken.kind)
+            now->from_logits = taken.from_logits;
+        else
+            *now = taken;
         model->training[o].loss_weight = 1.0f;
     }
+}
+
+static td_status take_ignored(td_model *model, td_optional ignore_class, tdi_error *error)
+{
+    for (int o = 0; ignore_class.is_set && o < model->n_outputs; o++)
+        TDI_TRY(tdi_loss_ignore(&model->training[o].loss, ignore_class.value, error));
+    return TD_OK;
 }
 
 static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
@@ -103,6 +115,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     model->rematerialize = args->rematerialize == TD_YES;
     model->precision = args->precision;
     take_loss(model, args->loss);
+    TDI_TRY(take_ignored(model, args->ignore_class, error));
     TDI_TRY(take_metrics(model, args->metrics, error));
     TDI_TRY(take_optimizer(model, &args->optimizer, error));
     return try_out(model, error);

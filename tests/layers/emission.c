@@ -160,8 +160,9 @@ static void fused_losses_are_found(void **state)
     fixture *f = *state;
     tdi_node *x = input_of(f, TD_SHAPE(5), TD_FLOAT32), *y = input_of(f, TD_SHAPE(5), TD_FLOAT32);
     tdi_node *classes = input_of(f, (td_shape){0}, TD_INT32);
-    tdi_loss sparse = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0}, categorical = {TDI_LOSS_CATEGORICAL, false, 0.1f};
-    tdi_loss binary = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL},
+             categorical = {.kind = TDI_LOSS_CATEGORICAL, .label_smoothing = 0.1f};
+    tdi_loss binary = {.kind = TDI_LOSS_BINARY};
     tdi_node *softmax = tdi_softmax(f->graph, x), *sigmoid = tdi_unary(f->graph, x, TD_SIGMOID);
     tdi_node *loss = tdi_loss_emit(f->graph, &sparse, softmax, classes);
     assert_ptr_equal(loss->op, &tdi_op_sparse_softmax_cross_entropy);

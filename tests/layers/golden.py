@@ -108,6 +108,10 @@ for name, function, y, smooths in CASES:
         numbers(f"golden_{name}_{form}_gradient", jax.grad(lambda x: values(x).sum())(x))
         if smooths:
             numbers(f"golden_{name}_{form}_smooth", values(x, label_smoothing=0.1))
+for form, x in (("logits", logits), ("probabilities", probabilities)):
+    ignoring = losses.SparseCategoricalCrossentropy(from_logits=form == "logits", ignore_class=int(classes[0]))
+    numbers(f"golden_ignoring_{form}", ignoring(classes, x))
+    numbers(f"golden_ignoring_{form}_gradient", jax.grad(lambda x: ignoring(classes, x))(x))
 numbers("golden_sparse_softmax", losses.sparse_categorical_crossentropy(classes, softmax))
 numbers("golden_categorical_softmax", losses.categorical_crossentropy(targets, softmax))
 numbers("golden_binary_sigmoid", losses.binary_crossentropy(bits, sigmoid))

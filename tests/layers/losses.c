@@ -79,17 +79,50 @@ static void check_loss(tdi_loss loss, const float *x, const void *y, const float
 static void sparse_categorical(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_SPARSE_CATEGORICAL, true, 0}, probabilities = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_SPARSE_CATEGORICAL, .from_logits = true},
+             probabilities = {.kind = TDI_LOSS_SPARSE_CATEGORICAL};
     check_loss(logits, golden_logits, golden_classes, golden_sparse_logits, golden_sparse_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_classes, golden_sparse_probabilities,
                golden_sparse_probabilities_gradient);
     check_loss(probabilities, golden_softmax, golden_classes, golden_sparse_softmax, NULL);
 }
 
+/* The mean loss, and its gradient. */
+static void check_ignoring(bool from_logits, const float *x, const float *expected, const float *gradient)
+{
+    tdi_loss loss = {.kind = TDI_LOSS_SPARSE_CATEGORICAL, .from_logits = from_logits};
+    assert_int_equal(tdi_loss_ignore(&loss, (float)golden_classes[0], NULL), TD_OK);
+    fixture f = make(true);
+    tdi_node *mean = tdi_batch_mean(f.graph, tdi_loss_emit(f.graph, &loss, f.prediction, f.target)), *dx;
+    assert_int_equal(tdi_gradients(f.graph, mean, 1, &f.prediction, &dx), TD_OK);
+    check(&f, mean, x, golden_classes, expected, 1, dx, gradient);
+}
+
+static void a_class_is_ignored(void **state)
+{
+    (void)state;
+    check_ignoring(true, golden_logits, golden_ignoring_logits, golden_ignoring_logits_gradient);
+    check_ignoring(false, golden_probabilities, golden_ignoring_probabilities, golden_ignoring_probabilities_gradient);
+}
+
+static void what_cannot_be_ignored_is_refused(void **state)
+{
+    (void)state;
+    tdi_error error = {0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, squared = {.kind = TDI_LOSS_MSE};
+    assert_int_equal(tdi_loss_ignore(&sparse, 1.5f, &error), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "1.5 is not a class number"));
+    error = (tdi_error){0};
+    assert_int_equal(tdi_loss_ignore(&squared, 1, &error), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "the loss is MeanSquaredError"));
+    assert_false(sparse.ignore.any || squared.ignore.any);
+}
+
 static void categorical(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_CATEGORICAL, true, 0}, probabilities = {TDI_LOSS_CATEGORICAL, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_CATEGORICAL, .from_logits = true},
+             probabilities = {.kind = TDI_LOSS_CATEGORICAL};
     check_loss(logits, golden_logits, golden_targets, golden_categorical_logits, golden_categorical_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_targets, golden_categorical_probabilities,
                golden_categorical_probabilities_gradient);
@@ -102,7 +135,7 @@ static void categorical(void **state)
 static void binary(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_BINARY, true, 0}, probabilities = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_BINARY, .from_logits = true}, probabilities = {.kind = TDI_LOSS_BINARY};
     check_loss(logits, golden_logits, golden_bits, golden_binary_logits, golden_binary_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_bits, golden_binary_probabilities,
                golden_binary_probabilities_gradient);
@@ -122,8 +155,8 @@ static void mean_squared_error(void **state)
 static void behind_activations(void **state)
 {
     (void)state;
-    tdi_loss sparse = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0}, soft = {TDI_LOSS_CATEGORICAL, false, 0};
-    tdi_loss bits = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, soft = {.kind = TDI_LOSS_CATEGORICAL};
+    tdi_loss bits = {.kind = TDI_LOSS_BINARY};
     fixture f = make(true);
     check(&f, tdi_loss_emit(f.graph, &sparse, tdi_softmax(f.graph, f.prediction), f.target), golden_mild,
           golden_classes, golden_sparse_softmax, ROWS, NULL, NULL);
@@ -154,8 +187,14 @@ static void accuracies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sparse_categorical), cmocka_unit_test(categorical),        cmocka_unit_test(binary),
-        cmocka_unit_test(mean_squared_error), cmocka_unit_test(behind_activations), cmocka_unit_test(accuracies),
+        cmocka_unit_test(sparse_categorical),
+        cmocka_unit_test(a_class_is_ignored),
+        cmocka_unit_test(what_cannot_be_ignored_is_refused),
+        cmocka_unit_test(categorical),
+        cmocka_unit_test(binary),
+        cmocka_unit_test(mean_squared_error),
+        cmocka_unit_test(behind_activations),
+        cmocka_unit_test(accuracies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
