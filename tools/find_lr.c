@@ -9,6 +9,7 @@
 
 #include "chart.h"
 #include "options.h"
+#include "picture.h"
 #include "session.h"
 #include "stop.h"
 
@@ -296,7 +297,7 @@ static int prepare(struct test *test)
         return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
     int status = check_rates(test);
     if (status == TOOL_DONE && options->output)
-        status = chart_check_path("output", options->output);
+        status = picture_check_path("output", options->output);
     if (status == TOOL_DONE)
         status = session_load(options, &test->session);
     if (status == TOOL_DONE)

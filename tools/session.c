@@ -181,9 +181,10 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
         *merged = TD_BINARY_CROSSENTROPY_FROM_LOGITS;
         return TOOL_DONE;
     case TD_MEAN_SQUARED_ERROR:
-        return tool_refuse(
-            "--from-logits belongs to the cross-entropies, and the loss is mean_squared_error; leave it out, "
-            "or give another --loss");
+    case TD_MEAN_ABSOLUTE_ERROR:
+    case TD_HUBER:
+        return tool_refuse("--from-logits belongs to the cross-entropies, and the loss is another; leave it out, or "
+                           "give another --loss");
     default:
         return TOOL_DONE;
     }

@@ -48,6 +48,13 @@ static void binary_accuracy_run(const tdi_call *call)
     }
 }
 
+static void in_top_k_run(const tdi_call *call)
+{
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++)
+        ((float *)call->out.data)[r] = tdi_is_in_top_k(call, r);
+}
+
 static void class_pairs_run(const tdi_call *call)
 {
     judged j = rows_of(call);
@@ -69,5 +76,6 @@ static void valid_weights_run(const tdi_call *call)
 ACCURACY(sparse_categorical_accuracy)
 ACCURACY(categorical_accuracy)
 ACCURACY(binary_accuracy)
+ACCURACY(in_top_k)
 ACCURACY(class_pairs)
 ACCURACY(valid_weights)

@@ -83,6 +83,7 @@
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
     X(binary_accuracy)                                                                                                 \
+    X(in_top_k)                                                                                                        \
     X(class_pairs)                                                                                                     \
     X(valid_weights)
 

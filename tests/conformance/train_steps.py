@@ -253,6 +253,8 @@ def losses():
     yield Case("binary from logits", net(3), classes(2, 3), keras.losses.BinaryCrossentropy(from_logits=True))
     yield Case("binary", net(1, "sigmoid"), classes(2, 1), "binary_crossentropy")
     yield Case("mean squared error", net(4), numbers(4), "mean_squared_error")
+    yield Case("mean absolute error", net(4), numbers(4), "mae")
+    yield Case("huber", net(4), numbers(4), "huber")
     yield Case("sparse, by place", sequential((4, 7), layers.Dense(5)), classes(5, 4), sparse())
     yield from ignoring()
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -145,10 +146,13 @@ static void binary(void **state)
     check_loss(probabilities, golden_probabilities, golden_bits, golden_binary_probabilities_smooth, NULL);
 }
 
-static void mean_squared_error(void **state)
+static void errors(void **state)
 {
     (void)state;
     check_loss((tdi_loss){.kind = TDI_LOSS_MSE}, golden_logits, golden_targets, golden_mse, golden_mse_gradient);
+    check_loss((tdi_loss){.kind = TDI_LOSS_MAE}, golden_logits, golden_targets, golden_mae, golden_mae_gradient);
+    check_loss((tdi_loss){.kind = TDI_LOSS_HUBER, .delta = 1.5f}, golden_logits, golden_targets, golden_huber,
+               golden_huber_gradient);
 }
 
 /* Behind a softmax or a sigmoid the fused loss gives what Keras makes of the probabilities. */
@@ -171,7 +175,7 @@ static void behind_activations(void **state)
 static void check_metric(td_metric metric, tdi_loss loss, const float *x, const void *y, const float *expected)
 {
     fixture f = make(tdi_loss_wants_classes(&loss));
-    check(&f, tdi_metric_emit(f.graph, metric, &loss, f.prediction, f.target), x, y, expected, ROWS, NULL, NULL);
+    check(&f, tdi_metric_emit(f.graph, &metric, &loss, f.prediction, f.target), x, y, expected, ROWS, NULL, NULL);
 }
 
 static void accuracies(void **state)
@@ -192,7 +196,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_ignored_is_refused),
         cmocka_unit_test(categorical),
         cmocka_unit_test(binary),
-        cmocka_unit_test(mean_squared_error),
+        cmocka_unit_test(errors),
         cmocka_unit_test(behind_activations),
         cmocka_unit_test(accuracies),
     };

@@ -77,6 +77,17 @@ grep -q "^class *precision *recall *f1 *support$" out || fail "evaluate --confus
     fail "classes.csv does not count 50 samples: $(cat classes.csv)"
 expect 1 evaluate mlp-trained.keras --data digits --quiet --confusion-file no/where.csv
 grep -q "folder.*no" err || fail "a confusion-file that cannot be: $(cat err)"
+expect 2 evaluate mlp-trained.keras --data digits --quiet --confusion-file c.csv --class-names one,two
+grep -q "class-names: expected 10 names" err || fail "two names for ten classes: $(cat err)"
+if "$TANDEM" evaluate mlp-trained.keras --data digits --quiet --confusion-file classes.png >out 2>err; then
+    head -c 8 classes.png | grep -q PNG || fail "--confusion-file drew no PNG"
+    expect 0 evaluate mlp-trained.keras --data digits --quiet --confusion-file classes.svg \
+        --class-names zero,one,two,three,four,five,six,seven,eight,nine
+    grep -q "^seven .* 5$" out || fail "--class-names printed: $(cat out)"
+    grep -q "<svg" classes.svg || fail "--confusion-file drew no SVG"
+else
+    grep -q "confusion-file: .*without cairo" err || fail "--confusion-file classes.png said: $(cat err)"
+fi
 says 2 "ignore-class: expected a class number" evaluate mlp-trained.keras --data digits --ignore-class x
 
 expect 0 predict mlp-trained.keras --data digits --output p.npy
