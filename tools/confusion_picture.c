@@ -75,7 +75,7 @@ static sheet lay_out(const td_confusion *confusion, const char *const *names)
     s.side = s.cell * s.classes;
     double widest = widest_label(&s);
     s.upright = widest > s.each * s.cell - 4;
-    s.left = 3 * GAP + LETTERS + widest;
+    s.left = fmax(3 * GAP + LETTERS + widest, 2 * GAP + about_wide("precision", LETTERS));
     s.top = TITLE + LETTERS + 2 * GAP + (s.upright ? widest : s.labels);
     return s;
 }
