@@ -10,6 +10,9 @@
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
     X(matmul, isa)                                                                                                     \
     X(matmul_update, isa)                                                                                              \
+    X(winograd_rows_conv2d, isa)                                                                                       \
+    X(winograd_rows_conv2d_grad_input, isa)                                                                            \
+    X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
     X(conv2d_grad_filter, isa)                                                                                         \
@@ -83,7 +86,9 @@
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
     X(binary_accuracy)                                                                                                 \
-    X(class_pairs)
+    X(in_top_k)                                                                                                        \
+    X(class_pairs)                                                                                                     \
+    X(valid_weights)
 
 /* Through oneDNN: X(stem) */
 #ifdef TANDEM_ONEDNN

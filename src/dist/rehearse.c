@@ -21,28 +21,12 @@ typedef struct rehearsal {
 
 /* ---- the shadow ---- */
 
-static bool copy_floats(float **floats, int64_t count)
+static td_status make_shadow(rehearsal *r, const td_model *model, tdi_error *error)
 {
-    const float *from = *floats;
-    if (!from)
-        return true;
-    *floats = tdi_buffer_create((size_t)count * sizeof **floats);
-    if (*floats)
-        memcpy(*floats, from, (size_t)count * sizeof **floats);
-    return *floats;
-}
-
-/* Every copy is tried, so that what is released afterwards is never the model's. */
-static bool make_shadow(rehearsal *r, const td_model *model)
-{
-    r->model = *model;
-    r->model.runtime = NULL;
+    TDI_TRY(tdi_model_shadow(model, &r->model, error));
     r->model.optimizer.learning_rate = 0;
     r->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
-    bool complete = copy_floats(&r->model.values, model->total);
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        complete = copy_floats(&r->model.slots[s], model->trained) && complete;
-    return complete;
+    return TD_OK;
 }
 
 static bool make_inputs(rehearsal *r)
@@ -65,9 +49,7 @@ static void release(rehearsal *r, int count)
         tdi_runtime_free(r->trials[i]);
     for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
         tdi_buffer_free(r->inputs[slot]);
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        tdi_buffer_free(r->model.slots[s]);
-    tdi_buffer_free(r->model.values);
+    tdi_model_release_shadow(&r->model);
 }
 
 /* ---- its data ---- */
@@ -141,7 +123,9 @@ td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
                        tdi_candidate *candidates, tdi_error *error)
 {
     rehearsal r = {.mode = mode, .rows = rows};
-    td_status status = make_shadow(&r, runtime->model) && make_inputs(&r) ? TD_OK : tdi_no_memory(error);
+    td_status status = make_shadow(&r, runtime->model, error);
+    if (status == TD_OK && !make_inputs(&r))
+        status = tdi_no_memory(error);
     for (int i = 0; i < count && status == TD_OK; i++)
         status = tdi_runtime_create(&r.model, &ways[i], &r.trials[i], error);
     if (status == TD_OK)

@@ -17,7 +17,7 @@ typedef struct tdi_output_training {
     tdi_loss loss;
     float loss_weight; /* 1 */
     int n_metrics;
-    td_metric metrics[TDI_MAX_METRICS];
+    td_metric metrics[TDI_MAX_METRICS]; /* settled; their names and lists are in the context's arena */
 } tdi_output_training;
 
 struct td_model {
@@ -60,6 +60,11 @@ td_status tdi_model_create(td_context *context, const char *name, bool sequentia
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);
 
+/* Adds a metric of output `output` to `training`: settled, its name and list copied. TD_INVALID_ARGUMENT when it cannot
+ * be. */
+td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
+                               const td_metric *metric, tdi_error *error);
+
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
 
@@ -70,6 +75,13 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
+
+/* ---- shadow.c ---- */
+
+/* A copy of the model with weights, states and optimizer's state of its own, to train without changing it; layers and
+ * context are the model's. Poison is never left: after a failure there is nothing to release. */
+td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error);
+void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */
 
 /* ---- states.c ---- */
 

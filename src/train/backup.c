@@ -141,15 +141,15 @@ void tdi_backup_visit_callbacks(td_state *state, td_training *training)
 static void save_sums(td_state *state, td_training *training)
 {
     tdi_runtime *runtime = training->model->runtime;
-    int parts = runtime ? tdi_runtime_parts(runtime) : 0;
-    double *sums = calloc((size_t)parts * TDI_MAX_METRIC_SLOTS * 2 + 1, sizeof *sums);
+    int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         tdi_no_memory(&state->error);
-    else if (runtime)
+    else if (count)
         tdi_runtime_get_sums(runtime, TDI_TRAIN, sums);
     tdi_state_enter(state, "run", NULL);
     if (sums)
-        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, TDI_MAX_METRIC_SLOTS, 2), sums);
+        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     free(sums);
 }
 
@@ -351,14 +351,22 @@ static td_status check_rate(backup *self, const json_t *facts, const td_model *m
 {
     double begun = json_number_value(json_object_get(facts, "learning rate")), reached = begun;
     double rate = (double)model->optimizer.learning_rate;
+    char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
     tdi_state_enter(&self->found, "model", NULL);
     td_state_number(&self->found, "learning rate", &reached);
     if (rate == begun || rate == reached)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT,
-                    "\"%.200s\" holds the backup of another run: its learning rate was %g, and here it is %g; name "
-                    "another folder, or remove this one to start afresh",
-                    self->folder, begun, rate);
+    snprintf(then, sizeof then, "%g", begun);
+    snprintf(now, sizeof now, "%g", rate);
+    return tdi_facts_refuse(self->folder, "learning rate", then, now, error);
+}
+
+static td_status refuse_seed(const backup *self, uint64_t before, uint64_t after, tdi_error *error)
+{
+    char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
+    snprintf(then, sizeof then, "%llu", (unsigned long long)before);
+    snprintf(now, sizeof now, "%llu", (unsigned long long)after);
+    return tdi_facts_refuse(self->folder, "seed", then, now, error);
 }
 
 static td_status restore_sums(td_state *state, td_training *training, tdi_error *error)
@@ -366,16 +374,17 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
     tdi_runtime *runtime;
     tdi_state_enter(state, "run", NULL);
     td_shape shape = tdi_state_shape(state, "sums");
-    int64_t parts = shape.rank == 3 ? shape.dim[0] : 0;
-    double *sums = calloc((size_t)parts * TDI_MAX_METRIC_SLOTS * 2 + 1, sizeof *sums);
+    bool there = shape.rank == 3 && shape.dim[0] <= INT32_MAX && shape.dim[1] <= INT32_MAX;
+    int64_t parts = there ? shape.dim[0] : 0, count = there ? shape.dim[1] : 0;
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         return tdi_no_memory(error);
-    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, TDI_MAX_METRIC_SLOTS, 2), sums);
+    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     td_status status = outcome_of(state, error);
     if (status == TD_OK)
         status = tdi_runtime_of(training->model, &runtime, error);
     if (status == TD_OK)
-        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, sums, (int)parts, error);
+        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
     free(sums);
     return status;
 }
@@ -439,10 +448,7 @@ static td_status resume(backup *self, td_training *training, const tdi_run *run,
     if (status != TD_OK)
         tdi_error_prefix(error, "BackupAndRestore: the backup in \"%.200s\"", self->folder);
     else if (seed && seed != training->seed)
-        status = tdi_fail(error, TD_INVALID_ARGUMENT,
-                          "\"%.200s\" holds the backup of another run: its seed was %llu, and here it is %llu; name "
-                          "another folder, or remove this one to start afresh",
-                          self->folder, (unsigned long long)training->seed, (unsigned long long)seed);
+        status = refuse_seed(self, training->seed, seed, error);
     snprintf(line, sizeof line, "Resuming from %.200s: epoch %d, step %lld of %lld.", self->folder, training->epoch + 1,
              (long long)training->steps, (long long)run->steps);
     if (status == TD_OK)

@@ -65,7 +65,7 @@ static void test_mlp(void **state)
     assert_int_equal(model->training[0].loss.kind, TDI_LOSS_SPARSE_CATEGORICAL);
     assert_true(model->training[0].loss.from_logits);
     assert_int_equal(model->training[0].n_metrics, 1);
-    assert_int_equal(model->training[0].metrics[0], TD_ACCURACY);
+    assert_int_equal(model->training[0].metrics[0].kind, TD_METRIC_ACCURACY);
     const tdi_variable *kernel = &model->weights.at[2]->variable;
     assert_string_equal(kernel->layer, "dense_1");
     assert_true(kernel->l2 == 1e-3f);
@@ -179,6 +179,7 @@ static void test_predictions_are_kerass(void **state)
     check_predictions("cnn_older.keras", "cnn_sgd");
     check_predictions("plain.keras", "plain");
     check_predictions("averages.keras", "averages");
+    check_predictions("characters.keras", "characters");
 }
 
 /* ---- written and read again ---- */
@@ -213,8 +214,8 @@ static void assert_same_model(const td_model *a, const td_model *b)
 static void test_resaved_files_are_the_same_model(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras", "cnn_older.keras", "plain.keras",
-                                        "averages.keras"};
+    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras",  "cnn_older.keras",
+                                        "plain.keras",    "averages.keras", "characters.keras"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         td_model *model = load(golden(names[i]));
         if (td_save(model, scratch_path("again.keras")) != TD_OK)
