@@ -264,6 +264,8 @@ struct choice {
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
 static const struct choice precisions[] = {
     {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
+static const struct choice modes[] = {
+    {"train", TD_MODE_TRAIN}, {"evaluate", TD_MODE_EVALUATE}, {"predict", TD_MODE_PREDICT}, {NULL, 0}};
 static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
                                        {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
                                        {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
@@ -377,6 +379,7 @@ static const struct flag_option {
     {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
+    {KEY_TIME, AT(time)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
     {KEY_AMSGRAD, AT(amsgrad)},
@@ -421,6 +424,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_PRECISION:
         status = set_choice("precision", text, precisions, &value);
         options->precision = (td_precision)value;
+        return status;
+    case KEY_MODE:
+        status = set_choice("mode", text, modes, &value);
+        options->mode = (td_mode)value;
         return status;
     case KEY_LOSS:
         status = set_choice("loss", text, losses, &value);

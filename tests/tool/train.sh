@@ -11,10 +11,28 @@ expect 0 explain mlp.keras --batch-size 16 --devices cpu:0,cpu:1
 expect 0 explain "$ROOT/tests/formats/golden/plain.keras"
 grep -q "^one prediction" out || fail "explain of a file without an optimizer printed: $(cat out)"
 expect 0 explain mlp.keras --batch-size 16 --json
-grep -q '"flops": [1-9][0-9]*, "bytes": [1-9][0-9]*, .*"op": "matmul"' out || fail "explain --json has no matmul: $(cat out)"
-if command -v python3 >/dev/null; then
-    python3 -m json.tool out >/dev/null || fail "explain --json is not JSON: $(cat out)"
-fi
+grep -q '"op": "matmul"' out && grep -q '"flops": [1-9]' out && grep -q '"bytes": [1-9]' out ||
+    fail "explain --json has no matmul: $(cat out)"
+json() {
+    ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "explain $* is not JSON: $(cat out)"
+}
+json --json
+
+# Where the time goes: a table, or numbers; of any step that the file can make, and nothing is written.
+mkdir timed && cd timed || exit 1
+for mode in train evaluate predict; do
+    expect 0 explain ../mlp.keras --mode $mode --time
+    grep -q "^a step .* 100.0% " out && grep -q "matmul .* forward " out || fail "explain --mode $mode --time: $(cat out)"
+    expect 0 explain ../mlp.keras --mode $mode --time --json --batch-size 3 --precision bfloat16
+    grep -q "\"mode\": \"$mode\"" out || fail "explain --mode $mode --json: $(cat out)"
+    json --mode $mode --time --json
+done
+rm out err
+[ -z "$(ls)" ] || fail "explain --time wrote $(ls)"
+cd .. && rmdir timed
+expect 0 explain "$ROOT/tests/formats/golden/plain.keras" --time
+grep -q ", prediction in float32, by " out || fail "explain --time of a file without an optimizer: $(cat out)"
+says 2 "optimizer" explain "$ROOT/tests/formats/golden/plain.keras" --time --mode train
 expect 0 doctor
 [ -s out ] || fail "doctor printed nothing"
 
