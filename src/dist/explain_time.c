@@ -160,8 +160,8 @@ static void print_head(const tdi_explained *e, FILE *out)
             t->threads == 1 ? "" : "s");
     for (int i = 0; i < e->runtime->n_devices; i++)
         fprintf(out, "%s %s", i ? "," : "", e->runtime->devices[i]->name);
-    fprintf(out, ": %.4g ms, %.4g a second; the floor is %.4g ms\n\n", t->seconds * 1e3, 1 / t->seconds,
-            t->floor * 1e3);
+    fprintf(out, ": %.4g ms, %.*f a second; the floor is %.4g ms\n\n", t->seconds * 1e3, t->seconds > 0.1 ? 2 : 0,
+            1 / t->seconds, t->floor * 1e3);
 }
 
 static bool below_floor(const tdi_op_time *const *ops, int count)
