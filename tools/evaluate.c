@@ -61,6 +61,7 @@ static int run(const struct options *options)
 
 static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_DATA,
+                                             OPTION_SHARD,
                                              OPTIONS_READING,
                                              OPTION_GROUP("Work:", 2),
                                              OPTION_BATCH_SIZE,

@@ -1,10 +1,7 @@
-/* find_lr.c - `tandem find-lr`: a learning rate range test (Smith, 1506.01186). The rate grows by the same factor at
- * each step, from one that does nothing to one that is too much; where the loss falls fastest is a rate to train with.
- */
+/* find_lr.c - `tandem find-lr`: td_find_learning_rate, its curve drawn and its suggestion printed. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chart.h"
@@ -12,326 +9,176 @@
 #include "session.h"
 #include "stop.h"
 
-enum { STEPS = 200 };
-
-static const double START = 1e-7, END = 10, SMOOTHING = 0.9, DIVERGED = 4;
-
-struct point {
-    double rate, loss, smoothed;
-};
-
-struct test {
+struct find {
     const struct options *options;
     struct session session;
     td_data *data;
     FILE *log;
-    double start, growth; /* the first rate; each step's over the one before */
-    int64_t steps, done;
-    struct point *points; /* [steps], malloc'd; `done` of them are known */
-    double loss_sum;      /* over the epoch's steps */
-    double average, best; /* of the losses; the least of the smoothed, behind the first tenth */
-    bool diverged;
+    td_rate_test *test;
 };
-
-/* ---- the test ---- */
-
-static td_status train_begin(void *user, td_training *training)
-{
-    const struct test *test = user;
-    stop_again();
-    return td_training_set_learning_rate(training, test->start);
-}
-
-/* An exponential average without its bias towards zero, as Adam's (Kingma and Ba, 1412.6980). */
-static void add_loss(struct test *test, double loss)
-{
-    struct point *point = &test->points[test->done++];
-    test->average = SMOOTHING * test->average + (1 - SMOOTHING) * loss;
-    point->loss = loss;
-    point->smoothed = test->average / (1 - pow(SMOOTHING, (double)test->done));
-    if (test->done > test->steps / 10) /* before, by chance */
-        test->best = fmin(test->best, point->smoothed);
-    test->diverged = point->smoothed > DIVERGED * test->best;
-}
-
-/* The logs hold means over the epoch's steps so far; all batches are full. */
-static td_status batch_end(void *user, td_training *training, const td_logs *logs)
-{
-    struct test *test = user;
-    int64_t steps = td_training_steps(training);
-    double sum = logs->entry[0].value * (double)steps;
-    test->points[test->done].rate = td_training_learning_rate(training);
-    add_loss(test, steps == 1 ? sum : sum - test->loss_sum);
-    test->loss_sum = sum;
-    if (test->diverged || test->done == test->steps) {
-        td_training_stop(training);
-        return TD_OK;
-    }
-    return td_training_set_learning_rate(training, test->start * pow(test->growth, (double)test->done));
-}
-
-static td_status not_finite(void *user, td_training *training)
-{
-    struct test *test = user;
-    (void)training;
-    test->diverged = true;
-    return TD_OK;
-}
-
-static td_status train(struct test *test)
-{
-    const struct options *options = test->options;
-    td_callback *callbacks[] = {
-        td_callback_create(
-            &(td_callback_functions){.train_begin = train_begin, .batch_end = batch_end, .not_finite = not_finite},
-            test),
-        NULL};
-    td_data *data = test->data;
-    test->data = NULL; /* td_fit adopts it */
-    return td_fit_(&(td_fit_args){.model = test->session.model,
-                                  .data = data,
-                                  .epochs = (int)test->steps,
-                                  .batch_size = options->batch_size,
-                                  .drop_remainder = TD_YES,
-                                  .seed = (uint64_t)options->seed,
-                                  .adapt = options->adapt ? TD_YES : TD_NO,
-                                  .callbacks = callbacks});
-}
 
 /* ---- what it says ---- */
 
-/* Of the losses of the first tenth, where the rate does next to nothing: their mean, and how much batches differ. */
-struct beginning {
-    double mean, deviation;
-};
-
-static struct beginning beginning_of(const struct test *test)
+static double smoothed(const td_rate_test *test, int step)
 {
-    int64_t count = test->done < test->steps / 10 ? test->done : test->steps / 10;
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += test->points[i].loss;
-    double mean = sum / (double)count;
-    for (int64_t i = 0; i < count; i++)
-        squares += (test->points[i].loss - mean) * (test->points[i].loss - mean);
-    return (struct beginning){mean, sqrt(squares / (double)count)};
-}
-
-/* The step with the least loss, behind the first tenth: there the average is of a few batches only. */
-static int64_t best_step(const struct test *test)
-{
-    int64_t best = test->steps / 10;
-    for (int64_t i = best + 1; i < test->done; i++)
-        if (test->points[i].smoothed < test->points[best].smoothed)
-            best = i;
-    return best;
-}
-
-/* Of the smoothed loss over the step, which is the rate's logarithm, by least squares from `first` to `last`. */
-static double slope(const struct test *test, int64_t first, int64_t last)
-{
-    double middle = (double)(first + last) / 2, above = 0, below = 0;
-    for (int64_t i = first; i <= last; i++) {
-        above += ((double)i - middle) * test->points[i].smoothed;
-        below += ((double)i - middle) * ((double)i - middle);
-    }
-    return above / below;
-}
-
-/* On its way from what it was at first down to its least, the step at which the loss falls fastest, looking a twentieth
- * of the test to both sides; -1 when it does not fall by more than batches differ. */
-static int64_t steepest_step(const struct test *test)
-{
-    struct beginning beginning = beginning_of(test);
-    int64_t reach = test->steps / 20, steepest = -1;
-    double least = 0;
-    if (!(test->best < beginning.mean - beginning.deviation))
-        return -1;
-    for (int64_t i = best_step(test); i >= reach && test->points[i].smoothed < beginning.mean; i--) {
-        double here = slope(test, i - reach, i + reach < test->done ? i + reach : test->done - 1);
-        if (here < least) {
-            least = here;
-            steepest = i;
-        }
-    }
-    return steepest;
+    return td_rate_test_step(test, step).smoothed;
 }
 
 /* Where the picture ends: losses far above say no more than that they are. */
-static double top(const struct test *test)
+static double top(const td_rate_test *test)
 {
-    return fmax(test->points[0].smoothed, DIVERGED * test->best);
+    return fmax(smoothed(test, 0), 4 * smoothed(test, td_rate_test_best(test)));
 }
 
-static bool draw_losses(const struct test *test, struct chart *chart, int panel)
+static bool draw_losses(const td_rate_test *test, struct chart *chart, int panel)
 {
     struct series *series = chart_series(chart, panel, "smoothed");
-    for (int64_t i = 0; i < test->done && series; i++)
-        if (!series_add(series, test->points[i].rate, fmin(test->points[i].smoothed, top(test))))
+    for (int i = 0; i < td_rate_test_count(test) && series; i++)
+        if (!series_add(series, td_rate_test_step(test, i).learning_rate, fmin(smoothed(test, i), top(test))))
             return false;
     return series;
 }
 
 /* An upright line from the least loss to what it was at first. */
-static bool draw_rate(const struct test *test, struct chart *chart, int panel, double rate)
+static bool draw_suggestion(const td_rate_test *test, struct chart *chart, int panel)
 {
+    double rate = td_rate_test_suggestion(test);
     struct series *series = chart_series(chart, panel, "steepest");
-    if (!series || !series_add(series, rate, test->best) || !series_add(series, rate, beginning_of(test).mean))
+    if (!series || !series_add(series, rate, smoothed(test, td_rate_test_best(test))) ||
+        !series_add(series, rate, td_rate_test_first_loss(test)))
         return false;
     series->dashed = true;
     series->colour = 1;
     return true;
 }
 
-static int draw(const struct test *test, int64_t steepest)
+static int draw(const struct find *find)
 {
+    const td_rate_test *test = find->test;
     struct chart chart = {.x_label = "learning rate", .log_x = true};
     int panel = chart_panel(&chart, "loss");
-    bool drawn = draw_losses(test, &chart, panel) &&
-                 (steepest < 0 || draw_rate(test, &chart, panel, test->points[steepest].rate));
-    int status = drawn ? chart_show(&chart, test->options->output, test->options->quiet) : tool_fail("out of memory");
+    bool drawn =
+        draw_losses(test, &chart, panel) && (td_rate_test_steepest(test) < 0 || draw_suggestion(test, &chart, panel));
+    int status = drawn ? chart_show(&chart, find->options->output, find->options->quiet) : tool_fail("out of memory");
     chart_release(&chart);
     return status;
 }
 
-static int write_log(struct test *test)
+static int write_log(struct find *find)
 {
-    if (!test->log)
+    if (!find->log)
         return TOOL_DONE;
-    fputs("step,learning_rate,loss,smoothed_loss\n", test->log);
-    for (int64_t i = 0; i < test->done; i++)
-        fprintf(test->log, "%lld,%.9g,%.17g,%.17g\n", (long long)i, test->points[i].rate, test->points[i].loss,
-                test->points[i].smoothed);
-    bool written = !ferror(test->log);
-    written = fclose(test->log) == 0 && written;
-    test->log = NULL;
-    return written ? TOOL_DONE : tool_fail("--csv-log: %s is incomplete: %s", test->options->csv_log, strerror(errno));
-}
-
-static void say(const struct test *test, int64_t steepest)
-{
-    int64_t best = best_step(test);
-    if (test->options->quiet) {
-        printf("%.3g\n", test->points[steepest].rate);
-        return;
+    fputs("step,learning_rate,loss,smoothed_loss\n", find->log);
+    for (int i = 0; i < td_rate_test_count(find->test); i++) {
+        td_rate_step step = td_rate_test_step(find->test, i);
+        fprintf(find->log, "%d,%.9g,%.17g,%.17g\n", i, step.learning_rate, step.loss, step.smoothed);
     }
-    if (test->diverged)
-        printf("The loss diverged after %lld steps, at a rate of %.3g.\n", (long long)test->done,
-               test->points[test->done - 1].rate);
-    printf("The loss falls fastest at a rate of %.3g; it is least at %.3g, a tenth of which is %.3g.\n",
-           test->points[steepest].rate, test->points[best].rate, test->points[best].rate / 10);
-    printf("Try --learning-rate %.2g.\n", test->points[steepest].rate);
+    bool written = !ferror(find->log);
+    written = fclose(find->log) == 0 && written;
+    find->log = NULL;
+    return written ? TOOL_DONE : tool_fail("--csv-log: %s is incomplete: %s", find->options->csv_log, strerror(errno));
 }
 
-static int report(struct test *test)
+static double last_rate(const td_rate_test *test)
 {
-    int64_t steepest = steepest_step(test);
-    int status = write_log(test);
-    if (status == TOOL_DONE && test->done)
-        status = draw(test, steepest);
+    return td_rate_test_step(test, td_rate_test_count(test) - 1).learning_rate;
+}
+
+static void say(const td_rate_test *test)
+{
+    double suggested = td_rate_test_suggestion(test);
+    double best = td_rate_test_step(test, td_rate_test_best(test)).learning_rate;
+    if (td_rate_test_diverged(test))
+        printf("The loss diverged after %d steps, at a rate of %.3g.\n", td_rate_test_count(test), last_rate(test));
+    printf("The loss falls fastest at a rate of %.3g; it is least at %.3g, a tenth of which is %.3g.\n", suggested,
+           best, best / 10);
+    printf("Try --learning-rate %.2g.\n", suggested);
+}
+
+static int report(struct find *find)
+{
+    const td_rate_test *test = find->test;
+    int status = write_log(find);
+    if (status == TOOL_DONE && td_rate_test_count(test))
+        status = draw(find);
     if (status != TOOL_DONE)
         return status;
-    if (steepest < 0)
+    if (td_rate_test_steepest(test) < 0)
         return tool_fail(
             "at rates from %.3g to %.3g the loss does not fall by more than batches differ; try other rates, "
             "more --steps, or a greater --batch-size",
-            test->start, test->done ? test->points[test->done - 1].rate : test->start);
-    say(test, steepest);
+            td_rate_test_step(test, 0).learning_rate, last_rate(test));
+    if (find->options->quiet)
+        printf("%.3g\n", td_rate_test_suggestion(test));
+    else
+        say(test);
     return TOOL_DONE;
 }
 
 /* ---- the command ---- */
 
-/* The test sets the rates itself: a schedule in the file gives way. */
-static int leave_schedule(struct test *test)
+static int open_log(struct find *find)
 {
-    td_optimizer optimizer = td_model_optimizer(test->session.model);
-    if (optimizer.schedule.kind == TD_SCHEDULE_NONE)
-        return TOOL_DONE;
-    optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
-    optimizer.learning_rate = (float)test->start;
-    if (td_compile_(&(td_compile_args){.model = test->session.model, .optimizer = optimizer}) != TD_OK)
-        return session_failed(&test->session);
-    return TOOL_DONE;
-}
-
-static int open_data(struct test *test)
-{
-    const struct options *options = test->options;
-    struct request request = {
-        .option = "train", .path = options->train, .recipe = td_model_recipe(test->session.model)};
-    int status = session_data(options, &request, &test->data);
-    if (status == TOOL_DONE && options->augmented)
-        status = session_augment(options, &test->data);
-    return status;
-}
-
-static int open_log(struct test *test)
-{
-    const char *path = test->options->csv_log;
+    const char *path = find->options->csv_log;
     if (!path)
         return TOOL_DONE;
-    test->log = fopen(path, "w");
-    return test->log ? TOOL_DONE
+    find->log = fopen(path, "w");
+    return find->log ? TOOL_DONE
                      : tool_fail("--csv-log: cannot write %s: %s; name another file", path, strerror(errno));
 }
 
-static int check_rates(struct test *test)
+static int check_rates(const struct options *options)
 {
-    const struct options *options = test->options;
-    double end = options->end_lr.is_set ? (double)options->end_lr.value : END;
-    test->start = options->start_lr.is_set ? (double)options->start_lr.value : START;
-    test->steps = options->steps ? options->steps : STEPS;
-    test->growth = pow(end / test->start, 1 / (double)(test->steps - 1));
-    if (test->start < end)
+    double start = options->start_lr.is_set ? (double)options->start_lr.value : 1e-7;
+    double end = options->end_lr.is_set ? (double)options->end_lr.value : 10;
+    if (start < end)
         return TOOL_DONE;
-    return tool_refuse("--end-lr: expected a rate above --start-lr, %g, got %g; try --end-lr 10", test->start, end);
+    return tool_refuse("--end-lr: expected a rate above --start-lr, %g, got %g; try --end-lr 10", start, end);
 }
 
 /* Everything that can be found wrong before the test begins. */
-static int prepare(struct test *test)
+static int prepare(struct find *find)
 {
-    const struct options *options = test->options;
-    if (!options->train)
-        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
-    int status = check_rates(test);
+    const struct options *options = find->options;
+    int status = check_rates(options);
     if (status == TOOL_DONE && options->output)
         status = chart_check_path("output", options->output);
     if (status == TOOL_DONE)
-        status = session_load(options, &test->session);
-    if (status == TOOL_DONE)
-        status = leave_schedule(test);
-    if (status == TOOL_DONE)
-        status = session_compile(options, &test->session, TO_TRAIN);
-    if (status == TOOL_DONE)
-        status = open_data(test);
-    if (status == TOOL_DONE)
-        status = open_log(test);
-    test->best = INFINITY;
-    test->points = calloc((size_t)test->steps, sizeof *test->points);
-    return status == TOOL_DONE && !test->points ? tool_fail("out of memory") : status;
+        status = session_prepare(options, &find->session, &find->data);
+    return status == TOOL_DONE ? open_log(find) : status;
 }
 
-static int train_and_report(struct test *test)
+static int find_and_report(struct find *find)
 {
-    stop_on_signals(test->session.context);
-    td_status status = train(test);
-    if (status == TD_STOPPED)
+    const struct options *options = find->options;
+    td_data *data = find->data;
+    find->data = NULL; /* adopted */
+    stop_on_signals(find->session.context);
+    td_status status = td_find_learning_rate_(&(td_find_learning_rate_args){.model = find->session.model,
+                                                                            .data = data,
+                                                                            .test = &find->test,
+                                                                            .start = (double)options->start_lr.value,
+                                                                            .end = (double)options->end_lr.value,
+                                                                            .steps = (int)options->steps,
+                                                                            .batch_size = options->batch_size,
+                                                                            .seed = (uint64_t)options->seed,
+                                                                            .adapt = options->adapt ? TD_YES : TD_NO});
+    if (stop_signal())
         return 128 + stop_signal();
-    return status == TD_OK ? report(test) : session_failed(&test->session);
+    return status == TD_OK ? report(find) : session_failed(&find->session);
 }
 
 static int run(const struct options *options)
 {
-    struct test test = {.options = options};
-    int status = prepare(&test);
+    struct find find = {.options = options};
+    int status = prepare(&find);
     if (status == TOOL_DONE)
-        status = train_and_report(&test);
-    if (test.log)
-        fclose(test.log);
-    free(test.points);
-    td_data_release(test.data);
-    session_close(&test.session);
+        status = find_and_report(&find);
+    if (find.log)
+        fclose(find.log);
+    td_rate_test_free(find.test);
+    td_data_release(find.data);
+    session_close(&find.session);
     return status;
 }
 
@@ -341,6 +188,9 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Data:", GROUP_DATA),
     OPTION_TRAIN,
     OPTION_ADAPT,
+    OPTION_INTERLEAVE,
+    OPTION_SHARD,
+    OPTION_CACHE,
     OPTION_AUGMENT,
     OPTIONS_READING,
     OPTION_GROUP("Test:", GROUP_TEST),

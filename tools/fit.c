@@ -31,37 +31,15 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
-/* The validation data is read as the training data was: by its categories and means. */
-static int open_data(struct fit *fit)
-{
-    const struct options *options = fit->options;
-    struct request train = {.option = "train", .path = options->train, .recipe = td_model_recipe(fit->session.model)};
-    int status = session_data(options, &train, &fit->train);
-    if (status == TOOL_DONE && options->cache)
-        status = session_cache(options, "", &fit->train);
-    if (status == TOOL_DONE && options->augmented)
-        status = session_augment(options, &fit->train);
-    if (status != TOOL_DONE || !options->validation)
-        return status;
-    struct request validation = {
-        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(fit->train)};
-    status = session_data(options, &validation, &fit->validation);
-    return status == TOOL_DONE && options->cache ? session_cache(options, ".val", &fit->validation) : status;
-}
-
 /* Everything that can be found wrong before the training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
-    if (!options->train)
-        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = session_load(options, &fit->session);
-    if (status == TOOL_DONE)
-        status = session_compile(options, &fit->session, TO_TRAIN);
-    if (status == TOOL_DONE)
-        status = open_data(fit);
+        status = session_prepare(options, &fit->session, &fit->train);
+    if (status == TOOL_DONE && options->validation)
+        status = session_validation_data(options, fit->train, &fit->validation);
     return status == TOOL_DONE ? open_log(fit) : status;
 }
 
@@ -98,7 +76,7 @@ static void log_state(void *user, td_training *training, td_state *state)
     td_state_file(state, "file", fit->log);
 }
 
-enum { MAX_CALLBACKS = 10 };
+enum { MAX_CALLBACKS = 12 };
 
 static td_status reset_states(void *user, td_training *training)
 {
@@ -114,6 +92,11 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
     int count = 0;
     if (options->reset_states)
         list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
+    if (options->schedule.schedule.kind)
+        list[count++] = schedule_reporter(&options->schedule);
+    if (options->epoch_rates.count)
+        list[count++] = td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){
+            .schedule = epoch_rate, .user = (void *)&options->epoch_rates, .verbose = TD_YES});
     if (options->reduce_lr)
         list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
             .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
@@ -238,13 +221,19 @@ static int finish(struct fit *fit, td_status status)
     return stop_signal() ? 128 + stop_signal() : TOOL_DONE;
 }
 
+static void say_begun(const struct fit *fit)
+{
+    const struct options *options = fit->options;
+    printf("Training %s on %lld samples of ", options->argument, (long long)td_data_samples(fit->train));
+    for (int i = 0; i < options->n_train; i++)
+        printf("%s%s", i ? ", " : "", options->train[i]);
+    printf("; the result goes to %s.\n", fit->output);
+}
+
 static int train_and_save(struct fit *fit)
 {
-    if (!fit->options->quiet) {
-        printf("Training %s on %lld samples of %s; the result goes to %s.\n", fit->options->argument,
-               (long long)td_data_samples(fit->train), fit->options->train, fit->output);
-        fflush(stdout);
-    }
+    if (!fit->options->quiet)
+        say_begun(fit);
     stop_on_signals(fit->session.context);
     return finish(fit, train(fit));
 }
@@ -277,8 +266,10 @@ static const struct argp_option options[] = {
     {"shuffle-buffer", KEY_SHUFFLE_BUFFER, "N", 0,
      "Shuffle among the next N samples only, for files that are slow to read in any order", 0},
     {"drop-remainder", KEY_DROP_REMAINDER, NULL, 0, "Leave out an epoch's last batch when it is not full", 0},
-    {"cache", KEY_CACHE, "memory|FILE", 0,
-     "Keep samples as they are first decoded, in memory or in FILE (validation: FILE.val)", 0},
+    OPTION_INTERLEAVE,
+    OPTION_SHARD,
+    OPTION_CACHE,
+    {"repeat", KEY_REPEAT, "N", 0, "An epoch has every sample N times", 0},
     OPTION_AUGMENT,
     {"input-threads", KEY_INPUT_THREADS, "N", 0,
      "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
@@ -306,6 +297,8 @@ static const struct argp_option options[] = {
      "Stop when a loss is not a finite number, as after the last epoch, instead of failing", 0},
     {"reduce-lr", KEY_REDUCE_LR, "PATIENCE", 0,
      "A tenth of the learning rate when it has not improved for PATIENCE epochs", 0},
+    {"learning-rate-scheduler", KEY_EPOCH_RATES, "LIST", 0,
+     "The rates of epochs, counted from 0: 30=0.01,60=0.001 is 0.01 from epoch 30 on", 0},
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
      0},
     {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
@@ -322,6 +315,11 @@ static const struct argp_option options[] = {
     OPTION_PRECISION,
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTION_LEARNING_RATE,
+    {"schedule", KEY_SCHEDULE, "NAME,LIST", 0,
+     "A rate for each step by one of Keras's schedules and its arguments, as cosine_decay,decay_steps=1000; or "
+     "cosine_decay_restarts, exponential_decay, inverse_time_decay, piecewise_constant_decay, polynomial_decay: man "
+     "tandem-fit lists what they take",
+     0},
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
     OPTION_GROUP("Results:", GROUP_RESULT),
@@ -366,6 +364,10 @@ const struct command fit_command = {
     "  Another optimizer than the file's, and a log to plot:\n"
     "    tandem fit cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
     "      --learning-rate 0.05 --log cnn.jsonl --output cnn-sgd.keras\n"
+    "\n"
+    "  From a rate of 0.1 down to 0 by a cosine in 10,000 steps:\n"
+    "    tandem fit cnn.keras --train images.npz --epochs 50 \\\n"
+    "      --learning-rate 0.1 --schedule cosine_decay,decay_steps=10000\n"
     "\n"
     "  For TensorBoard, then: tensorboard --logdir logs\n"
     "    tandem fit cnn.keras --train images.npz --validation-split 0.1 \\\n"

@@ -9,9 +9,9 @@
 #include "options.h"
 #include "suggest.h"
 
-static const struct command *const commands[] = {&fit_command,     &evaluate_command, &predict_command,
-                                                 &summary_command, &new_command,      &explain_command,
-                                                 &doctor_command,  &plot_command,     &find_lr_command};
+static const struct command *const commands[] = {
+    &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,
+    &explain_command, &doctor_command,   &plot_command,    &find_lr_command, &generate_command};
 
 #define N_COMMANDS ((int)(sizeof commands / sizeof *commands))
 

@@ -1,17 +1,15 @@
-/* options.c - reads options strictly. Numbers are whole words in range, whatever the locale: the command never leaves
- * the C locale. */
+/* options.c - reads options strictly. Numbers are whole words in range. */
 #include "options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "suggest.h"
 #include "words.h"
 
@@ -47,6 +45,10 @@ static const struct count_option {
     {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
     {KEY_STEPS, "steps", AT(steps), 20, 1000000, "200"},
+    {KEY_LENGTH, "length", AT(length), 1, INT64_MAX, "500"},
+    {KEY_REPEAT, "repeat", AT(repeat), 1, INT_MAX, "2"},
+    {KEY_INTERLEAVE, "interleave", AT(interleave), 1, INT64_MAX, "1"},
+    {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 
 /* Numbers, into a td_optional. */
@@ -61,6 +63,7 @@ static const struct real_option {
     {KEY_LEARNING_RATE, "learning-rate", AT(learning_rate), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.001"},
     {KEY_START_LR, "start-lr", AT(start_lr), FLT_MIN, FLT_MAX, "a number above 0", "1e-7"},
     {KEY_END_LR, "end-lr", AT(end_lr), FLT_MIN, FLT_MAX, "a number above 0", "10"},
+    {KEY_TEMPERATURE, "temperature", AT(temperature), 0, FLT_MAX, "a number not below 0", "0.7"},
     {KEY_MOMENTUM, "momentum", AT(momentum), 0, 1, "a number from 0 to 1", "0.9"},
     {KEY_BETA_1, "beta-1", AT(beta_1), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.9"},
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
@@ -74,24 +77,6 @@ static const struct real_option {
     {KEY_LOSS_SCALE_FACTOR, "loss-scale-factor", AT(loss_scale_factor), FLT_TRUE_MIN, FLT_MAX, "a number above 0",
      "1024"},
 };
-
-static bool read_count(const char *text, int64_t *value)
-{
-    if (!*text || text[strspn(text, "0123456789")])
-        return false;
-    errno = 0;
-    *value = strtoll(text, NULL, 10);
-    return errno == 0;
-}
-
-static bool read_real(const char *text, double *value)
-{
-    if (!isdigit((unsigned char)*text) && !strchr("+-.", *text))
-        return false; /* nan, inf, blanks in front */
-    char *end;
-    *value = strtod(text, &end);
-    return end != text && !*end && isfinite(*value);
-}
 
 static int set_count(const struct count_option *option, const char *text, struct options *options)
 {
@@ -147,27 +132,47 @@ static int set_update_freq(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
-/* "120x160": two whole numbers from 1 to `most`. */
-static bool read_pair(const char *text, int64_t most, int64_t *first, int64_t *second)
+/* "120x160": two whole numbers from `least` to `most`, and what stands between them. */
+static bool read_pair(const char *text, char between, int64_t least, int64_t most, int64_t *first, int64_t *second)
 {
     char before[16] = "";
-    size_t length = strcspn(text, "x");
+    size_t length = strcspn(text, (char[]){between, '\0'});
     memcpy(before, text, length < sizeof before ? length : 0);
-    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= 1 &&
-           *second >= 1 && *first <= most && *second <= most;
+    return text[length] && read_count(before, first) && read_count(text + length + 1, second) && *first >= least &&
+           *second >= least && *first <= most && *second <= most;
 }
 
 static int set_shape(const char *text, struct options *options)
 {
-    if (!read_pair(text, INT_MAX, &options->steps, &options->per_step))
+    if (!read_pair(text, 'x', 1, INT_MAX, &options->steps, &options->per_step))
         return tool_refuse("--shape: expected STEPSxNUMBERS, got '%s'; try --shape 50x8", text);
     return TOOL_DONE;
 }
 
 static int set_image_size(const char *text, struct options *options)
 {
-    if (!read_pair(text, 65500, &options->image_size.height, &options->image_size.width))
+    if (!read_pair(text, 'x', 1, 65500, &options->image_size.height, &options->image_size.width))
         return tool_refuse("--image-size: expected HEIGHTxWIDTH in pixels, got '%s'; try --image-size 120x160", text);
+    return TOOL_DONE;
+}
+
+static int set_shard(const char *text, struct options *options)
+{
+    if (!read_pair(text, '/', 0, INT_MAX, &options->shard_index, &options->shard_count) ||
+        options->shard_index >= options->shard_count)
+        return tool_refuse("--shard: expected I/N, with I from 0 to N-1, got '%s'; try --shard 0/4", text);
+    return TOOL_DONE;
+}
+
+static int set_train(const char *text, struct options *options)
+{
+    if (!*text)
+        return tool_refuse("--train: expected the path of the data, got an empty word");
+    if (options->n_train == TOOL_MAX_ARGUMENTS)
+        return tool_refuse("--train: expected at most %d of them, got '%s' too; several files may stand in one, by a "
+                           "quoted pattern or commas",
+                           TOOL_MAX_ARGUMENTS, text);
+    options->train[options->n_train++] = text;
     return TOOL_DONE;
 }
 
@@ -340,7 +345,6 @@ static const struct text_option {
     size_t at;
     const char *expected;
 } text_options[] = {
-    {KEY_TRAIN, "train", AT(train), "the path of the data"},
     {KEY_VALIDATION, "validation", AT(validation), "the path of the data"},
     {KEY_DATA, "data", AT(data), "the path of the data"},
     {KEY_FEATURES, "features", AT(features),
@@ -353,6 +357,7 @@ static const struct text_option {
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
     {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
+    {KEY_PROMPT, "prompt", AT(prompt), "text, as ROMEO:"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
@@ -443,6 +448,14 @@ static int set_named(int key, const char *text, struct options *options)
         return set_image_size(text, options);
     case KEY_SHAPE:
         return set_shape(text, options);
+    case KEY_TRAIN:
+        return set_train(text, options);
+    case KEY_SHARD:
+        return set_shard(text, options);
+    case KEY_SCHEDULE:
+        return read_schedule(text, &options->schedule);
+    case KEY_EPOCH_RATES:
+        return read_epoch_rates(text, &options->epoch_rates);
     case KEY_AUGMENT:
         return set_augment(text, options);
     case KEY_ON_ERROR:
@@ -523,6 +536,15 @@ static int check_devices(const char *list)
     }
 }
 
+static int check_rates(const struct options *options)
+{
+    bool schedule = options->schedule.schedule.kind != TD_SCHEDULE_NONE, epochs = options->epoch_rates.count > 0;
+    if (schedule + epochs + (options->reduce_lr > 0) <= 1)
+        return TOOL_DONE;
+    return tool_refuse("expected one of --schedule, --learning-rate-scheduler and --reduce-lr, got more: each sets the "
+                       "learning rate; leave the others out");
+}
+
 static int check_together(const struct command *command, const struct options *options)
 {
     if (command->argument && !options->argument)
@@ -530,6 +552,11 @@ static int check_together(const struct command *command, const struct options *o
                            command->argument, command->name);
     if (options->no_shuffle && options->shuffle_buffer)
         return tool_refuse("expected --no-shuffle or --shuffle-buffer, got both; leave one out");
+    if (options->interleave && options->n_train < 2)
+        return tool_refuse("--interleave takes turns among several --train; give another --train DATA too");
+    if (options->repeat > 1 && options->validation_split > 0)
+        return tool_refuse("--repeat with --validation-split would validate on what is trained on; give --validation "
+                           "DATA instead");
     if (options->validation && options->validation_split > 0)
         return tool_refuse("expected --validation or --validation-split, got both; leave one out");
     if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))
@@ -554,7 +581,8 @@ static int check_together(const struct command *command, const struct options *o
                            "--tensorboard DIR too");
     if (options->write_images && !options->histogram_freq)
         return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
-    return options->devices ? check_devices(options->devices) : TOOL_DONE;
+    int status = check_rates(options);
+    return status == TOOL_DONE && options->devices ? check_devices(options->devices) : status;
 }
 
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options)

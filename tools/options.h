@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rates.h"
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8
@@ -18,9 +19,10 @@ struct options {
     int n_arguments;
     const char *curves;
     bool log_x, log_y;
-    const char *train, *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log,
-        *backup_dir;
-    const char *confusion_file, *tensorboard, *trace;
+    const char *train[TOOL_MAX_ARGUMENTS];
+    int n_train;
+    const char *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log, *backup_dir;
+    const char *confusion_file, *tensorboard, *trace, *prompt;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs;
@@ -31,10 +33,12 @@ struct options {
     int64_t steps;                /* of tandem find-lr, or new lstm; 0: the default */
     int64_t per_step, outputs;    /* tandem new lstm; 0: the default */
     td_optional start_lr, end_lr; /* tandem find-lr */
+    int64_t length, top_k;        /* tandem generate; 0: the default, all */
+    td_optional temperature;
     bool zero_gamma;
     td_augment_args augment;
     bool augmented;
-    int64_t input_threads, shuffle_buffer;
+    int64_t input_threads, shuffle_buffer, repeat, interleave, shard_index, shard_count;
     bool drop_remainder;
     int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
@@ -51,6 +55,8 @@ struct options {
         ema_momentum, loss_scale_factor;
     int64_t ema_overwrite_frequency, gradient_accumulation_steps;
     bool nesterov, amsgrad, use_ema;
+    struct rate_schedule schedule;
+    struct epoch_rates epoch_rates;
     td_loss loss;
     bool from_logits, metrics_given;
     td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
@@ -142,7 +148,16 @@ enum option_key {
     KEY_INPUT_THREADS,
     KEY_START_LR,
     KEY_END_LR,
-    KEY_STEPS
+    KEY_STEPS,
+    KEY_PROMPT,
+    KEY_LENGTH,
+    KEY_TEMPERATURE,
+    KEY_TOP_K,
+    KEY_REPEAT,
+    KEY_INTERLEAVE,
+    KEY_SHARD,
+    KEY_SCHEDULE,
+    KEY_EPOCH_RATES
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -160,7 +175,8 @@ enum option_key {
     }
 #define OPTION_TRAIN                                                                                                   \
     {                                                                                                                  \
-        "train", KEY_TRAIN, "DATA", 0, "The samples to train on; required", 0                                          \
+        "train", KEY_TRAIN, "DATA", 0,                                                                                 \
+            "The samples to train on; required. Given several times: these, one behind the other", 0                   \
     }
 #define OPTION_ADAPT                                                                                                   \
     {                                                                                                                  \
@@ -171,6 +187,18 @@ enum option_key {
         "augment", KEY_AUGMENT, "LIST", 0,                                                                             \
             "Change the training images at random: flip, crop=PIXELS, shift=F, rotation=F, contrast=F, brightness=F",  \
             0                                                                                                          \
+    }
+#define OPTION_INTERLEAVE                                                                                              \
+    {                                                                                                                  \
+        "interleave", KEY_INTERLEAVE, "N", 0, "With several --train: N samples of each in turn", 0                     \
+    }
+#define OPTION_SHARD                                                                                                   \
+    {                                                                                                                  \
+        "shard", KEY_SHARD, "I/N", 0, "Only this worker's share, the I-th (from 0) of N: every N-th sample", 0         \
+    }
+#define OPTION_CACHE                                                                                                   \
+    {                                                                                                                  \
+        "cache", KEY_CACHE, "memory|FILE", 0, "Keep samples as they are first decoded, in memory or in FILE", 0        \
     }
 #define OPTION_SEED                                                                                                    \
     {                                                                                                                  \

@@ -13,6 +13,25 @@ static bool is_npz(const char *path)
     return dot && strcmp(dot, ".npz") == 0;
 }
 
+/* What the columns are of a model that classifies. */
+static void say_classes(const td_model *model)
+{
+    enum { MOST = 20 };
+    char name[128];
+    td_shape shape;
+    int count = td_recipe_class(td_model_recipe(model), 0, NULL, 0);
+    if (!count || td_output_shape(model, 0, &shape) != TD_OK || shape.rank != 1 || shape.dim[0] != count)
+        return;
+    printf("Classes:");
+    for (int i = 0; i < count && i < MOST; i++) {
+        td_recipe_class(td_model_recipe(model), i, name, sizeof name);
+        printf("%s %d %s", i ? "," : "", i, name);
+    }
+    if (count > MOST)
+        printf(", ... of %d", count);
+    puts(".");
+}
+
 static int write_predictions(const struct options *options, struct session *session, const char *path)
 {
     td_data *data;
@@ -36,8 +55,10 @@ static int write_predictions(const struct options *options, struct session *sess
         return 128 + stop_signal(); /* nothing is left behind */
     if (done != TD_OK)
         return session_failed(session);
-    if (!options->quiet)
+    if (!options->quiet) {
         printf("Saved %s: the predictions for %lld samples.\n", path, (long long)samples);
+        say_classes(session->model);
+    }
     return TOOL_DONE;
 }
 
@@ -85,6 +106,7 @@ static int run(const struct options *options)
 static const struct argp_option options[] = {
     OPTION_GROUP("Data:", 1),
     OPTION_DATA,
+    OPTION_SHARD,
     OPTIONS_READING,
     OPTION_GROUP("Work:", 2),
     OPTION_BATCH_SIZE,

@@ -2,7 +2,6 @@
 #include "session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "output.h"
 
@@ -88,6 +87,21 @@ static int check_optimizer(const struct options *options, td_optimizer_kind kind
     return TOOL_DONE;
 }
 
+/* The rate that a schedule begins with is said once. */
+static int check_schedule(const struct options *options, const td_optimizer *of_file)
+{
+    const struct rate_schedule *given = &options->schedule;
+    bool said = given->initial_rate_given || given->schedule.kind == TD_PIECEWISE_CONSTANT_DECAY;
+    bool of_number = options->optimizer == TD_OPTIMIZER_NONE && of_file->schedule.kind == TD_SCHEDULE_NONE;
+    if (given->schedule.kind == TD_SCHEDULE_NONE)
+        return TOOL_DONE;
+    if (said && options->learning_rate.is_set)
+        return tool_refuse("--schedule says which rate it begins with, and so does --learning-rate; leave one out");
+    if (said || options->learning_rate.is_set || of_number)
+        return TOOL_DONE;
+    return tool_refuse("--schedule: expected a rate to begin with; give --learning-rate F too");
+}
+
 /* What averages are like means nothing without them. */
 static int check_averages(const struct options *options, const td_optimizer *merged)
 {
@@ -97,10 +111,12 @@ static int check_averages(const struct options *options, const td_optimizer *mer
                        options->ema_momentum.is_set ? "ema-momentum" : "ema-overwrite-frequency");
 }
 
-/* Whether the options change more of the optimizer than its learning rate, which alone leaves its state as it is. */
-static bool changes_optimizer(const struct options *options)
+/* Whether the options change more of the optimizer than a learning rate that is a number, which alone leaves its state
+ * as it is. */
+static bool changes_optimizer(const struct options *options, const td_optimizer *of_file)
 {
-    return options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
+    return options->schedule.schedule.kind || (options->learning_rate.is_set && of_file->schedule.kind) ||
+           options->optimizer != TD_OPTIMIZER_NONE || options->momentum.is_set || options->nesterov ||
            options->beta_1.is_set || options->beta_2.is_set || options->epsilon.is_set || options->amsgrad ||
            options->weight_decay.is_set || options->clipvalue.is_set || options->clipnorm.is_set ||
            options->global_clipnorm.is_set || options->use_ema || options->ema_momentum.is_set ||
@@ -118,6 +134,17 @@ static void merge_optional(td_optional option, td_optional *number)
 {
     if (option.is_set)
         *number = option;
+}
+
+static void merge_schedule(const struct rate_schedule *given, td_optimizer *merged)
+{
+    if (given->schedule.kind == TD_SCHEDULE_NONE)
+        return;
+    merged->schedule = given->schedule;
+    merged->schedule.boundaries = given->boundaries;
+    merged->schedule.values = given->values;
+    if (!given->initial_rate_given)
+        merged->schedule.initial_learning_rate = merged->learning_rate;
 }
 
 /* One way of clipping takes the place of another. */
@@ -147,6 +174,7 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     merge_number(options->learning_rate, &merged.learning_rate);
     if (options->learning_rate.is_set)
         merged.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    merge_schedule(&options->schedule, &merged);
     merge_number(options->momentum, &merged.momentum);
     if (options->nesterov)
         merged.nesterov = TD_YES;
@@ -209,10 +237,12 @@ int session_compile(const struct options *options, struct session *session, enum
     if (status == TOOL_DONE)
         status = check_averages(options, &optimizer);
     if (status == TOOL_DONE)
+        status = check_schedule(options, &of_file);
+    if (status == TOOL_DONE)
         status = merge_loss(options, loss_of_file, &loss);
     if (status != TOOL_DONE)
         return status;
-    if (!changes_optimizer(options))
+    if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
@@ -229,55 +259,12 @@ int session_compile(const struct options *options, struct session *session, enum
     return TOOL_DONE;
 }
 
-/* ---- data ---- */
-
-static int data_failed(const char *option, const char *error, td_data **data)
+int session_prepare(const struct options *options, struct session *session, td_data **train)
 {
-    int status = tool_fail("--%s: %s", option, error);
-    td_data_release(*data);
-    *data = NULL;
-    return status;
-}
-
-int session_data(const struct options *options, const struct request *request, td_data **data)
-{
-    *data = td_open_(&(td_open_args){.path = request->path,
-                                     .role = request->role,
-                                     .scale = options->scale.value,
-                                     .features = options->features,
-                                     .image_size = options->image_size,
-                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
-                                     .missing = options->missing,
-                                     .window = options->window,
-                                     .horizon = options->horizon,
-                                     .targets = request->inputs_only ? TD_NO : TD_YES,
-                                     .recipe = request->recipe});
-    const char *error = td_data_error(*data), *reason;
-    int64_t skipped = td_data_skipped(*data, &reason);
-    if (skipped)
-        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
-                request->option, (long long)skipped, reason);
-    if (!error)
-        return TOOL_DONE;
-    return data_failed(request->option, error, data);
-}
-
-int session_cache(const struct options *options, const char *suffix, td_data **data)
-{
-    char path[4096];
-    bool in_memory = strcmp(options->cache, "memory") == 0;
-    if ((size_t)snprintf(path, sizeof path, "%s%s", options->cache, suffix) >= sizeof path)
-        return tool_refuse("--cache: expected a path of less than %zu bytes", sizeof path);
-    *data = td_cache_(&(td_cache_args){.data = *data, .file = in_memory ? NULL : path});
-    const char *error = td_data_error(*data);
-    return error ? data_failed("cache", error, data) : TOOL_DONE;
-}
-
-int session_augment(const struct options *options, td_data **data)
-{
-    td_augment_args args = options->augment;
-    args.data = *data;
-    *data = td_augment_(&args);
-    const char *error = td_data_error(*data);
-    return error ? data_failed("augment", error, data) : TOOL_DONE;
+    if (!options->n_train)
+        return tool_refuse("--train: expected the data to train on, got none; try --train mnist/");
+    int status = session_load(options, session);
+    if (status == TOOL_DONE)
+        status = session_compile(options, session, TO_TRAIN);
+    return status == TOOL_DONE ? session_train_data(options, td_model_recipe(session->model), train) : status;
 }

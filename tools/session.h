@@ -29,17 +29,21 @@ void session_close(struct session *session);
 /* Says td_error on stderr; returns TOOL_FAILED. */
 int session_failed(const struct session *session);
 
-/* Opens the data given by `--option`. On failure *data is NULL. */
+/* Data given by `--option`. */
 struct request {
     const char *option, *path; /* "train", and its argument */
     td_role role;
     const char *recipe; /* how the data is to be read: the model's, or the training data's; NULL: anew */
     bool inputs_only;   /* targets are not needed */
 };
+/* Opens it, and takes the share that --shard names. All three leave NULL in *data on failure. */
 int session_data(const struct options *options, const struct request *request, td_data **data);
-/* Caches *data by --cache: in memory, or in the file with `suffix` behind its name. */
-int session_cache(const struct options *options, const char *suffix, td_data **data);
-/* Augments *data by --augment. On failure *data is NULL. */
-int session_augment(const struct options *options, td_data **data);
+/* Opens all of --train, and puts it through the stages: --interleave, --shard, --cache, --repeat, --augment. */
+int session_train_data(const struct options *options, const char *recipe, td_data **data);
+/* Opens --validation, which is read as the training data was: by its categories and means; --cache is for it too. */
+int session_validation_data(const struct options *options, const td_data *train, td_data **data);
+
+/* Loads the model, compiles it to be trained, and opens --train. */
+int session_prepare(const struct options *options, struct session *session, td_data **train);
 
 #endif

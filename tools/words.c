@@ -6,7 +6,7 @@
 
 #include "suggest.h"
 
-#define MAX_NAMES 64
+#define MAX_NAMES 128
 
 /* Every subcommand has these from argp. */
 static const struct argp_option standard_options[] = {

@@ -301,6 +301,30 @@ TD_API td_status td_predict_(const td_predict_args *args);
 #endif
 TD_BY_NAME_(td_status, td_predict, td_predict_args)
 
+typedef struct td_generate_args {
+    td_location at;
+    td_model *model;
+    const char *prompt; /* UTF-8, of characters that the text had; NULL or "": a line's begin */
+    int64_t length;     /* characters to write behind it */
+    td_guard guard;
+    FILE *output;            /* receives UTF-8, flushed after every character */
+    td_optional temperature; /* 1; probabilities ~ p^(1 / temperature); 0: the likeliest character each time */
+    int top_k;               /* among the K likeliest characters only; 0: among all */
+    uint64_t seed;           /* of the choices; 0: the model's */
+    td_choice echo;          /* no; yes: the prompt is written first */
+    const char *recipe;      /* td_data_recipe of the text; NULL: td_model_recipe */
+} td_generate_args;
+/* Writes on behind the prompt, each character chosen by the scores of the model that sees what was written before it.
+ * The model takes characters, [batch, window], and gives the scores of each one's next, [batch, window, characters or
+ * more], as it was trained by its categorical cross-entropy. It sees the last `window` characters. One that is stateful
+ * with a window of 1 sees each character once and remembers: its states are reset first. TD_INVALID_ARGUMENT, with
+ * nothing written, for another model or a prompt that cannot be read; TD_STOPPED after td_request_stop. */
+TD_API td_status td_generate_(const td_generate_args *args);
+#ifndef __cplusplus
+#define td_generate(...) td_generate_(&(td_generate_args){.at = TD_HERE, .model = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_status, td_generate, td_generate_args)
+
 /* ---- the loop inside, for a loop of one's own ---- */
 
 /* One step on one batch: `x` holds rows x the input's elements, `y` rows x the target's (class numbers as floats),

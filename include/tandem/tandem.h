@@ -9,6 +9,7 @@
 #include <tandem/generators.h>
 #include <tandem/layers.h>
 #include <tandem/model.h>
+#include <tandem/rate_test.h>
 #include <tandem/stages.h>
 #include <tandem/status.h>
 #include <tandem/tensor.h>

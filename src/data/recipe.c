@@ -1,7 +1,9 @@
 /* recipe.c - recipes are parsed. */
 #include "data/recipe.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <tandem/data.h>
 
 json_t *tdi_recipe_of(const char *text, const char *format)
 {
@@ -11,4 +13,16 @@ json_t *tdi_recipe_of(const char *text, const char *format)
         return recipe;
     json_decref(recipe);
     return NULL;
+}
+
+int td_recipe_class(const char *text, int number, char *name, size_t size)
+{
+    json_t *recipe = text ? json_loads(text, 0, NULL) : NULL;
+    const json_t *classes = json_object_get(recipe, "classes");
+    int count = (int)json_array_size(classes);
+    const char *found = number >= 0 ? json_string_value(json_array_get(classes, (size_t)number)) : NULL;
+    if (size)
+        snprintf(name, size, "%s", found ? found : "");
+    json_decref(recipe);
+    return count;
 }

@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+/* A recipe may have "classes", the names of the first target's classes in the order of their numbers. */
+
 /* The recipe, when it is `format`'s; else NULL, as for a NULL text. The caller's to json_decref. */
 json_t *tdi_recipe_of(const char *text, const char *format);
 

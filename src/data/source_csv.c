@@ -393,6 +393,19 @@ static char *features_text(const tdi_csv_columns *columns)
     return text.chars;
 }
 
+/* The categories of the first target, when it is one column of them; else NULL. */
+static json_t *class_names(const tdi_csv_columns *columns, const json_t *found)
+{
+    json_t *names = NULL;
+    int of_target = 0;
+    for (int i = 0; i < columns->list.count; i++)
+        if (columns->list.at[i].group == columns->n_x) {
+            names = json_object_get(json_object_get(found, columns->list.at[i].name), "categories");
+            of_target++;
+        }
+    return of_target == 1 ? names : NULL;
+}
+
 static td_status write_recipe(csv_source *source, tdi_error *error)
 {
     char *features = features_text(&source->columns);
@@ -404,6 +417,7 @@ static td_status write_recipe(csv_source *source, tdi_error *error)
     json_t *recipe = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "format", "csv", "features", features ? features : "",
                                "window", (json_int_t)source->window, "horizon", (json_int_t)source->horizon, "missing",
                                missing_names[source->missing], "columns", found);
+    json_object_set(recipe, "classes", class_names(&source->columns, found)); /* of NULL nothing */
     char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(recipe);
     source->items.source.recipe = text;

@@ -1,7 +1,8 @@
 /* source_images.c - folders of images.
  *
- * To classify: one folder a class, its number by the order of their names, as Keras's image_dataset_from_directory. To
- * segment: "images,labels", two folders in which files of the same name (but for the ending) belong together; labels
+ * To classify: one folder a class, its number by the order of their names, as Keras's image_dataset_from_directory.
+ * The names are the recipe: by them folders are numbered in another part, whichever of them it has.
+ * To segment: "images,labels", two folders in which files of the same name (but for the ending) belong together; labels
  * are PNG files of class numbers. A folder that holds the parts itself is taken by its role: train/ and test/ (or val/,
  * validation/); with trainannot/ and testannot/ (or ...) beside them they are for segmentation. */
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include "data/formats.h"
 #include "data/image_files.h"
 #include "data/items.h"
+#include "data/recipe.h"
 #include "files/folders.h"
 
 #define MAX_PATH 4096
@@ -115,12 +117,78 @@ static td_status add_class(images_source *source, const char *folder, int64_t nu
     return TD_OK;
 }
 
+/* Its number among the classes; -1: it is none of them. */
+static int64_t class_of(const json_t *classes, const char *folder)
+{
+    const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+    for (size_t i = 0; i < json_array_size(classes); i++)
+        if (strcmp(json_string_value(json_array_get(classes, i)), name) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+static json_t *names_of(const tdi_paths *folders)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < folders->count; i++) {
+        const char *slash = strrchr(folders->at[i], '/');
+        json_array_append_new(names, json_string_nocheck(slash ? slash + 1 : folders->at[i]));
+    }
+    return names;
+}
+
+static bool are_strings(const json_t *classes)
+{
+    for (size_t i = 0; i < json_array_size(classes); i++)
+        if (!json_is_string(json_array_get(classes, i)))
+            return false;
+    return true;
+}
+
+/* The recipe's, when it has any of the folders; others are another data set's, and numbered by themselves. */
+static json_t *settle_classes(const td_open_args *args, const tdi_paths *folders)
+{
+    json_t *recipe = tdi_recipe_of(args->recipe, "images"), *classes = json_object_get(recipe, "classes");
+    bool known = false;
+    for (int i = 0; i < folders->count && are_strings(classes) && !known; i++)
+        known = class_of(classes, folders->at[i]) >= 0;
+    classes = known ? json_incref(classes) : names_of(folders);
+    json_decref(recipe);
+    return classes;
+}
+
+static td_status add_folders(images_source *source, const td_open_args *args, const tdi_paths *folders,
+                             const json_t *classes, tdi_error *error)
+{
+    for (int i = 0; i < folders->count; i++) {
+        int64_t number = class_of(classes, folders->at[i]);
+        if (number < 0 && args->targets != TD_NO)
+            return tdi_fail(error, TD_BAD_FILE,
+                            "%s is none of the %zu classes that the model was trained on; take it away, or rename it",
+                            folders->at[i], json_array_size(classes));
+        TDI_TRY(add_class(source, folders->at[i], number, error));
+    }
+    return TD_OK;
+}
+
+/* Names that are no UTF-8 are not kept. */
+static char *recipe_of(json_t *classes)
+{
+    json_t *recipe = json_pack("{s:s, s:O}", "format", "images", "classes", classes);
+    char *text = json_dumps(recipe, JSON_COMPACT);
+    json_decref(recipe);
+    return text;
+}
+
 static td_status add_classes(images_source *source, const td_open_args *args, const char *path, tdi_error *error)
 {
     tdi_paths folders = {0};
     td_status status = tdi_list_folders(path, &folders, error);
-    for (int i = 0; i < folders.count && status == TD_OK; i++)
-        status = add_class(source, folders.at[i], i, error);
+    json_t *classes = settle_classes(args, &folders);
+    if (status == TD_OK)
+        status = add_folders(source, args, &folders, classes, error);
+    source->items.source.recipe = status == TD_OK ? recipe_of(classes) : NULL;
+    json_decref(classes);
     tdi_paths_free(&folders);
     TDI_TRY(status);
     TDI_TRY(add_x(source, args, error));
@@ -191,6 +259,7 @@ static void images_release(tdi_source *whole)
     tdi_paths_free(&source->images);
     tdi_paths_free(&source->labels);
     free(source->classes);
+    free(source->items.source.recipe);
     free(source->items.kept);
     free(source);
 }

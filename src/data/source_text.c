@@ -6,18 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/items.h"
 #include "data/recipe.h"
 
-enum { BEYOND = 0x110000 }; /* characters are below */
-
 typedef struct text_source {
     tdi_items items;
     int64_t window;
     tdi_vec(int32_t) codes; /* of all characters, files one behind the other; first the characters themselves */
-    int32_t *code_of;       /* [BEYOND]; -1: not in the vocabulary */
+    int32_t *code_of;       /* [TDI_CHARACTERS]; -1: not in the vocabulary */
     int vocabulary;         /* how many are */
 } text_source;
 
@@ -28,39 +27,16 @@ static bool text_claims(const char *path)
 
 /* ---- characters ---- */
 
-/* The bytes that follow a first byte; -1: it cannot be one. */
-static int following(unsigned char first)
-{
-    return first < 0x80 ? 0 : first < 0xc2 ? -1 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : -1;
-}
-
-/* The character at `at`, and how many bytes it takes: 0 when it is none (RFC 3629). */
-static int decode(const unsigned char *at, size_t left, int32_t *character)
-{
-    static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
-    int more = following(*at);
-    if (more < 0 || (size_t)more >= left)
-        return 0;
-    *character = more ? *at & (0x3f >> more) : *at;
-    for (int i = 1; i <= more; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *character = *character << 6 | (at[i] & 0x3f);
-    }
-    bool surrogate = *character >= 0xd800 && *character < 0xe000;
-    return *character >= least[more] && *character < BEYOND && !surrogate ? more + 1 : 0;
-}
-
 static td_status add_characters(text_source *source, const char *path, const unsigned char *bytes, size_t size,
                                 tdi_error *error)
 {
-    int32_t character;
+    uint32_t character;
     for (size_t at = 0, taken; at < size; at += taken) {
-        taken = (size_t)decode(bytes + at, size - at, &character);
+        taken = (size_t)tdi_utf8_decode((const char *)bytes + at, size - at, &character);
         if (!taken)
             return tdi_fail(error, TD_BAD_FILE, "%s: no UTF-8 text: byte 0x%02x at offset %zu; convert it, as by iconv",
                             path, bytes[at], at);
-        if (!tdi_push(&source->codes, character))
+        if (!tdi_push(&source->codes, (int32_t)character))
             return tdi_no_memory(error);
     }
     return TD_OK;
@@ -107,7 +83,7 @@ static void number_characters(text_source *source)
 {
     for (int i = 0; i < source->codes.count; i++)
         source->code_of[source->codes.at[i]] = 0;
-    for (int32_t character = 0; character < BEYOND; character++)
+    for (int32_t character = 0; character < TDI_CHARACTERS; character++)
         if (source->code_of[character] == 0)
             source->code_of[character] = source->vocabulary++;
 }
@@ -116,7 +92,7 @@ static void take_vocabulary(text_source *source, const json_t *characters)
 {
     for (size_t i = 0; i < json_array_size(characters); i++) {
         json_int_t character = json_integer_value(json_array_get(characters, i));
-        if (character >= 0 && character < BEYOND)
+        if (character >= 0 && character < TDI_CHARACTERS)
             source->code_of[character] = (int32_t)i;
     }
     source->vocabulary = (int)json_array_size(characters);
@@ -139,7 +115,7 @@ static td_status write_recipe(text_source *source, tdi_error *error)
 {
     json_t *characters = json_array();
     int32_t *character_of = calloc((size_t)source->vocabulary + 1, sizeof *character_of);
-    for (int32_t character = 0; character_of && character < BEYOND; character++)
+    for (int32_t character = 0; character_of && character < TDI_CHARACTERS; character++)
         if (source->code_of[character] >= 0)
             character_of[source->code_of[character]] = character;
     for (int i = 0; character_of && i < source->vocabulary; i++)
@@ -204,10 +180,10 @@ static td_status fill(text_source *source, const td_open_args *args, const json_
 {
     int64_t remembered = json_integer_value(json_object_get(recipe, "window"));
     source->window = args->window ? args->window : remembered > 0 ? remembered : 100;
-    source->code_of = malloc(BEYOND * sizeof *source->code_of);
+    source->code_of = malloc(TDI_CHARACTERS * sizeof *source->code_of);
     if (!source->code_of)
         return tdi_no_memory(error);
-    memset(source->code_of, 0xff, BEYOND * sizeof *source->code_of);
+    memset(source->code_of, 0xff, TDI_CHARACTERS * sizeof *source->code_of);
     if (source->window < 1 || source->window > INT32_MAX)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: a window of %" PRId64 " characters", source->window);
     TDI_TRY(read_files(source, args->path, error));

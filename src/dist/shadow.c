@@ -1,4 +1,4 @@
-/* shadow.c - a model's shadow and its rows. */
+/* shadow.c - a model's shadow at work, on rows made up. */
 #include "dist/shadow.h"
 
 #include <string.h>
@@ -6,32 +6,6 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "dist/inside.h"
-
-/* ---- the model ---- */
-
-static bool copy_floats(float **floats, int64_t count)
-{
-    const float *from = *floats;
-    if (!from)
-        return true;
-    *floats = tdi_buffer_create((size_t)count * sizeof **floats);
-    if (*floats)
-        memcpy(*floats, from, (size_t)count * sizeof **floats);
-    return *floats;
-}
-
-/* Every copy is tried, so that what is released afterwards is never the model's. */
-static bool copy_model(tdi_shadow *shadow, const td_model *model)
-{
-    shadow->model = *model;
-    shadow->model.runtime = NULL;
-    shadow->model.optimizer.learning_rate = 0;
-    shadow->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
-    bool complete = copy_floats(&shadow->model.values, model->total);
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        complete = copy_floats(&shadow->model.slots[s], model->trained) && complete;
-    return complete;
-}
 
 static int64_t elements_per_row(const tdi_shadow *shadow, int slot)
 {
@@ -54,19 +28,18 @@ static bool make_inputs(tdi_shadow *shadow)
 td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, tdi_shadow *shadow, tdi_error *error)
 {
     *shadow = (tdi_shadow){.mode = mode, .rows = rows};
-    return copy_model(shadow, model) && make_inputs(shadow) ? TD_OK : tdi_no_memory(error);
+    TDI_TRY(tdi_model_shadow(model, &shadow->model, error));
+    shadow->model.optimizer.learning_rate = 0;
+    shadow->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
+    return make_inputs(shadow) ? TD_OK : tdi_no_memory(error);
 }
 
 void tdi_shadow_release(tdi_shadow *shadow)
 {
     for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
         tdi_buffer_free(shadow->inputs[slot]);
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        tdi_buffer_free(shadow->model.slots[s]);
-    tdi_buffer_free(shadow->model.values);
+    tdi_model_release_shadow(&shadow->model);
 }
-
-/* ---- its rows ---- */
 
 static const void *in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
 {

@@ -4,7 +4,7 @@
 
 #include "dist/runtime.h"
 
-/* The model with copies of its weights and slots and a learning rate of zero, so that numbers stay what they are. */
+/* A shadow of the model (model.h) with a learning rate of zero, so that numbers stay what they are. */
 typedef struct tdi_shadow {
     td_model model;
     tdi_mode mode;

@@ -14,8 +14,8 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
 
 /* The architecture as Keras's model.to_json() gives it; the caller frees it. NULL when memory is out. */
 char *tdi_keras_json(const td_model *model);
-/* Its compile configuration, as config.json has it, in the same way. A learning rate that is a number is left out:
- * callbacks change it as a run goes on. */
+/* Its compile configuration, as config.json has it, in the same way. A learning rate that is a number is left out,
+ * since callbacks change it as a run goes on, and so are the steps per execution, which change nothing. */
 char *tdi_keras_compile_text(const td_model *model);
 
 #endif

@@ -31,6 +31,7 @@ char *tdi_keras_compile_text(const td_model *model)
     json_t *config = json_object_get(json_object_get(json, "optimizer"), "config");
     if (json_is_number(json_object_get(config, "learning_rate")))
         json_object_del(config, "learning_rate");
+    json_object_del(json, "steps_per_execution");
     return dump(json);
 }
 

@@ -71,6 +71,13 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
 
+/* ---- shadow.c ---- */
+
+/* A copy of the model with weights, states and optimizer's state of its own, to train without changing it; layers and
+ * context are the model's. Poison is never left: after a failure there is nothing to release. */
+td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error);
+void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */
+
 /* ---- states.c ---- */
 
 /* The batch size asked for; for 0 that of the stateful layers, or without such layers Keras's 32. */

@@ -351,14 +351,22 @@ static td_status check_rate(backup *self, const json_t *facts, const td_model *m
 {
     double begun = json_number_value(json_object_get(facts, "learning rate")), reached = begun;
     double rate = (double)model->optimizer.learning_rate;
+    char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
     tdi_state_enter(&self->found, "model", NULL);
     td_state_number(&self->found, "learning rate", &reached);
     if (rate == begun || rate == reached)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT,
-                    "\"%.200s\" holds the backup of another run: its learning rate was %g, and here it is %g; name "
-                    "another folder, or remove this one to start afresh",
-                    self->folder, begun, rate);
+    snprintf(then, sizeof then, "%g", begun);
+    snprintf(now, sizeof now, "%g", rate);
+    return tdi_facts_refuse(self->folder, "learning rate", then, now, error);
+}
+
+static td_status refuse_seed(const backup *self, uint64_t before, uint64_t after, tdi_error *error)
+{
+    char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
+    snprintf(then, sizeof then, "%llu", (unsigned long long)before);
+    snprintf(now, sizeof now, "%llu", (unsigned long long)after);
+    return tdi_facts_refuse(self->folder, "seed", then, now, error);
 }
 
 static td_status restore_sums(td_state *state, td_training *training, tdi_error *error)
@@ -439,10 +447,7 @@ static td_status resume(backup *self, td_training *training, const tdi_run *run,
     if (status != TD_OK)
         tdi_error_prefix(error, "BackupAndRestore: the backup in \"%.200s\"", self->folder);
     else if (seed && seed != training->seed)
-        status = tdi_fail(error, TD_INVALID_ARGUMENT,
-                          "\"%.200s\" holds the backup of another run: its seed was %llu, and here it is %llu; name "
-                          "another folder, or remove this one to start afresh",
-                          self->folder, (unsigned long long)training->seed, (unsigned long long)seed);
+        status = refuse_seed(self, training->seed, seed, error);
     snprintf(line, sizeof line, "Resuming from %.200s: epoch %d, step %lld of %lld.", self->folder, training->epoch + 1,
              (long long)training->steps, (long long)run->steps);
     if (status == TD_OK)

@@ -2,6 +2,7 @@
 #include "train/facts.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -88,19 +89,41 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
 
 /* ---- model ---- */
 
+/* The layers as "model", and the members of the compile configuration beside it. */
 static td_status add_model(json_t **facts, const td_model *model, tdi_error *error)
 {
     char *layers = tdi_keras_json(model), *compile = tdi_keras_compile_text(model);
-    td_status status = layers && compile ? TD_OK : tdi_no_memory(error);
-    if (status == TD_OK) {
-        say(facts, "model", "%.256s of %d layers and %lld weights, checksum %08lx", model->name, model->layers.count,
-            (long long)td_parameter_count(model, NULL), crc32_z(0, (const Bytef *)layers, strlen(layers)));
-        say(facts, "optimizer, loss and metrics", "checksum %08lx",
-            crc32_z(0, (const Bytef *)compile, strlen(compile)));
-    }
+    json_t *of_layers = layers ? json_loads(layers, 0, NULL) : NULL;
+    json_t *of_compile = compile ? json_loads(compile, 0, NULL) : NULL;
+    bool added = *facts && of_layers && json_object_set(*facts, "model", of_layers) == 0 && of_compile &&
+                 json_object_update(*facts, of_compile) == 0;
+    json_decref(of_layers);
+    json_decref(of_compile);
     free(layers);
     free(compile);
-    return status;
+    return added ? TD_OK : tdi_no_memory(error);
+}
+
+static const char *precision_name(td_precision precision)
+{
+    return precision == TD_PRECISION_FLOAT32    ? "float32"
+           : precision == TD_PRECISION_BFLOAT16 ? "bfloat16"
+                                                : "the file's";
+}
+
+static void add_numbers(json_t **facts, const td_model *model, const tdi_run *run)
+{
+    say(facts, "batch size", "%lld", (long long)run->batch);
+    say(facts, "steps of an epoch", "%lld", (long long)run->steps);
+    say(facts, "base batch size", "%lld", (long long)run->base_batch_size);
+    say(facts, "warm-up", "%d epochs", run->warmup_epochs);
+    say(facts, "momentum correction", "%s", run->momentum_correction ? "yes" : "no");
+    say(facts, "precision", "%s", precision_name(model->precision));
+    say(facts, "shards", "%d", model->shards);
+    if (run->shuffle_buffer)
+        say(facts, "shuffle", "among %lld", (long long)run->shuffle_buffer);
+    else
+        say(facts, "shuffle", "%s", run->shuffle ? "yes" : "no");
 }
 
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error)
@@ -109,16 +132,9 @@ td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **fact
     td_status status = add_data(facts, "training data", run->train, true, error);
     if (status == TD_OK && run->validation)
         status = add_data(facts, "validation data", run->validation, false, error);
+    add_numbers(facts, model, run);
     if (status == TD_OK)
         status = add_model(facts, model, error);
-    say(facts, "batch size", "%lld", (long long)run->batch);
-    say(facts, "steps of an epoch", "%lld", (long long)run->steps);
-    if (run->shuffle_buffer)
-        say(facts, "shuffle", "among %lld", (long long)run->shuffle_buffer);
-    else
-        say(facts, "shuffle", "%s", run->shuffle ? "yes" : "no");
-    if (status == TD_OK && !*facts)
-        return tdi_no_memory(error);
     if (status != TD_OK) {
         json_decref(*facts);
         *facts = NULL;
@@ -126,29 +142,106 @@ td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **fact
     return status;
 }
 
-static const char *text_of(const json_t *facts, const char *about)
+/* ---- what differs ---- */
+
+typedef struct difference {
+    char path[256];               /* "optimizer.momentum", "model.layers.dense_1.units" */
+    const json_t *before, *after; /* NULL: none */
+} difference;
+
+static bool differ(json_t *then, json_t *now, difference *found);
+
+static bool same(const json_t *then, const json_t *now)
 {
-    const char *text = json_string_value(json_object_get(facts, about));
-    return text ? text : "none";
+    return then == now || json_equal(then, now);
 }
 
-static td_status compare(const json_t *then, const json_t *now, const char *about, const char *where, tdi_error *error)
+/* Into a member; that something is a "config" goes without saying. */
+static bool differ_at(const char *name, json_t *then, json_t *now, difference *found)
 {
-    const char *before = text_of(then, about), *after = text_of(now, about);
-    if (strcmp(before, after) == 0)
-        return TD_OK;
-    return tdi_fail(
-        error, TD_INVALID_ARGUMENT,
-        "\"%.200s\" holds the backup of another run: its %s was %.200s, and here it is %.200s; name another "
-        "folder, or remove this one to start afresh",
-        where, about, before, after);
+    size_t length = strlen(found->path);
+    if (strcmp(name, "config") != 0)
+        snprintf(found->path + length, sizeof found->path - length, "%s%s", length ? "." : "", name);
+    return differ(then, now, found);
+}
+
+static bool differ_in_members(json_t *then, json_t *now, difference *found)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(then, name, value)
+    {
+        if (!same(value, json_object_get(now, name)))
+            return differ_at(name, value, json_object_get(now, name), found);
+    }
+    json_object_foreach(now, name, value)
+    {
+        if (!json_object_get(then, name))
+            return differ_at(name, NULL, value, found);
+    }
+    return false;
+}
+
+/* Elements are called by their configurations' names, as layers are. */
+static bool differ_in_elements(json_t *then, json_t *now, difference *found)
+{
+    size_t count = json_array_size(then) > json_array_size(now) ? json_array_size(then) : json_array_size(now);
+    for (size_t i = 0; i < count; i++) {
+        json_t *before = json_array_get(then, i), *after = json_array_get(now, i);
+        const char *name =
+            json_string_value(json_object_get(json_object_get(before ? before : after, "config"), "name"));
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        if (!same(before, after))
+            return differ_at(name ? name : number, before, after, found);
+    }
+    return false;
+}
+
+static bool differ(json_t *then, json_t *now, difference *found)
+{
+    if (same(then, now))
+        return false;
+    if (json_is_object(then) && json_is_object(now))
+        return differ_in_members(then, now, found);
+    if (json_is_array(then) && json_is_array(now))
+        return differ_in_elements(then, now, found);
+    found->before = then;
+    found->after = now;
+    return true;
+}
+
+static void show(const json_t *value, char text[TDI_FACTS_TEXT])
+{
+    char *words =
+        json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    snprintf(text, TDI_FACTS_TEXT, "%s", json_is_string(value) ? json_string_value(value) : words ? words : "none");
+    free(words);
+}
+
+td_status tdi_facts_refuse(const char *where, const char *about, const char *before, const char *after,
+                           tdi_error *error)
+{
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "\"%.200s\" holds the backup of another run: its %s was %s, and here it is %s; name another "
+                    "folder, or remove this one to start afresh",
+                    where, about, before, after);
 }
 
 td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
 {
-    static const char *const all[] = {"model",   "optimizer, loss and metrics", "batch size",     "training data",
-                                      "shuffle", "steps of an epoch",           "validation data"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        TDI_TRY(compare(then, now, all[i], where, error));
+    static const char *const all[] = {
+        "model",      "optimizer",       "loss",    "loss_weights",        "metrics",
+        "batch size", "base batch size", "warm-up", "momentum correction", "precision",
+        "shards",     "training data",   "shuffle", "steps of an epoch",   "validation data"};
+    char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        difference found = {0};
+        if (!differ_at(all[i], json_object_get(then, all[i]), json_object_get(now, all[i]), &found))
+            continue;
+        show(found.before, before);
+        show(found.after, after);
+        return tdi_facts_refuse(where, found.path, before, after, error);
+    }
     return TD_OK;
 }

@@ -244,7 +244,10 @@ static td_status begin(fit *f, tdi_error *error)
                           .batch = f->batch,
                           .steps = f->steps,
                           .shuffle = f->args->shuffle != TD_NO,
-                          .shuffle_buffer = f->args->shuffle_buffer};
+                          .shuffle_buffer = f->args->shuffle_buffer,
+                          .base_batch_size = f->args->base_batch_size,
+                          .warmup_epochs = f->args->warmup_epochs,
+                          .momentum_correction = f->args->momentum_correction == TD_YES};
     training->epochs = f->epochs;
     training->batch = f->batch;
     training->source = f->train;

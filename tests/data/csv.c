@@ -83,10 +83,14 @@ static void columns_are_chosen(void **state)
     td_shape shape;
     assert_int_equal(td_data_y_shape(data, &shape), TD_OK);
     assert_int_equal(shape.rank, 0);
+    assert_int_equal(td_recipe_class(td_data_recipe(data), 0, NULL, 0), 0);
     td_data_release(data);
     data = td_open(path, .features = "x=wind:one-hot,hour,y=wind:codes"); /* NW, SE, cv */
     static const float hot[] = {1, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 2, 0, 0, 1, 3, 0, 1, 0, 4}, codes[] = {0, 1, 0, 2, 1};
     EXPECT_DATA(data, 5, hot, codes);
+    char name[16];
+    assert_int_equal(td_recipe_class(td_data_recipe(data), 2, name, sizeof name), 3);
+    assert_string_equal(name, "cv");
     td_data_release(data);
     data = td_open(path, .features = "x0=hour,x1=temp,y0=pm,y1=hour", .scale = 2);
     static const float first[] = {0, 2, 4, 6, 8};

@@ -26,6 +26,8 @@ static const char *const names[] = {"cats",
                                     "val",
                                     "valannot",
                                     "a.png",
+                                    "birds",
+                                    "birds/e.png",
                                     "cats/b.png",
                                     "cats/a.png",
                                     "dogs/c.PNG",
@@ -101,6 +103,58 @@ static void test_a_folder_is_a_class(void **state)
     assert_true(x[0][5] == 5.0f / 255 && x[1][0] == 50.0f / 255 && x[2][1] == 101.0f / 255);
     td_data_release(data);
     td_context_free(context);
+}
+
+static void expect_class(const char *recipe, int number, const char *name)
+{
+    char seen[16];
+    assert_int_equal(td_recipe_class(recipe, number, seen, sizeof seen), 2);
+    assert_string_equal(seen, name);
+}
+
+static void expect_labels(td_data *data, int count, const float *expected)
+{
+    float y[4];
+    td_context *context = td_context_create(NULL);
+    fine(data);
+    assert_int_equal(td_data_samples(data), count);
+    assert_int_equal(td_data_read(context, data, NULL, count, NULL, y), TD_OK);
+    assert_memory_equal(y, expected, (size_t)count * sizeof *y);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+/* A part that lacks a class has the numbers of the one that the model was trained on all the same. */
+static void test_classes_have_names(void **state)
+{
+    const folder *in = *state;
+    write_classes(in);
+    td_data *all = td_open(in->path);
+    fine(all);
+    const char *recipe = td_data_recipe(all);
+    expect_class(recipe, 0, "cats");
+    expect_class(recipe, 1, "dogs");
+    expect_class(recipe, 2, "");
+    expect_class(recipe, -1, "");
+    assert_int_equal(td_recipe_class(recipe, 0, NULL, 0), 2);
+    assert_int_equal(td_recipe_class(NULL, 0, NULL, 0), 0);
+    remove(folder_path(in, "cats/a.png"));
+    remove(folder_path(in, "cats/b.png"));
+    remove(folder_path(in, "cats"));
+    expect_labels(td_open(in->path), 1, (float[]){0});
+    expect_labels(td_open(in->path, .recipe = recipe), 1, (float[]){1});
+    make_folder(in, "birds");
+    write_png(in, "birds/e.png", HEIGHT, WIDTH, 20);
+    expect_refusal(td_open(in->path, .recipe = recipe), "birds is none of the 2 classes", "trained on");
+    td_data *predicted = td_open(in->path, .recipe = recipe, .targets = TD_NO);
+    fine(predicted);
+    td_data_release(predicted);
+    td_data *others = td_open(in->path, .recipe = "{\"format\":\"images\",\"classes\":[\"x\",\"y\"]}");
+    fine(others);
+    expect_class(td_data_recipe(others), 0, "birds");
+    expect_labels(others, 2, (float[]){0, 1});
+    expect_labels(td_open(in->path, .recipe = "{\"format\":\"images\",\"classes\":[\"dogs\",7]}"), 2, (float[]){0, 1});
+    td_data_release(all);
 }
 
 static void test_label_maps_are_numbers(void **state)
@@ -240,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_folder_is_a_class, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_classes_have_names, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_label_maps_are_numbers, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_images_are_brought_to_one_size, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_damaged_files_are_named_or_left_out, folder_make, drop_all),

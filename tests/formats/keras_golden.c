@@ -179,6 +179,7 @@ static void test_predictions_are_kerass(void **state)
     check_predictions("cnn_older.keras", "cnn_sgd");
     check_predictions("plain.keras", "plain");
     check_predictions("averages.keras", "averages");
+    check_predictions("characters.keras", "characters");
 }
 
 /* ---- written and read again ---- */
@@ -213,8 +214,8 @@ static void assert_same_model(const td_model *a, const td_model *b)
 static void test_resaved_files_are_the_same_model(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras", "cnn_older.keras", "plain.keras",
-                                        "averages.keras"};
+    static const char *const names[] = {"mlp_adam.keras", "cnn_sgd.keras",  "cnn_older.keras",
+                                        "plain.keras",    "averages.keras", "characters.keras"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         td_model *model = load(golden(names[i]));
         if (td_save(model, scratch_path("again.keras")) != TD_OK)

@@ -36,6 +36,19 @@ static void resume(td_state *state)
     td_context_free(context);
 }
 
+/* Whose run it was; every kind of value differs from something. */
+static void compare_facts(const json_t *facts)
+{
+    tdi_error error = {0};
+    json_t *here =
+        json_loads("{\"model\": {\"config\": {\"layers\": [{\"config\": {\"name\": \"a\", \"units\": 2}}, 7]}},"
+                   "\"optimizer\": {\"class_name\": \"SGD\"}, \"metrics\": [\"accuracy\", 1], \"shards\": \"0\"}",
+                   0, NULL);
+    tdi_facts_compare(facts, here, "folder", &error);
+    tdi_facts_compare(here, facts, "folder", &error);
+    json_decref(here);
+}
+
 static void import_choices(const json_t *json)
 {
     tdi_error error = {0};
@@ -54,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (tdi_state_read(&state, path, &error) == TD_OK) {
+        compare_facts(json_object_get(state.root, "facts"));
         resume(&state);
         if (state.choices)
             import_choices(state.choices);

@@ -97,9 +97,44 @@ for list in flop crop crop=0 crop=1.5 shift=2 rotation=x flip=sideways fill=blac
 done
 says 2 "shuffle-buffer: expected a whole number from 1" fit m.keras --train d.npz --shuffle-buffer 0
 says 2 "expected --no-shuffle or --shuffle-buffer, got both" fit m.keras --train d.npz --shuffle-buffer 9 --no-shuffle
+for value in 4/4 -1/4 1 1/ /4 1/0 a/b 1/2/3 ""; do
+    says 2 "shard: expected I/N, with I from 0 to N-1, got '$value'; try --shard 0/4" fit m.keras --train d.npz --shard "$value"
+done
+says 2 "repeat: expected a whole number from 1" fit m.keras --train d.npz --repeat 0
+says 2 "interleave: expected a whole number from 1" fit m.keras --train d.npz --train d.npz --interleave 0
+says 2 "interleave takes turns among several --train" fit m.keras --train d.npz --interleave 1
+says 2 "repeat with --validation-split would validate on what is trained on" \
+    fit m.keras --train d.npz --repeat 2 --validation-split 0.5
+says 2 "train: expected at most 16 of them, got 'd.npz' too" \
+    fit m.keras $(awk 'BEGIN { for (i = 0; i < 17; i++) print "--train d.npz" }')
+# rates WORDS PATTERN: a schedule that cannot be.
+rates() {
+    says 2 "schedule: .*$2" fit m.keras --train d.npz --schedule "$1"
+}
+rates cosine "expected cosine_decay, .* or polynomial_decay, and its arguments, got 'cosine'; try --schedule cosine_decay,"
+rates "" "got ''"
+rates cosine_decay "cosine_decay needs decay_steps; try --schedule cosine_decay,decay_steps="
+rates exponential_decay,decay_steps=5 "exponential_decay needs decay_rate"
+rates cosine_decay,decay_step=5 "cosine_decay takes initial_learning_rate, decay_steps, .* got 'decay_step'; try decay_steps"
+rates polynomial_decay,decay_steps=5,staircase "polynomial_decay takes .*, cycle; got 'staircase'"
+rates cosine_decay,decay_steps "decay_steps: expected a number not below 0, as 1000, got nothing"
+rates cosine_decay,decay_steps=-5 "decay_steps: .* got '-5'"
+rates cosine_decay,decay_steps=nan "decay_steps: .* got 'nan'"
+rates polynomial_decay,decay_steps=5,cycle=yes "cycle: expected no value, got 'yes'"
+rates cosine_decay,decay_steps=5,warmup_steps=2 "warmup_target and warmup_steps belong together"
+rates piecewise_constant_decay,boundaries=1:2,values=1:2 "2 boundaries and 2 values; expected one value more"
+rates piecewise_constant_decay,boundaries=1:x,values=1:2 "boundaries: expected whole numbers, .* got '1:x'"
+rates piecewise_constant_decay,boundaries=1,values=1:-2 "values: expected numbers, .* got '1:-2'"
+rates cosine_decay,,decay_steps=5 "got ''"
+for list in x 5 5= =1 5=x 5=-1 5=nan 5=1,5=2 5=1,4=1 5=1, ""; do
+    says 2 "learning-rate-scheduler: expected EPOCH=RATE and commas, .* got '$list'; try" \
+        fit m.keras --train d.npz --learning-rate-scheduler "$list"
+done
+says 2 "expected one of --schedule, --learning-rate-scheduler and --reduce-lr, got more" \
+    fit m.keras --train d.npz --reduce-lr 3 --learning-rate-scheduler 3=0.1
 says 2 "input-threads: expected a whole number from 1 to 1024, got '0'" fit m.keras --train d.npz --input-threads 0
 says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
-says 2 "train: expected the path of the data, got an empty word" fit m.keras --train ""
+says 2 "train: expected the path of the data, got an empty word" fit m.keras --train d.npz --train ""
 
 # What is required, and what excludes each other.
 says 2 "train: expected the data to train on, got none; try --train" fit m.keras

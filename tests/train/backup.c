@@ -36,7 +36,10 @@ typedef struct run {
     uint64_t seed;
     float shift; /* of the data */
     int crop;    /* its augmentation */
-    td_choice shuffle, keep, once;
+    td_choice shuffle, keep, once, momentum_correction;
+    int64_t base_batch_size;
+    int warmup_epochs;
+    td_precision precision;
     bool patient;      /* waits for the first two backups to be written */
     td_callback *more; /* one callback beside those of every run */
     td_epoch last;
@@ -106,6 +109,8 @@ static outcome go(run *r)
     td_model *model = small_model(context, r->kind, r->optimizer.kind ? r->optimizer : adam,
                                   td_mirrored(r->devices ? r->devices : "cpu:0", .shards = r->shards));
     stopper stop = {context, r, 0};
+    if (r->precision)
+        td_compile(model, .precision = r->precision);
     small_data(SAMPLES + KEPT, x, y);
     for (int i = 0; i < SAMPLES * SMALL_SAMPLE; i++)
         x[i] += r->shift;
@@ -123,7 +128,8 @@ static outcome go(run *r)
         data = td_augment(data, .crop = r->crop);
     o.status =
         td_fit(model, data, .epochs = EPOCHS, .batch_size = r->batch ? r->batch : BATCH, .validation_split = KEPT,
-               .shuffle = r->shuffle, .seed = r->seed, .last = &o.last, .callbacks = list);
+               .shuffle = r->shuffle, .base_batch_size = r->base_batch_size, .warmup_epochs = r->warmup_epochs,
+               .momentum_correction = r->momentum_correction, .seed = r->seed, .last = &o.last, .callbacks = list);
     snprintf(o.error, sizeof o.error, "%s", td_error(context));
     o.weights = small_weights(model, &o.count);
     o.iteration = model->iteration;
@@ -277,12 +283,24 @@ static void another_run_is_refused(void **state)
 {
     (void)state;
     refuse((run){.kind = SMALL_MLP, .batch = 16}, "its batch size was 8, and here it is 16");
-    refuse((run){.kind = SMALL_DROPOUT}, "its model was small of");
+    refuse((run){.kind = SMALL_DROPOUT}, "its model.layers.dense.units was 70, and here it is 40");
+    refuse((run){.kind = SMALL_CNN}, "its model.layers.");
     refuse((run){.kind = SMALL_MLP, .shift = 0.5f}, "its training data was 43 samples of x float32[6, 5, 2]");
     refuse((run){.kind = SMALL_MLP, .crop = 2}, "its training data was 43 samples");
     refuse((run){.kind = SMALL_MLP, .shuffle = TD_NO}, "its shuffle was yes");
     refuse((run){.kind = SMALL_MLP, .seed = 8}, "its seed was 7, and here it is 8");
-    refuse((run){.kind = SMALL_MLP, .optimizer = td_sgd()}, "its optimizer, loss and metrics was");
+    refuse((run){.kind = SMALL_MLP, .optimizer = td_sgd()}, "its optimizer.class_name was Adam, and here it is SGD");
+    refuse((run){.kind = SMALL_MLP, .optimizer = td_adam(.learning_rate = 0.01f, .clipnorm = 0.5f)},
+           "its optimizer.clipnorm was null, and here it is 0.5; name another folder");
+    refuse((run){.kind = SMALL_MLP, .optimizer = td_adam(.schedule = td_cosine_decay(0.1f, .decay_steps = 9))},
+           "its optimizer.learning_rate was none, and here it is {\"module\":\"keras.optimizers.schedules\"");
+    refuse((run){.kind = SMALL_MLP, .base_batch_size = 4}, "its base batch size was 0, and here it is 4");
+    refuse((run){.kind = SMALL_MLP, .warmup_epochs = 2}, "its warm-up was 0 epochs, and here it is 2 epochs");
+    refuse((run){.kind = SMALL_MLP, .momentum_correction = TD_YES},
+           "its momentum correction was no, and here it is yes");
+    refuse((run){.kind = SMALL_MLP, .precision = TD_PRECISION_BFLOAT16},
+           "its precision was the file's, and here it is b");
+    refuse((run){.kind = SMALL_MLP, .shards = 2}, "its shards was 0, and here it is 2");
     refuse((run){.kind = SMALL_MLP, .optimizer = td_adam(.learning_rate = 0.5f)}, "its learning rate was 0.01");
 }
 

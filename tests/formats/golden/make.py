@@ -63,6 +63,14 @@ def averages():
     return model, x
 
 
+def characters():
+    """A character model, not trained; x are numbers of characters, as floats."""
+    model = keras.Sequential([layers.Input((8,), dtype="int32"), layers.Embedding(5, 6),
+                              layers.LSTM(12, return_sequences=True), layers.Dense(5)])
+    model.compile(keras.optimizers.Adam(2e-2), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model, (np.arange(ROWS * 8).reshape(ROWS, 8) ** 2 % 5).astype("float32")
+
+
 def older(object):
     """The configuration as earlier versions wrote it: policies by name, the input's shape under its old key, tensors as
     bare lists, no InputLayer in a Sequential."""
@@ -101,4 +109,5 @@ save("mlp_adam", *mlp())
 save("cnn_sgd", *cnn())
 save("plain", *plain())
 save("averages", *averages())
+save("characters", *characters())
 rewrite("cnn_sgd", "cnn_older", older)

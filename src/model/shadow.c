@@ -1,0 +1,43 @@
+/* shadow.c - a model's copy to try things on. */
+#include <string.h>
+
+#include "model/model.h"
+
+static bool copy_floats(float **floats, int64_t count)
+{
+    const float *from = *floats;
+    if (!from)
+        return true;
+    *floats = tdi_buffer_create((size_t)count * sizeof **floats);
+    if (*floats)
+        memcpy(*floats, from, (size_t)count * sizeof **floats);
+    return *floats;
+}
+
+/* Every copy is tried, so that what is released afterwards is never the model's. */
+td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error)
+{
+    *shadow = *model;
+    shadow->runtime = NULL;
+    shadow->recipe = NULL;
+    bool complete = copy_floats(&shadow->values, model->total);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        complete = copy_floats(&shadow->slots[s], model->trained) && complete;
+    if (complete)
+        return TD_OK;
+    tdi_model_release_shadow(shadow);
+    return tdi_no_memory(error);
+}
+
+void tdi_model_release_shadow(td_model *shadow)
+{
+    tdi_model_drop_runtime(shadow);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++) {
+        tdi_buffer_free(shadow->slots[s]);
+        shadow->slots[s] = NULL;
+    }
+    tdi_buffer_free(shadow->values);
+    shadow->values = NULL;
+    free(shadow->recipe);
+    shadow->recipe = NULL;
+}

@@ -1,0 +1,223 @@
+/* rate_test.c - td_find_learning_rate: the rate grows by the same factor at each step, from one that does nothing to
+ * one that is too much; where the loss falls fastest is a rate to train with. */
+#include <tandem/rate_test.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "train/loop.h"
+
+enum { STEPS = 200, LEAST_STEPS = 20 };
+
+static const double START = 1e-7, END = 10, SMOOTHING = 0.9, DIVERGED = 4;
+
+struct td_rate_test {
+    double start, growth; /* the first rate; each step's over the one before */
+    double loss_sum;      /* over the epoch's steps */
+    double average;       /* of the losses, with its bias */
+    double least;         /* of the smoothed, behind the first tenth */
+    bool diverged;
+    int steps, done;
+    td_rate_step at[]; /* [steps], `done` of them known */
+};
+
+/* ---- the test ---- */
+
+static td_status train_begin(void *user, td_training *training)
+{
+    const td_rate_test *test = user;
+    return td_training_set_learning_rate(training, test->start);
+}
+
+/* An exponential average without its bias towards zero, as Adam's (Kingma and Ba, 1412.6980). */
+static void add_loss(td_rate_test *test, double loss)
+{
+    td_rate_step *step = &test->at[test->done++];
+    test->average = SMOOTHING * test->average + (1 - SMOOTHING) * loss;
+    step->loss = loss;
+    step->smoothed = test->average / (1 - pow(SMOOTHING, (double)test->done));
+    if (test->done > test->steps / 10) /* before, by chance */
+        test->least = fmin(test->least, step->smoothed);
+    test->diverged = step->smoothed > DIVERGED * test->least;
+}
+
+/* The logs hold means over the epoch's steps so far; all batches are full. A step whose loss is no number is none. */
+static td_status batch_end(void *user, td_training *training, const td_logs *logs)
+{
+    td_rate_test *test = user;
+    int64_t steps = td_training_steps(training);
+    double sum = logs->entry[0].value * (double)steps;
+    if (test->diverged)
+        return TD_OK;
+    test->at[test->done].learning_rate = td_training_learning_rate(training);
+    add_loss(test, steps == 1 ? sum : sum - test->loss_sum);
+    test->loss_sum = sum;
+    if (test->diverged || test->done == test->steps) {
+        td_training_stop(training);
+        return TD_OK;
+    }
+    return td_training_set_learning_rate(training, test->start * pow(test->growth, (double)test->done));
+}
+
+static td_status not_finite(void *user, td_training *training)
+{
+    td_rate_test *test = user;
+    (void)training;
+    test->diverged = true;
+    return TD_OK;
+}
+
+static td_status train(const td_find_learning_rate_args *args, td_model *shadow, td_rate_test *test)
+{
+    td_callback *callbacks[] = {
+        td_callback_create(
+            &(td_callback_functions){.train_begin = train_begin, .batch_end = batch_end, .not_finite = not_finite},
+            test),
+        NULL};
+    shadow->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    return td_fit_(&(td_fit_args){.at = args->at,
+                                  .model = shadow,
+                                  .data = td_data_retain(args->data),
+                                  .epochs = test->steps,
+                                  .batch_size = args->batch_size,
+                                  .drop_remainder = TD_YES,
+                                  .seed = args->seed,
+                                  .adapt = args->adapt,
+                                  .callbacks = callbacks});
+}
+
+/* ---- what it says ---- */
+
+int td_rate_test_count(const td_rate_test *test)
+{
+    return test->done;
+}
+
+td_rate_step td_rate_test_step(const td_rate_test *test, int index)
+{
+    return index >= 0 && index < test->done ? test->at[index] : (td_rate_step){0};
+}
+
+int td_rate_test_diverged(const td_rate_test *test)
+{
+    return test->diverged;
+}
+
+/* The mean and the deviation of the first tenth's losses. */
+static double beginning(const td_rate_test *test, double *deviation)
+{
+    int count = test->done < test->steps / 10 ? test->done : test->steps / 10;
+    double sum = 0, squares = 0;
+    for (int i = 0; i < count; i++)
+        sum += test->at[i].loss;
+    double mean = count ? sum / count : 0;
+    for (int i = 0; i < count; i++)
+        squares += (test->at[i].loss - mean) * (test->at[i].loss - mean);
+    *deviation = count ? sqrt(squares / count) : 0;
+    return mean;
+}
+
+double td_rate_test_first_loss(const td_rate_test *test)
+{
+    double deviation;
+    return beginning(test, &deviation);
+}
+
+/* Behind the first tenth: there the average is of a few batches only. */
+int td_rate_test_best(const td_rate_test *test)
+{
+    int best = test->steps / 10;
+    for (int i = best + 1; i < test->done; i++)
+        if (test->at[i].smoothed < test->at[best].smoothed)
+            best = i;
+    return best < test->done ? best : -1;
+}
+
+/* Of the smoothed loss over the step, which is the rate's logarithm, by least squares from `first` to `last`. */
+static double slope(const td_rate_test *test, int first, int last)
+{
+    double middle = (double)(first + last) / 2, above = 0, below = 0;
+    for (int i = first; i <= last; i++) {
+        above += (i - middle) * test->at[i].smoothed;
+        below += (i - middle) * (i - middle);
+    }
+    return above / below;
+}
+
+int td_rate_test_steepest(const td_rate_test *test)
+{
+    double deviation, first = beginning(test, &deviation), fastest = 0;
+    int reach = test->steps / 20, steepest = -1;
+    if (!(test->least < first - deviation))
+        return -1;
+    for (int i = td_rate_test_best(test); i >= reach && test->at[i].smoothed < first; i--) {
+        double here = slope(test, i - reach, i + reach < test->done ? i + reach : test->done - 1);
+        if (here < fastest) {
+            fastest = here;
+            steepest = i;
+        }
+    }
+    return steepest;
+}
+
+double td_rate_test_suggestion(const td_rate_test *test)
+{
+    return td_rate_test_step(test, td_rate_test_steepest(test)).learning_rate;
+}
+
+/* ---- making it ---- */
+
+static td_status create(const td_find_learning_rate_args *args, td_rate_test **made, tdi_error *error)
+{
+    double start = args->start != 0 ? args->start : START, end = args->end != 0 ? args->end : END;
+    int steps = args->steps ? args->steps : STEPS;
+    if (args->guard || !args->test)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_find_learning_rate takes three arguments, where the test goes among them; give the rest by "
+                        "name");
+    if (!(start > 0 && start < end && isfinite(end)))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_find_learning_rate: from a rate of %g to %g; finite numbers above 0, the second greater, "
+                        "were expected",
+                        start, end);
+    if (steps < LEAST_STEPS)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_find_learning_rate: steps: %d; at least %d were expected",
+                        steps, LEAST_STEPS);
+    *made = calloc(1, sizeof **made + (size_t)steps * sizeof *(*made)->at);
+    if (!*made)
+        return tdi_no_memory(error);
+    **made = (td_rate_test){
+        .start = start, .growth = pow(end / start, 1 / (double)(steps - 1)), .least = INFINITY, .steps = steps};
+    return TD_OK;
+}
+
+static td_status find(const td_find_learning_rate_args *args, td_rate_test **test, tdi_error *error)
+{
+    td_model shadow;
+    TDI_TRY(create(args, test, error));
+    TDI_TRY(tdi_check_compiled(args->model, true, error));
+    TDI_TRY(tdi_model_shadow(args->model, &shadow, error));
+    td_status status = train(args, &shadow, *test);
+    tdi_model_release_shadow(&shadow);
+    return status; /* of a failure td_fit has told the context */
+}
+
+td_status td_find_learning_rate_(const td_find_learning_rate_args *args)
+{
+    tdi_error error = {0};
+    td_rate_test *test = NULL;
+    td_status status = args->model ? find(args, &test, &error) : TD_INVALID_ARGUMENT;
+    td_data_release(args->data);
+    if (status != TD_OK) {
+        td_rate_test_free(test);
+        test = NULL;
+    }
+    if (args->test)
+        *args->test = test;
+    return args->model && error.status != TD_OK ? tdi_report(args->model, &args->at, status, &error) : status;
+}
+
+void td_rate_test_free(td_rate_test *test)
+{
+    free(test);
+}

@@ -1,0 +1,138 @@
+/* session_data.c - the data of a subcommand: opened, and put through the stages that options ask for. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session.h"
+
+static int data_failed(const char *option, td_data **data)
+{
+    const char *error = td_data_error(*data);
+    if (!error)
+        return TOOL_DONE;
+    int status = tool_fail("--%s: %s", option, error);
+    td_data_release(*data);
+    *data = NULL;
+    return status;
+}
+
+static int open_data(const struct options *options, const struct request *request, td_data **data)
+{
+    *data = td_open_(&(td_open_args){.path = request->path,
+                                     .role = request->role,
+                                     .scale = options->scale.value,
+                                     .features = options->features,
+                                     .image_size = options->image_size,
+                                     .skip_errors = options->skip_errors ? TD_YES : TD_NO,
+                                     .missing = options->missing,
+                                     .window = options->window,
+                                     .horizon = options->horizon,
+                                     .targets = request->inputs_only ? TD_NO : TD_YES,
+                                     .recipe = request->recipe});
+    const char *reason;
+    int64_t skipped = td_data_skipped(*data, &reason);
+    if (skipped)
+        fprintf(stderr, "%s: --%s: %lld samples are left out; the first: %s\n", program_invocation_name,
+                request->option, (long long)skipped, reason);
+    return data_failed(request->option, data);
+}
+
+/* ---- stages ---- */
+
+static int cache(const struct options *options, const char *suffix, td_data **data)
+{
+    char path[4096];
+    if (!options->cache)
+        return TOOL_DONE;
+    bool in_memory = strcmp(options->cache, "memory") == 0;
+    if ((size_t)snprintf(path, sizeof path, "%s%s", options->cache, suffix) >= sizeof path) {
+        td_data_release(*data);
+        *data = NULL;
+        return tool_refuse("--cache: expected a path of less than %zu bytes", sizeof path);
+    }
+    *data = td_cache_(&(td_cache_args){.data = *data, .file = in_memory ? NULL : path});
+    return data_failed("cache", data);
+}
+
+static int shard(const struct options *options, td_data **data)
+{
+    if (!options->shard_count)
+        return TOOL_DONE;
+    *data = td_shard_(
+        &(td_shard_args){.data = *data, .index = (int)options->shard_index, .count = (int)options->shard_count});
+    return data_failed("shard", data);
+}
+
+static int repeat(const struct options *options, td_data **data)
+{
+    if (!options->repeat)
+        return TOOL_DONE;
+    *data = td_repeat_(&(td_repeat_args){.data = *data, .times = options->repeat});
+    return data_failed("repeat", data);
+}
+
+static int augment(const struct options *options, td_data **data)
+{
+    if (!options->augmented)
+        return TOOL_DONE;
+    td_augment_args args = options->augment;
+    args.data = *data;
+    *data = td_augment_(&args);
+    return data_failed("augment", data);
+}
+
+/* ---- what the subcommands take ---- */
+
+int session_data(const struct options *options, const struct request *request, td_data **data)
+{
+    int status = open_data(options, request, data);
+    return status == TOOL_DONE ? shard(options, data) : status;
+}
+
+int session_validation_data(const struct options *options, const td_data *train, td_data **data)
+{
+    struct request request = {
+        .option = "validation", .path = options->validation, .role = TD_TEST, .recipe = td_data_recipe(train)};
+    int status = open_data(options, &request, data);
+    return status == TOOL_DONE ? cache(options, ".val", data) : status;
+}
+
+/* One behind the other, or in turn. */
+static int interleave(const struct options *options, td_data *const *list, td_data **data)
+{
+    *data = td_interleave_(
+        &(td_interleave_args){.list = list, .block = options->interleave ? options->interleave : INT64_MAX});
+    return data_failed("train", data);
+}
+
+/* All that --train names; what stands behind the first is read as that was. */
+static int open_all(const struct options *options, const char *recipe, td_data **data)
+{
+    td_data *list[TOOL_MAX_ARGUMENTS + 1] = {0};
+    int status = TOOL_DONE;
+    for (int i = 0; i < options->n_train && status == TOOL_DONE; i++) {
+        struct request request = {.option = "train", .path = options->train[i], .recipe = recipe};
+        status = open_data(options, &request, &list[i]);
+        if (i == 0 && status == TOOL_DONE && td_data_recipe(list[0]))
+            recipe = td_data_recipe(list[0]);
+    }
+    *data = list[0];
+    if (status == TOOL_DONE)
+        return options->n_train > 1 ? interleave(options, list, data) : TOOL_DONE;
+    for (int i = 0; i < options->n_train; i++)
+        td_data_release(list[i]);
+    *data = NULL;
+    return status;
+}
+
+int session_train_data(const struct options *options, const char *recipe, td_data **data)
+{
+    int status = open_all(options, recipe, data);
+    if (status == TOOL_DONE)
+        status = shard(options, data);
+    if (status == TOOL_DONE)
+        status = cache(options, "", data);
+    if (status == TOOL_DONE)
+        status = repeat(options, data);
+    return status == TOOL_DONE ? augment(options, data) : status;
+}
