@@ -57,6 +57,7 @@ static const struct argp_option options[] = {
     OPTION_LEARNING_RATE,
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
+    OPTION_IGNORE_CLASS,
     OPTION_GROUP("Report:", 3),
     {"time", KEY_TIME, NULL, 0, "Where the time goes: the ten most expensive ops, measured and the least they need", 0},
     {"json", KEY_JSON, NULL, 0, "For a program: numbers as JSON", 0},
