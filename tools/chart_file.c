@@ -167,17 +167,41 @@ static void draw(cairo_surface_t *on, const struct chart *chart)
     cairo_destroy(to);
 }
 
-static cairo_status_t write_file(const struct chart *chart, bool svg, const char *path)
+/* A file that cairo writes to, and why it could not. */
+struct sink {
+    FILE *file;
+    int reason;
+};
+
+static cairo_status_t write_bytes(void *user, const unsigned char *bytes, unsigned size)
+{
+    struct sink *to = user;
+    if (fwrite(bytes, 1, size, to->file) == size)
+        return CAIRO_STATUS_SUCCESS;
+    to->reason = to->reason ? to->reason : errno;
+    return CAIRO_STATUS_WRITE_ERROR;
+}
+
+static cairo_status_t write_chart(const struct chart *chart, bool svg, struct sink *to)
 {
     int height = chart->n_panels * PANEL;
-    cairo_surface_t *on = svg ? cairo_svg_surface_create(path, WIDTH, height)
+    cairo_surface_t *on = svg ? cairo_svg_surface_create_for_stream(write_bytes, to, WIDTH, height)
                               : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, height);
     draw(on, chart);
-    cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png(on, path);
+    cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png_stream(on, write_bytes, to);
     cairo_surface_finish(on);
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(on);
     cairo_surface_destroy(on);
+    return status;
+}
+
+/* What was written is on its way only once the file is closed. */
+static cairo_status_t write_file(const struct chart *chart, bool svg, struct sink *to)
+{
+    cairo_status_t status = write_chart(chart, svg, to);
+    if (fclose(to->file) != 0 && !to->reason)
+        to->reason = errno;
     return status;
 }
 
@@ -186,12 +210,15 @@ int chart_save(const struct chart *chart, const char *path)
     char beside[4096];
     if (snprintf(beside, sizeof beside, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof beside)
         return tool_fail("%s: the name is too long", path);
-    cairo_status_t status = write_file(chart, ends_in(path, ".svg"), beside);
-    if (status == CAIRO_STATUS_SUCCESS && rename(beside, path) == 0)
+    struct sink to = {.file = fopen(beside, "wb")};
+    if (!to.file)
+        return tool_fail("cannot write %s: %s", path, strerror(errno));
+    cairo_status_t status = write_file(chart, ends_in(path, ".svg"), &to);
+    if (status == CAIRO_STATUS_SUCCESS && !to.reason && rename(beside, path) != 0)
+        to.reason = errno;
+    if (status == CAIRO_STATUS_SUCCESS && !to.reason)
         return TOOL_DONE;
-    int reason = errno;
     unlink(beside);
-    return tool_fail("cannot write %s: %s", path,
-                     status == CAIRO_STATUS_SUCCESS ? strerror(reason) : cairo_status_to_string(status));
+    return tool_fail("cannot write %s: %s", path, to.reason ? strerror(to.reason) : cairo_status_to_string(status));
 }
 #endif
