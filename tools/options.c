@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "numbers.h"
+#include "output.h"
 #include "suggest.h"
 #include "words.h"
 
@@ -585,6 +586,9 @@ static int check_together(const struct command *command, const struct options *o
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
+    if (options->checkpoint && !output_ends_in(options->checkpoint, ".keras"))
+        return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; try %s.keras",
+                           options->checkpoint, options->checkpoint);
     if (options->save_best_only && !options->checkpoint)
         return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
     if (options->save_freq && !options->checkpoint && !options->backup_dir)

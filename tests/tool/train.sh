@@ -188,6 +188,16 @@ rm -f mlp-trained.keras
 [ "$(cat status)" = 0 ] || fail "fit into a closed pipe: status $(cat status)"
 [ -s mlp-trained.keras ] || fail "fit into a closed pipe saved nothing"
 
+# Nor does a checkpoint that cannot be named, or written.
+says 2 "--checkpoint: expected a name that ends in .keras" fit mlp.keras --train digits --checkpoint best.npz
+for name in '{nothing}.keras' digits/train-labels-idx1-ubyte/best.keras; do
+    rm -f mlp-trained.keras
+    expect 1 fit mlp.keras --train digits --epochs 2 --checkpoint "$name"
+    grep -q "ModelCheckpoint: .*; the training goes on" out || fail "said: $(cat out)"
+    grep -q "ModelCheckpoint: .*saved in mlp-trained.keras" err || fail "said: $(cat err)"
+    [ -s mlp-trained.keras ] || fail "a checkpoint that cannot be written lost the model"
+done
+
 # A log that cannot be written loses no model.
 if [ -c /dev/full ]; then
     rm -f mlp-trained.keras
