@@ -24,11 +24,11 @@ static const float sum_of_others[PAIRS] = {B2 + C2, A2 + C2, A2 + B2},
                    product_of_others[PAIRS] = {B2 * C2, A2 *C2, A2 *B2};
 static const float sum1 = A2 + B2 + C2, sum2 = A2 * B2 + A2 * C2 + B2 * C2, sum3 = A2 * B2 * C2;
 
-/* What a factor of the filter is divided by: the other points' distances, multiplied. */
+/* What the filter is multiplied by at each point: 1 / the product of its distances from the others. */
 static const float share[PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (2 * A2 * (A2 - B2) * (A2 - C2)),
                                        1 / (2 * B2 * (B2 - A2) * (B2 - C2)), 1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
 
-/* A convolution `conv` from rows of `from_w` columns to rows of `to_w`, of which a tile has `out`. */
+/* The whole convolution, and how its rows are cut into tiles, of which each makes `out` columns. */
 typedef struct winograd {
     tdi_conv conv; /* turned about for the gradient of the input */
     bool turned;
@@ -444,9 +444,11 @@ static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi
     tdi_conv q = conv_of_point(p, from, to);
     int64_t read = steps_of(p, from.end - from.begin, q.c).point, made = steps_of(p, to.end - to.begin, q.f).point;
     for (int k = 0; k < POINTS; k++)
-        for (int64_t i = 0; i < q.oh; i++)
-            TDI_ISA_NAME(tdi_conv_row)
-    (&q, r->from + k * read, r->filter + k * filter_stride(p), NULL, i, r->to + k * made + i * tdi_conv_row_of_y(&q));
+        for (int64_t i = 0; i < q.oh; i++) {
+            float *row = r->to + k * made + i * tdi_conv_row_of_y(&q);
+            const float *filter = r->filter + k * filter_stride(p);
+            TDI_ISA_NAME(tdi_conv_row)(&q, r->from + k * read, filter, NULL, i, row);
+        }
 }
 
 static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
@@ -511,9 +513,10 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
         image_points(p, &of_dy, y, y_row_points, r->to);
         int64_t of_x_point = steps_of(p, read.end - read.begin, c->c).point;
         int64_t of_dy_point = steps_of(p, y.end - y.begin, c->f).point;
-        for (int k = 0; k < POINTS; k++)
-            TDI_ISA_NAME(tdi_conv_correlate)
-        (&q, r->from + k * of_x_point, r->to + k * of_dy_point, (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
+        for (int k = 0; k < POINTS; k++) {
+            const float *at_x = r->from + k * of_x_point, *at_y = r->to + k * of_dy_point;
+            TDI_ISA_NAME(tdi_conv_correlate)(&q, at_x, at_y, (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
+        }
     }
 }
 
@@ -663,9 +666,10 @@ static void grad_filter_run(const tdi_call *call)
     room r = room_of(&p, call->scratch);
     float *sums = (float *)call->scratch + room_bytes(&p) / sizeof *sums;
     correlate(&p, &r, &call->in[0], &call->in[1], sums);
-    for (int k = 0; k < POINTS; k++)
-        TDI_ISA_NAME(tdi_conv_add_lanes)
-    (sums + k * sums_floats(&p), p.conv.kh * filter_row(&p), r.filter + k * filter_stride(&p));
+    for (int k = 0; k < POINTS; k++) {
+        float *at_point = r.filter + k * filter_stride(&p);
+        TDI_ISA_NAME(tdi_conv_add_lanes)(sums + k * sums_floats(&p), p.conv.kh * filter_row(&p), at_point);
+    }
     gather_filter(&p, r.filter, r.plain);
     memcpy(call->out.data, r.plain, (size_t)(p.conv.kh * p.taps * filter_row(&p)) * sizeof *r.plain);
 }
