@@ -1,11 +1,14 @@
-/* machine.c - cores and memory, as the scheduler and the cgroup allow them. */
+/* machine.c - cores and memory, as the scheduler and the cgroup allow them; and who else uses them. */
 #define _GNU_SOURCE
 #include "base/machine.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 static long long quota_at(const char *path)
 {
@@ -78,4 +81,26 @@ int64_t tdi_memory_allowed(void)
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long limit = cgroup_limit("memory.max", bytes_at);
     return limit && limit < machine ? limit : machine;
+}
+
+/* ---- company ---- */
+
+/* A machine that does nothing else now and then does some housekeeping; a busy process takes its turn every few
+ * milliseconds. */
+static const double harmless = 20; /* interruptions a second */
+
+static long interruptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+tdi_watch tdi_watch_begin(void)
+{
+    return (tdi_watch){tdi_seconds(), interruptions()};
+}
+
+bool tdi_watch_was_disturbed(const tdi_watch *watch)
+{
+    return (double)(interruptions() - watch->interruptions) > harmless * (tdi_seconds() - watch->began);
 }

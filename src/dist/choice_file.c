@@ -4,7 +4,8 @@
  *      "machines": {"AMD EPYC 9R14, AVX-512, oneDNN 2.6.3 up to ISA 0xff":
  *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
  *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
- */
+ *
+ * and "disturbed": true in a choice that was timed beside other processes. */
 #include "dist/choice_file.h"
 
 #include <limits.h>
@@ -42,7 +43,10 @@ static json_t *choice_to_json(const tdi_choice *choice)
     json_t *times = json_array();
     for (int i = 0; i < choice->count; i++)
         json_array_append_new(times, json_pack("[s, f]", choice->candidates[i].name, choice->candidates[i].us));
-    return json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
+    json_t *json = json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
+    if (choice->disturbed)
+        json_object_set_new(json, "disturbed", json_true());
+    return json;
 }
 
 static bool candidate_of_json(const json_t *pair, tdi_candidate *candidate)
@@ -59,6 +63,7 @@ static bool choice_of_json(const json_t *json, tdi_choice *choice)
     const json_t *times = json_object_get(json, "us");
     size_t count = json_array_size(times);
     choice->chosen = -1;
+    choice->disturbed = json_is_true(json_object_get(json, "disturbed"));
     if (!take || count < 1 || count > TDI_MAX_CANDIDATES)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -97,14 +102,18 @@ static bool is_root(const json_t *root)
            json_is_object(json_object_get(root, "machines"));
 }
 
+/* A run that is resumed makes the choices that it made, disturbed or not. */
 json_t *tdi_choices_export(const tdi_choices *choices)
 {
     json_t *root = empty_root();
-    for (int i = 0; root && i < choices->all.count; i++)
-        if (choices->all.at[i]->used && !put(root, choices->all.at[i])) {
+    for (int i = 0; root && i < choices->all.count; i++) {
+        tdi_choice choice = *choices->all.at[i];
+        choice.disturbed = false;
+        if (choice.used && !put(root, &choice)) {
             json_decref(root);
             return NULL;
         }
+    }
     return root;
 }
 
@@ -192,6 +201,13 @@ tdi_choices *tdi_choices_of(td_context *context)
     return choices;
 }
 
+/* What others have measured undisturbed meanwhile is better than what was disturbed here. */
+static bool worth_writing(json_t *root, const tdi_choice *choice)
+{
+    const json_t *other = json_object_get(machine_of(root, choice->machine), choice->key);
+    return choice->measured && (!choice->disturbed || !other || json_is_true(json_object_get(other, "disturbed")));
+}
+
 /* What other processes have written meanwhile stays. */
 static json_t *merge(const char *path, const tdi_choices *choices)
 {
@@ -200,7 +216,7 @@ static json_t *merge(const char *path, const tdi_choices *choices)
     if (!root)
         root = empty_root();
     for (int i = 0; root && i < choices->all.count; i++)
-        if (choices->all.at[i]->measured && !put(root, choices->all.at[i])) {
+        if (worth_writing(root, choices->all.at[i]) && !put(root, choices->all.at[i])) {
             json_decref(root);
             return NULL;
         }

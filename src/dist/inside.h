@@ -124,10 +124,10 @@ void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step,
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan);
-/* Times whole steps of `rows` rows in several ways, on memory of their own: candidates[i].us of ways[i]. Whatever it
- * returns but TD_OK, nothing was found out. */
-td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, int count,
-                       tdi_candidate *candidates, tdi_error *error);
+/* Times whole steps of `rows` rows in several ways, on memory of their own: candidate i of the choice is ways[i].
+ * Whatever it returns but TD_OK, nothing was found out. */
+td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, tdi_choice *choice,
+                       tdi_error *error);
 /* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
  * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
 td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,

@@ -1,11 +1,12 @@
 /* rehearse.c - whole steps against the clock: the model's own, run in several ways by runtimes made for a shadow of it.
- * The ways take turns, and of each the best round counts. */
+ * The ways take turns, and of each the best round counts; there are rounds until enough of them were not disturbed by
+ * other processes, or too many were. */
 #include <stdio.h>
 
 #include "dist/inside.h"
 #include "dist/shadow.h"
 
-enum { ROUNDS = 5, FEW_ROUNDS = 2, MOST_STEPS = 200 };
+enum { ROUNDS = 5, FEW_ROUNDS = 2, MOST_TRIES = 2 /* for each round */, MOST_STEPS = 200 };
 static const double round_seconds = 4e-3, long_step = 0.1;
 
 typedef struct rehearsal {
@@ -31,34 +32,47 @@ static td_status warm_up(rehearsal *r, int count, double *longest, tdi_error *er
     return TD_OK;
 }
 
-static td_status compete(rehearsal *r, int count, tdi_candidate *candidates, tdi_error *error)
+static td_status take_turns(rehearsal *r, int64_t steps, tdi_choice *choice, tdi_error *error)
 {
-    double longest, seconds;
-    TDI_TRY(warm_up(r, count, &longest, error));
-    double wanted = round_seconds / longest + 1;
-    int64_t steps = wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
-    int rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
-    for (int i = 0; i < count; i++)
-        candidates[i].us = 1e12;
-    for (int round = 0; round < rounds; round++)
-        for (int i = 0; i < count; i++) {
-            if (steps > 1) /* the one before has left nothing in the caches */
-                TDI_TRY(run_steps(r, i, 1, &seconds, error));
-            TDI_TRY(run_steps(r, i, steps, &seconds, error));
-            candidates[i].us = seconds * 1e6 < candidates[i].us ? seconds * 1e6 : candidates[i].us;
-        }
+    double seconds;
+    for (int i = 0; i < choice->count; i++) {
+        tdi_candidate *candidate = &choice->candidates[i];
+        if (steps > 1) /* the one before has left nothing in the caches */
+            TDI_TRY(run_steps(r, i, 1, &seconds, error));
+        TDI_TRY(run_steps(r, i, steps, &seconds, error));
+        candidate->us = seconds * 1e6 < candidate->us ? seconds * 1e6 : candidate->us;
+    }
     return TD_OK;
 }
 
-td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, int count,
-                       tdi_candidate *candidates, tdi_error *error)
+static td_status compete(rehearsal *r, tdi_choice *choice, tdi_error *error)
+{
+    double longest;
+    TDI_TRY(warm_up(r, choice->count, &longest, error));
+    double wanted = round_seconds / longest + 1;
+    int64_t steps = wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
+    int good = 0, rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
+    for (int i = 0; i < choice->count; i++)
+        choice->candidates[i].us = 1e12;
+    for (int round = 0; good < rounds && round < MOST_TRIES * rounds; round++) {
+        tdi_watch watch = tdi_watch_begin();
+        TDI_TRY(take_turns(r, steps, choice, error));
+        good += !tdi_watch_was_disturbed(&watch);
+    }
+    choice->disturbed = good < rounds;
+    return TD_OK;
+}
+
+td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, tdi_choice *choice,
+                       tdi_error *error)
 {
     rehearsal r = {0};
+    int count = choice->count;
     td_status status = tdi_shadow_create(runtime->model, mode, rows, &r.shadow, error);
     for (int i = 0; i < count && status == TD_OK; i++)
         status = tdi_runtime_create(&r.shadow.model, &ways[i], &r.trials[i], error);
     if (status == TD_OK)
-        status = compete(&r, count, candidates, error);
+        status = compete(&r, choice, error);
     for (int i = 0; i < count; i++)
         tdi_runtime_free(r.trials[i]);
     tdi_shadow_release(&r.shadow);
@@ -83,10 +97,9 @@ td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows
     asked->key = key;
     asked->measured = true;
     *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
-    if (!*chosen && tdi_rehearse(runtime, mode, rows, ways, asked->count, asked->candidates, &unseen) == TD_OK) {
+    if (!tdi_choice_stands(*chosen) && tdi_rehearse(runtime, mode, rows, ways, asked, &unseen) == TD_OK) {
         asked->chosen = tdi_fastest(asked->candidates, asked->count);
-        *chosen = tdi_choices_keep(choices, asked);
-        choices->changed = true;
+        *chosen = tdi_choices_settle(choices, asked);
         if (!*chosen)
             return tdi_no_memory(error);
     }

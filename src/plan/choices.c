@@ -74,6 +74,24 @@ tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
     return kept;
 }
 
+bool tdi_choice_stands(const tdi_choice *choice)
+{
+    return choice && (choice->measured || !choice->disturbed);
+}
+
+tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
+{
+    const char *names[TDI_MAX_CANDIDATES];
+    for (int i = 0; i < measured->count; i++)
+        names[i] = measured->candidates[i].name;
+    tdi_choice *before = tdi_choices_find(choices, measured->machine, measured->key, measured->count, names);
+    choices->changed = true;
+    if (!before || !measured->disturbed)
+        return tdi_choices_keep(choices, measured);
+    before->measured = true;
+    return before;
+}
+
 int tdi_fastest(const tdi_candidate *candidates, int count)
 {
     int best = 0;

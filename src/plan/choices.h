@@ -21,8 +21,9 @@ typedef struct tdi_choice {
     const char *machine, *key; /* "AMD EPYC 9R14, AVX-512, oneDNN 2.6.3", "conv2d 3x3 same, ... on 2 x 1 threads" */
     int count, chosen;
     tdi_candidate candidates[TDI_MAX_CANDIDATES];
-    bool measured; /* here, and not read from a file */
-    bool used;     /* by a plan made here */
+    bool measured;  /* here, and not read from a file */
+    bool disturbed; /* by other processes, while it was: whoever asks next measures again */
+    bool used;      /* by a plan made here */
 } tdi_choice;
 
 typedef struct tdi_choices {
@@ -39,6 +40,11 @@ tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, co
                              const char *const *names);
 /* Keeps a choice, copied, in the place of an older one for the same machine and key; NULL when memory is out. */
 tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice);
+/* Need it not be measured, here and now? NULL: it does. */
+bool tdi_choice_stands(const tdi_choice *choice);
+/* Keeps a choice that has been measured; but one that was disturbed does not take the place of one made before, so that
+ * on a machine that is always busy, too, the same question gets the same answer. NULL when memory is out. */
+tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);
 /* The fastest of the timed ones; a later one only when it is faster by more than noise. */
 int tdi_fastest(const tdi_candidate *candidates, int count);
 

@@ -292,16 +292,12 @@ static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, cons
                                 tdi_choice **kept, tdi_error *error)
 {
     tdi_choices *choices = plan->spec.chooser->choices;
-    double us[TDI_MAX_CANDIDATES];
     tdi_error unseen = {0}; /* a rule chooses then */
-    td_status status = tdi_measure(plan, node, all->kernels, all->count, us, &unseen);
+    td_status status = tdi_measure(plan, node, all->kernels, choice, &unseen);
     if (status != TD_OK)
         return status == TD_NO_MEMORY ? status : tdi_fail(error, status, "%s", unseen.message);
-    for (int i = 0; i < all->count; i++)
-        choice->candidates[i].us = us[i];
-    choice->chosen = tdi_fastest(choice->candidates, all->count);
-    *kept = tdi_choices_keep(choices, choice);
-    choices->changed = true;
+    choice->chosen = tdi_fastest(choice->candidates, choice->count);
+    *kept = tdi_choices_settle(choices, choice);
     return *kept ? TD_OK : TD_NO_MEMORY;
 }
 
@@ -318,7 +314,7 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
     if (status == TD_OK) {
         asked.key = key.chars;
         tdi_choice *choice = tdi_choices_find(plan->spec.chooser->choices, asked.machine, asked.key, all->count, names);
-        if (!choice)
+        if (!tdi_choice_stands(choice))
             status = measure_choice(plan, step->node, all, &asked, &choice, error);
         if (status == TD_NO_MEMORY) {
             note(plan, step, "timing", "not enough memory");

@@ -100,9 +100,9 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
                              tdi_prepared *prepared, tdi_error *error);
 void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared);
 
-/* Times candidates side by side, on as many threads as will run them at once: us[i] for candidate i. */
-td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
-                      double *us, tdi_error *error);
+/* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
+td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
+                      tdi_error *error);
 
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */

@@ -2,14 +2,14 @@
  * run such steps at the same time, so that what they share (cache, memory) is shared.
  *
  * Candidates take turns, and of each the best round counts: what disturbs the machine then disturbs none of them more.
- */
+ * There are rounds until enough of them were not disturbed by other processes, or too many were. */
 #include <string.h>
 
 #include "base/bfloat16.h"
 #include "base/text.h"
 #include "plan/inside.h"
 
-enum { ROUNDS = 3, MOST_REPETITIONS = 64 };
+enum { ROUNDS = 3, MOST_ROUNDS = 6, MOST_REPETITIONS = 64 };
 static const double shortest_round = 4e-4; /* seconds */
 static const double hopeless = 2.5;        /* times the best: not timed again */
 
@@ -174,8 +174,8 @@ static double best_of(const contestant *all, int count)
     return best;
 }
 
-/* The first turn warms up, and says how often a run must be repeated to be seen by the clock. */
-static void compete(contest *c, contestant *all, int count)
+/* The first turn says how often a run must be repeated to be seen by the clock. */
+static void warm_up(contest *c, contestant *all, int count)
 {
     for (int i = 0; i < count; i++) {
         take_turn(c, &all[i]);
@@ -183,19 +183,36 @@ static void compete(contest *c, contestant *all, int count)
         double wanted = shortest_round / (all[i].seconds > 1e-9 ? all[i].seconds : 1e-9) + 1;
         all[i].repetitions = wanted < MOST_REPETITIONS ? (int)wanted : MOST_REPETITIONS;
     }
-    for (int round = 0; round < ROUNDS; round++)
-        for (int i = 0; i < count; i++) {
-            if (all[i].seconds > hopeless * best_of(all, count))
-                continue;
-            double seconds = take_turn(c, &all[i]);
-            all[i].seconds = seconds < all[i].seconds ? seconds : all[i].seconds;
-        }
 }
 
-td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *candidates, int count,
-                      double *us, tdi_error *error)
+static void take_turns(contest *c, contestant *all, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (all[i].seconds > hopeless * best_of(all, count))
+            continue;
+        double seconds = take_turn(c, &all[i]);
+        all[i].seconds = seconds < all[i].seconds ? seconds : all[i].seconds;
+    }
+}
+
+/* False: disturbed too often. */
+static bool compete(contest *c, contestant *all, int count)
+{
+    int good = 0;
+    warm_up(c, all, count);
+    for (int round = 0; good < ROUNDS && round < MOST_ROUNDS; round++) {
+        tdi_watch watch = tdi_watch_begin();
+        take_turns(c, all, count);
+        good += !tdi_watch_was_disturbed(&watch);
+    }
+    return good == ROUNDS;
+}
+
+td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
+                      tdi_error *error)
 {
     const tdi_chooser *chooser = plan->spec.chooser;
+    int count = choice->count;
     contest c = {.plan = plan, .node = node, .workers = chooser->workers};
     contestant all[TDI_MAX_CANDIDATES] = {{0}};
     c.threads = c.workers * plan->spec.lanes;
@@ -203,11 +220,11 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     c.start.spin = tdi_team_spins(chooser->team);
     c.arena = tdi_arena_create();
     c.elapsed = c.arena ? TDI_NEW_ARRAY(c.arena, double, c.threads) : NULL;
-    td_status status = c.elapsed ? enter_all(&c, candidates, count, all, error) : tdi_no_memory(error);
+    td_status status = c.elapsed ? enter_all(&c, kernels, count, all, error) : tdi_no_memory(error);
     if (status == TD_OK)
-        compete(&c, all, count);
+        choice->disturbed = !compete(&c, all, count);
     for (int i = 0; i < count; i++)
-        us[i] = all[i].seconds * 1e6;
+        choice->candidates[i].us = all[i].seconds * 1e6;
     leave_all(&c, all, count);
     for (int i = 0; i < c.buffers.count; i++)
         plan->spec.device->release(plan->spec.device, c.buffers.at[i]);

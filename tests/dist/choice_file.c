@@ -89,6 +89,60 @@ static void test_comes_back(void **state)
     td_context_free(three);
 }
 
+static tdi_choice measured(const char *key, int chosen, bool disturbed)
+{
+    return (tdi_choice){.machine = "here",
+                        .key = key,
+                        .count = 2,
+                        .chosen = chosen,
+                        .candidates = {{names[0], 1.5}, {names[1], 2.25}},
+                        .measured = true,
+                        .disturbed = disturbed,
+                        .used = true};
+}
+
+static const tdi_choice *settle(td_context *context, int chosen, bool disturbed)
+{
+    tdi_choice choice = measured("hurried", chosen, disturbed);
+    const tdi_choice *settled = tdi_choices_settle(choices_of(context), &choice);
+    assert_non_null(settled);
+    tdi_choices_remember(context);
+    return settled;
+}
+
+static const tdi_choice *find_hurried(td_context *context)
+{
+    return tdi_choices_find(choices_of(context), "here", "hurried", 2, names);
+}
+
+/* What was timed beside other processes is timed again by the next process, but holds until one is left alone. */
+static void test_disturbed(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *one = fresh_context(), *two, *three;
+    assert_true(tdi_choice_stands(settle(one, 1, true)));
+    two = fresh_context();
+    assert_false(tdi_choice_stands(find_hurried(two)));
+    assert_int_equal(settle(two, 0, true)->chosen, 1);
+    assert_true(tdi_choice_stands(find_hurried(two)));
+    three = fresh_context();
+    assert_int_equal(settle(three, 0, false)->chosen, 0);
+    settle(one, 1, true); /* too late */
+    td_context_free(three);
+    three = fresh_context();
+    assert_int_equal(find_hurried(three)->chosen, 0);
+    assert_true(tdi_choice_stands(find_hurried(three)));
+    json_t *exported = tdi_choices_export(choices_of(one)); /* as a backup does */
+    assert_int_equal(tdi_choices_import(choices_of(three), exported, NULL), TD_OK);
+    assert_int_equal(find_hurried(three)->chosen, 1);
+    assert_true(tdi_choice_stands(find_hurried(three)));
+    json_decref(exported);
+    td_context_free(one);
+    td_context_free(two);
+    td_context_free(three);
+}
+
 static void expect_rewritten(const char *bytes, size_t size)
 {
     scratch_write("choices.json", bytes, size);
@@ -224,8 +278,9 @@ static void test_export_and_import(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comes_back),        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_wrong_entries),     cmocka_unit_test(test_nowhere_to_write),
-        cmocka_unit_test(test_export_and_import), cmocka_unit_test(test_folders)};
+        cmocka_unit_test(test_comes_back),       cmocka_unit_test(test_disturbed),
+        cmocka_unit_test(test_damage),           cmocka_unit_test(test_wrong_entries),
+        cmocka_unit_test(test_nowhere_to_write), cmocka_unit_test(test_export_and_import),
+        cmocka_unit_test(test_folders)};
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

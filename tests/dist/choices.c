@@ -57,7 +57,7 @@ typedef struct outcome {
     char *explained;
 } outcome;
 
-static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_t batch)
+static outcome train_once(td_tensor *(*network)(td_tensor *in), int shards, int64_t batch)
 {
     outcome o;
     size_t size;
@@ -74,15 +74,33 @@ static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_
     return o;
 }
 
-static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
-{
-    return train_by(network, shards, SAMPLES);
-}
-
 static void release(outcome *o)
 {
     free(o->weights);
     free(o->explained);
+}
+
+/* Or what other tests disturb now would be timed again. */
+static void believe_file(void)
+{
+    const char *machine, *key;
+    json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
+    json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
+        json_object_foreach(of_machine, key, choice) json_object_del(choice, "disturbed");
+    assert_true(!root || json_dump_file(root, scratch_path("choices.json"), 0) == 0);
+    json_decref(root);
+}
+
+static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_t batch)
+{
+    outcome o = train_once(network, shards, batch);
+    believe_file();
+    return o;
+}
+
+static outcome train(td_tensor *(*network)(td_tensor *in), int shards)
+{
+    return train_by(network, shards, SAMPLES);
 }
 
 /* Makes every choice of the file whose question begins so the `index`-th candidate, at a time to be seen. */
@@ -119,7 +137,7 @@ static void test_remembered(void **state)
     skip(); /* there is nothing to choose from */
 #endif
     outcome first = train(convolutions, 0), again = train(convolutions, 0);
-    assert_int_equal(occurrences(first.explained, "  timed:"), occurrences(again.explained, "  timed before:"));
+    assert_int_equal(occurrences(first.explained, "  timed"), occurrences(again.explained, "  timed before:"));
     assert_true(occurrences(again.explained, "  timed before:") >= 4);
     assert_memory_equal(first.weights, again.weights, (size_t)first.count * sizeof(float));
     outcome other[2];
