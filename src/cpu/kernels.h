@@ -10,6 +10,9 @@
 #define TDI_CPU_VECTOR_KERNELS(X, isa)                                                                                 \
     X(matmul, isa)                                                                                                     \
     X(matmul_update, isa)                                                                                              \
+    X(winograd_rows_conv2d, isa)                                                                                       \
+    X(winograd_rows_conv2d_grad_input, isa)                                                                            \
+    X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
     X(conv2d_grad_filter, isa)                                                                                         \

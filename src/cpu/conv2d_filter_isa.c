@@ -1,0 +1,263 @@
+/* conv2d_filter_isa.c - the gradient of the filter of a convolution of few channels, a sample in each lane
+ * (conv2d_isa.h): it keeps one sum per lane, and adds the lanes up last. */
+#include "cpu/conv2d_isa.h"
+
+enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
+enum { CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
+
+/* Adds to `sums` [taps, f, lane] the products of `taps` taps from x on with `filters` filters of dy, over `count` rows.
+ * These are added up apart, so that rounding errors do not grow with all that was there before. */
+TDI_INLINE void tap_tile(int filters, int taps, const tdi_conv *p, const float *x, const float *dy, int64_t count,
+                         float *sums)
+{
+    tdi_vector sum[ROWS][COLUMNS];
+    for (int i = 0; i < filters; i++)
+        for (int j = 0; j < taps; j++)
+            sum[i][j] = (tdi_vector){0};
+    for (int64_t oy = 0; oy < count; oy++) {
+        const float *at_x = x + oy * p->stride_h * tdi_conv_row_of_x(p), *at_y = dy + oy * tdi_conv_row_of_y(p);
+        for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c * TDI_WIDTH, at_y += p->f * TDI_WIDTH) {
+            tdi_vector tap[COLUMNS];
+            for (int j = 0; j < taps; j++)
+                tap[j] = tdi_load(at_x + j * TDI_WIDTH);
+            for (int i = 0; i < filters; i++) {
+                tdi_vector d = tdi_load_once(at_y + i * TDI_WIDTH);
+                for (int j = 0; j < taps; j++)
+                    sum[i][j] += d * tap[j];
+            }
+        }
+    }
+    for (int i = 0; i < filters; i++)
+        for (int j = 0; j < taps; j++) {
+            float *to = sums + (j * p->f + i) * TDI_WIDTH;
+            tdi_store(to, tdi_load(to) + sum[i][j]);
+        }
+}
+
+/* One row of the filter for `filters` filters. */
+TDI_INLINE void tap_row(int filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, float *sums)
+{
+    enum { MOST = COLUMNS };
+    int most_taps = filters * MOST > SUMS ? SUMS / filters : MOST;
+    int64_t taps = p->kw * p->c, k = 0, step = p->f * TDI_WIDTH;
+    for (; k + most_taps <= taps; k += most_taps)
+        tap_tile(filters, most_taps, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    if (taps - k == 3 && most_taps > 3)
+        tap_tile(filters, 3, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    else if (taps - k == 2)
+        tap_tile(filters, 2, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+    else if (taps - k == 1)
+        tap_tile(filters, 1, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+}
+
+static void any_tap_row(int64_t filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, float *sums)
+{
+    switch (filters) {
+#if defined(__AVX512F__)
+    case 8:
+        tap_row(8, p, x, dy, count, sums);
+        break;
+    case 7:
+        tap_row(7, p, x, dy, count, sums);
+        break;
+    case 6:
+        tap_row(6, p, x, dy, count, sums);
+        break;
+    case 5:
+        tap_row(5, p, x, dy, count, sums);
+        break;
+#endif
+    case 4:
+        tap_row(4, p, x, dy, count, sums);
+        break;
+    case 3:
+        tap_row(3, p, x, dy, count, sums);
+        break;
+    case 2:
+        tap_row(2, p, x, dy, count, sums);
+        break;
+    default:
+        tap_row(1, p, x, dy, count, sums);
+        break;
+    }
+}
+
+/* The rows of y in [begin, end) whose filter row ky does not lie in the padding. */
+static tdi_rows rows_under(const tdi_conv *p, int64_t ky, int64_t begin, int64_t end)
+{
+    int64_t above = p->before_h - ky, below = p->h + above;
+    return (tdi_rows){tdi_most(begin, above > 0 ? (above + p->stride_h - 1) / p->stride_h : 0),
+                      tdi_least(end, below > 0 ? (below + p->stride_h - 1) / p->stride_h : 0)};
+}
+
+/* Rows [begin, end) of y of one block of samples, for `now` filters; dy begins with row `begin`. */
+static void add_rows(const tdi_conv *p, const float *padded, const float *dy, tdi_rows y, int64_t f, int64_t now,
+                     float *sums)
+{
+    int64_t row_of_sums = p->kw * p->c * p->f * TDI_WIDTH;
+    for (int64_t ky = 0; ky < p->kh; ky++) {
+        tdi_rows r = rows_under(p, ky, y.begin, y.end);
+        if (r.begin < r.end)
+            any_tap_row(now, p, padded + (r.begin * p->stride_h + ky - p->before_h) * tdi_conv_row_of_x(p),
+                        dy + (r.begin - y.begin) * tdi_conv_row_of_y(p) + f * TDI_WIDTH, r.end - r.begin,
+                        sums + ky * row_of_sums + f * TDI_WIDTH);
+    }
+}
+
+void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, float *sums)
+{
+    for (int64_t f = 0, now; f < p->f; f += now) {
+        now = tdi_share_of(p->f - f, ROWS);
+        add_rows(p, x, dy, y, f, now, sums);
+    }
+}
+
+/* Rows of dy that are worked on at a time. */
+static int64_t chunk_rows(const tdi_conv *p)
+{
+    int64_t rows = CHUNK_BYTES / (p->ow * tdi_least(p->f, ROWS) * TDI_WIDTH * (int64_t)sizeof(float));
+    return tdi_share_of(p->oh, tdi_most(rows, 1));
+}
+
+static int64_t chunk_floats(const tdi_conv *p, bool abreast)
+{
+    return abreast ? 0 : chunk_rows(p) * tdi_conv_row_of_y(p);
+}
+
+static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room,
+                      float *sums)
+{
+    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, room),
+                *from = (const float *)dy->data + block * TDI_WIDTH * sample;
+    float *chunk = room + tdi_conv_padded_floats(p);
+    for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
+        tdi_rows y = {oy, tdi_least(oy + chunk_rows(p), p->oh)};
+        if (!dy->abreast)
+            tdi_turn_in(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
+        const float *at = dy->abreast ? from + oy * tdi_conv_row_of_y(p) : chunk;
+        TDI_ISA_NAME(tdi_conv_correlate)(p, padded, at, y, sums);
+    }
+}
+
+/* A block that is not full comes first: what its empty lanes hold is forgotten. */
+static void add_blocks(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, float *room, float *sums)
+{
+    int64_t full = p->samples / TDI_WIDTH, rest = p->samples % TDI_WIDTH, count = tdi_conv_filter_floats(p);
+    tdi_clear(sums, count * TDI_WIDTH);
+    if (rest) {
+        add_block(p, x, dy, full, room, sums);
+        for (int64_t i = 0; i < count; i++)
+            tdi_clear(sums + i * TDI_WIDTH + rest, TDI_WIDTH - rest);
+    }
+    for (int64_t block = 0; block < full; block++)
+        add_block(p, x, dy, block, room, sums);
+}
+
+void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to)
+{
+    float square[TDI_WIDTH * TDI_WIDTH];
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= count; i += TDI_WIDTH) {
+        tdi_vector total = {0};
+        tdi_transpose_square(sums + i * TDI_WIDTH, TDI_WIDTH, square, TDI_WIDTH);
+        for (int lane = 0; lane < TDI_WIDTH; lane++)
+            total += tdi_load(square + lane * TDI_WIDTH);
+        tdi_store(to + i, total);
+    }
+    for (; i < count; i++)
+        to[i] = tdi_fold_sum(tdi_load(sums + i * TDI_WIDTH));
+}
+
+/* ---- the same with the filters in the lanes: where they fill whole vectors and nothing is padded, nothing is turned
+ * ---- */
+
+#if defined(__AVX512F__)
+enum { TAPS = 16 };
+#else
+enum { TAPS = 8 };
+#endif
+
+static bool filters_fill_lanes(const tdi_call *call, const tdi_conv *p)
+{
+    bool inside = (p->oh - 1) * p->stride_h + p->kh <= p->h && (p->ow - 1) * p->stride_w + p->kw <= p->w;
+    return !tdi_is_abreast(call) && p->f % TDI_WIDTH == 0 && p->before_h + p->before_w == 0 && inside;
+}
+
+/* `taps` taps from x on, of all samples, with a vector of filters. */
+TDI_INLINE void lane_tile(int taps, const tdi_conv *p, const float *x, const float *dy, float *to)
+{
+    tdi_vector sum[TAPS] = {{0}};
+    for (int64_t n = 0; n < p->samples; n++)
+        for (int64_t oy = 0; oy < p->oh; oy++) {
+            const float *at_x = x + (n * p->h + oy * p->stride_h) * p->w * p->c;
+            const float *at_y = dy + (n * p->oh + oy) * p->ow * p->f;
+            for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c, at_y += p->f) {
+                tdi_vector d = tdi_load(at_y);
+                for (int i = 0; i < taps; i++)
+                    sum[i] += at_x[i] * d;
+            }
+        }
+    for (int i = 0; i < taps; i++)
+        tdi_store(to + i * p->f, sum[i]);
+}
+
+/* A row of the filter; the last tile may overlap the one before it. */
+static void lane_row(const tdi_conv *p, const float *x, const float *dy, float *to)
+{
+    int64_t taps = p->kw * p->c;
+    for (int64_t i = 0; i < taps && taps >= TAPS; i += TAPS) {
+        int64_t k = i + TAPS <= taps ? i : taps - TAPS;
+        lane_tile(TAPS, p, x + k, dy, to + k * p->f);
+    }
+    for (int64_t i = 0; i < taps && taps >= 3 && taps < TAPS; i += 3) {
+        int64_t k = i + 3 <= taps ? i : taps - 3;
+        lane_tile(3, p, x + k, dy, to + k * p->f);
+    }
+    for (int64_t k = 0; k < taps && taps < 3; k++)
+        lane_tile(1, p, x + k, dy, to + k * p->f);
+}
+
+static void lane_sums(const tdi_conv *p, const float *x, const float *dy, float *to)
+{
+    for (int64_t ky = 0; ky < p->kh; ky++)
+        for (int64_t f = 0; f < p->f; f += TDI_WIDTH)
+            lane_row(p, x + ky * p->w * p->c, dy + f, to + ky * p->kw * p->c * p->f + f);
+}
+
+static const char *conv2d_grad_filter_declines(const tdi_call *call)
+{
+    return tdi_conv_declines(call, &call->in[0].shape, &call->in[1].shape);
+}
+
+static tdi_conv grad_filter_conv(const tdi_call *call)
+{
+    tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+    tdi_conv_set_row(&p, call->in[0].abreast);
+    return p;
+}
+
+static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    tdi_conv p = grad_filter_conv(call);
+    int64_t floats =
+        tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_filter_floats(&p) * TDI_WIDTH;
+    *scratch = (size_t)floats * sizeof(float);
+    return filters_fill_lanes(call, &p) ? TD_OK : tdi_conv_check_samples(&p, error);
+}
+
+static void conv2d_grad_filter_run(const tdi_call *call)
+{
+    tdi_conv p = grad_filter_conv(call);
+    if (filters_fill_lanes(call, &p)) {
+        lane_sums(&p, call->in[0].data, call->in[1].data, call->out.data);
+        return;
+    }
+    float *sums = call->scratch, *room = sums + tdi_conv_filter_floats(&p) * TDI_WIDTH;
+    add_blocks(&p, &call->in[0], &call->in[1], room, sums);
+    TDI_ISA_NAME(tdi_conv_add_lanes)(sums, tdi_conv_filter_floats(&p), call->out.data);
+}
+
+TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines, .abreast = tdi_conv_leads_abreast,
+               .prepare = conv2d_grad_filter_prepare, .run = conv2d_grad_filter_run);

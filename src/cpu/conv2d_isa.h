@@ -1,0 +1,161 @@
+/* conv2d_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked on at once,
+ * one in each (abreast_isa.h). So the lanes are full whatever the number of channels. */
+#ifndef TDI_CPU_CONV2D_ISA_H
+#define TDI_CPU_CONV2D_ISA_H
+
+#include "cpu/abreast_isa.h"
+
+#if defined(__AVX512F__)
+enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
+#else
+enum { TDI_CONV_ROWS = 4, TDI_CONV_COLUMNS = 3, TDI_CONV_SUMS = 12 };
+#endif
+enum { TDI_CONV_FEW = 16 /* channels */ };
+
+/* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
+typedef struct tdi_conv {
+    int64_t samples; /* to make, from `first` on */
+    int64_t first;
+    int64_t h, w, c, kh, kw, f, oh, ow, stride_h, stride_w;
+    int64_t before_h, before_w;
+    int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
+    bool in_place;
+} tdi_conv;
+
+/* Rows [begin, end). */
+typedef struct tdi_rows {
+    int64_t begin, end;
+} tdi_rows;
+
+/* Row oy of y; bias may be NULL. */
+void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias, int64_t oy,
+                                float *to);
+
+/* Adds to `sums` [kh, kw, c, f, lane] what rows `y` give to the gradient of the filter; dy begins with the first of
+ * them. */
+void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, float *sums);
+
+/* The lanes of each of `count` vectors, added up. */
+void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to);
+
+/* Block `block` of x, with the padding left and right: in place or in `padded`, tdi_conv_padded_floats of them. */
+const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x, int64_t block, float *padded);
+
+static inline int64_t tdi_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tdi_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline void tdi_clear(float *to, int64_t count)
+{
+    memset(to, 0, (size_t)count * sizeof *to);
+}
+
+/* `all` in nearly equal shares of at most `limit`: the next of them. */
+static inline int64_t tdi_share_of(int64_t all, int64_t limit)
+{
+    int64_t shares = (all + limit - 1) / limit;
+    return (all + shares - 1) / shares;
+}
+
+static inline int64_t tdi_conv_row_of_x(const tdi_conv *p)
+{
+    return p->row * p->c * TDI_WIDTH;
+}
+
+static inline int64_t tdi_conv_row_of_y(const tdi_conv *p)
+{
+    return p->ow * p->f * TDI_WIDTH;
+}
+
+static inline int64_t tdi_conv_padded_floats(const tdi_conv *p)
+{
+    return p->in_place ? 0 : p->h * tdi_conv_row_of_x(p);
+}
+
+static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)
+{
+    return p->kh * p->kw * p->c * p->f;
+}
+
+/* Samples of block `block`. */
+static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
+{
+    return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
+}
+
+static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    bool rows = call->split == TDI_ROWS;
+    tdi_conv p = {.h = x->dim[1], .w = x->dim[2], .c = x->dim[3], .kh = filter->dim[0], .kw = filter->dim[1]};
+    p.first = rows ? call->begin : 0;
+    p.samples = rows ? call->end - call->begin : x->dim[0];
+    p.f = y->dim[3];
+    p.oh = y->dim[1];
+    p.ow = y->dim[2];
+    p.stride_h = a->stride_h;
+    p.stride_w = a->stride_w;
+    p.before_h = tdi_window_around(p.h, p.kh, a->stride_h, 1, a->padding, a->sides.top, a->sides.bottom).before;
+    p.before_w = tdi_window_around(p.w, p.kw, a->stride_w, 1, a->padding, a->sides.left, a->sides.right).before;
+    return p;
+}
+
+/* How rows of x are read: where they are, when nothing is missing left or right. */
+static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
+{
+    int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
+    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->row = p->in_place ? p->w : padded;
+}
+
+/* The convolution of dy that gives the input's gradient; strides are 1. */
+static inline tdi_conv tdi_conv_turned_about(const tdi_conv *p)
+{
+    tdi_conv t = *p;
+    t.h = p->oh;
+    t.w = p->ow;
+    t.c = p->f;
+    t.f = p->c;
+    t.oh = p->h;
+    t.ow = p->w;
+    t.before_h = p->kh - 1 - p->before_h;
+    t.before_w = p->kw - 1 - p->before_w;
+    return t;
+}
+
+/* ---- what is taken ---- */
+
+static inline const char *tdi_conv_declines(const tdi_call *call, const td_shape *x, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    if (a->groups > 1 || a->dilation_h > 1 || a->dilation_w > 1)
+        return "groups or dilation";
+    return x->dim[3] > TDI_CONV_FEW || y->dim[3] > TDI_CONV_FEW ? "many channels" : NULL;
+}
+
+/* Empty lanes are work for nothing. */
+static inline bool tdi_fills_lanes(int64_t samples)
+{
+    return 3 * samples >= 2 * ((samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH);
+}
+
+static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *error)
+{
+    if (tdi_fills_lanes(p->samples))
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "%lld samples would leave many of %d lanes empty", (long long)p->samples,
+                    (int)TDI_WIDTH);
+}
+
+static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)
+{
+    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
+}
+
+#endif

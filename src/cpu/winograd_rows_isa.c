@@ -1,0 +1,669 @@
+/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), by Winograd's method along
+ * rows: eight products make what takes 18 (filters of 3 columns) or 20 (of 5).
+ *
+ * A tile is `out` neighbours in a row of y. It is a polynomial product of the POINTS columns of x under it and a row of
+ * the filter: both are evaluated at 0, +-A, +-B, +-C and infinity, multiplied point by point, and interpolated:
+ *
+ *     y = T' [(G g) . (D d)]        dd = D' [(G g) . (T dy)]        dg = G' [(T dy) . (D d)]
+ *
+ * D, T and G stand for evaluating, ' for the transpose. Between the transforms each point has a convolution of its own,
+ * over tiles, rows and channels, with a filter of one column. The windows dd of neighbours overlap and are added up.
+ * Points of nearly the same size keep rounding errors small; they stay larger than those of a direct sum. */
+#include "cpu/conv2d_isa.h"
+#include "cpu/loops.h"
+
+enum { POINTS = 8, PAIRS = 3, MOST_TAPS = 5, LINE = 16 /* floats */ };
+enum { BAND_BYTES = 384 * 1024 /* of points: what stays in the second cache */ };
+
+#define A2 0.25f
+#define B2 1.0f
+#define C2 4.0f
+static const float root[PAIRS] = {0.5f, 1.0f, 2.0f}; /* A, B, C */
+static const float square[PAIRS] = {A2, B2, C2};
+static const float sum_of_others[PAIRS] = {B2 + C2, A2 + C2, A2 + B2},
+                   product_of_others[PAIRS] = {B2 * C2, A2 *C2, A2 *B2};
+static const float sum1 = A2 + B2 + C2, sum2 = A2 * B2 + A2 * C2 + B2 * C2, sum3 = A2 * B2 * C2;
+
+/* What a factor of the filter is divided by: the other points' distances, multiplied. */
+static const float share[PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (2 * A2 * (A2 - B2) * (A2 - C2)),
+                                       1 / (2 * B2 * (B2 - A2) * (B2 - C2)), 1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
+
+/* A convolution `conv` from rows of `from_w` columns to rows of `to_w`, of which a tile has `out`. */
+typedef struct winograd {
+    tdi_conv conv; /* turned about for the gradient of the input */
+    bool turned;
+    int taps, out;
+    int64_t tiles; /* of a row */
+    int64_t band;  /* rows made at a time */
+} winograd;
+
+/* ---- transforms ---- */
+
+/* T d: `count` values as a polynomial. */
+TDI_INLINE void evaluate(int count, const tdi_vector *y, tdi_vector *to)
+{
+    int even = (count - 1) / 2 * 2, odd = (count - 2) / 2 * 2 + 1;
+    for (int k = 0; k < PAIRS; k++) {
+        tdi_vector of_even = y[even], of_odd = y[odd];
+        for (int i = even - 2; i >= 0; i -= 2)
+            of_even = of_even * square[k] + y[i];
+        for (int i = odd - 2; i > 0; i -= 2)
+            of_odd = of_odd * square[k] + y[i];
+        of_odd *= root[k];
+        to[1 + 2 * k] = of_even + of_odd;
+        to[2 + 2 * k] = of_even - of_odd;
+    }
+    to[0] = y[0];
+    to[POINTS - 1] = y[count - 1];
+}
+
+/* T' m */
+TDI_INLINE void interpolate(int count, const tdi_vector *m, tdi_vector *to)
+{
+    tdi_vector sum[PAIRS], difference[PAIRS];
+    for (int k = 0; k < PAIRS; k++) {
+        sum[k] = m[1 + 2 * k] + m[2 + 2 * k];
+        difference[k] = root[k] * (m[1 + 2 * k] - m[2 + 2 * k]);
+    }
+    to[0] = m[0] + sum[0] + sum[1] + sum[2];
+    to[1] = difference[0] + difference[1] + difference[2];
+    float power[PAIRS] = {square[0], square[1], square[2]};
+    for (int i = 2; i < count; i++) {
+        const tdi_vector *part = i % 2 ? difference : sum;
+        to[i] = power[0] * part[0] + power[1] * part[1] + power[2] * part[2];
+        for (int k = 0; i % 2 && k < PAIRS; k++)
+            power[k] *= square[k];
+    }
+    to[count - 1] += m[POINTS - 1];
+}
+
+/* D d */
+TDI_INLINE void evaluate_window(const tdi_vector *d, tdi_vector *to)
+{
+    to[0] = d[6] - sum1 * d[4] + sum2 * d[2] - sum3 * d[0];
+    for (int k = 0; k < PAIRS; k++) {
+        tdi_vector even = d[6] - sum_of_others[k] * d[4] + product_of_others[k] * d[2];
+        tdi_vector odd = root[k] * (d[5] - sum_of_others[k] * d[3] + product_of_others[k] * d[1]);
+        to[1 + 2 * k] = even + odd;
+        to[2 + 2 * k] = even - odd;
+    }
+    to[POINTS - 1] = d[7] - sum1 * d[5] + sum2 * d[3] - sum3 * d[1];
+}
+
+/* D' m */
+TDI_INLINE void spread_window(const tdi_vector *m, tdi_vector *to)
+{
+    tdi_vector zero = m[0], infinity = m[POINTS - 1], even[3], odd[3];
+    for (int i = 0; i < 3; i++)
+        even[i] = odd[i] = (tdi_vector){0};
+    for (int k = 0; k < PAIRS; k++) {
+        tdi_vector sum = m[1 + 2 * k] + m[2 + 2 * k], difference = root[k] * (m[1 + 2 * k] - m[2 + 2 * k]);
+        even[0] += product_of_others[k] * sum;
+        even[1] -= sum_of_others[k] * sum;
+        even[2] += sum;
+        odd[0] += product_of_others[k] * difference;
+        odd[1] -= sum_of_others[k] * difference;
+        odd[2] += difference;
+    }
+    to[0] = -sum3 * zero;
+    to[1] = odd[0] - sum3 * infinity;
+    to[2] = even[0] + sum2 * zero;
+    to[3] = odd[1] + sum2 * infinity;
+    to[4] = even[1] - sum1 * zero;
+    to[5] = odd[2] - sum1 * infinity;
+    to[6] = even[2] + zero;
+    to[7] = infinity;
+}
+
+static float share_of_point(int point)
+{
+    return share[(point + 1) / 2];
+}
+
+/* ---- places ---- */
+
+/* Values at points are [point, row, tile, channel, lane]; filters at points [point, kh, c, f]. Between points lies an
+ * odd number of lines, so that a tile's eight values do not share a cache set. */
+static int64_t point_stride(int64_t floats)
+{
+    return ((floats + LINE - 1) / LINE | 1) * LINE;
+}
+
+static int64_t rows_stride(const winograd *p, int64_t rows, int64_t channels)
+{
+    return point_stride(rows * p->tiles * channels * TDI_WIDTH);
+}
+
+/* Rows that a band is made from. */
+static int64_t rows_under(const winograd *p)
+{
+    return tdi_least(p->band + p->conv.kh - 1, p->conv.h);
+}
+
+static int64_t from_stride(const winograd *p)
+{
+    return rows_stride(p, rows_under(p), p->conv.c);
+}
+
+static int64_t to_stride(const winograd *p)
+{
+    return rows_stride(p, p->band, p->conv.f);
+}
+
+/* A row of the filter at a point, [c, f]. */
+static int64_t filter_row(const winograd *p)
+{
+    return p->conv.c * p->conv.f;
+}
+
+/* Whole vectors are written, of which the last may reach beyond the end. */
+static int64_t filter_stride(const winograd *p)
+{
+    return point_stride(p->conv.kh * filter_row(p) + TDI_WIDTH);
+}
+
+static int64_t line_floats(int64_t floats)
+{
+    return (floats + LINE - 1) / LINE * LINE;
+}
+
+/* ---- the filter ---- */
+
+/* The next vector of a row of the filter: the last one may overlap the one before it. */
+static int64_t vector_at(const winograd *p, int64_t i)
+{
+    int64_t row = filter_row(p);
+    return row >= TDI_WIDTH && i + TDI_WIDTH > row ? row - TDI_WIDTH : i;
+}
+
+TDI_INLINE void filter_points_of(int taps, const winograd *p, const float *filter, float *to)
+{
+    int64_t row = filter_row(p);
+    for (int64_t ky = 0; ky < p->conv.kh; ky++)
+        for (int64_t i = 0; i < row; i += TDI_WIDTH) {
+            tdi_vector tap[MOST_TAPS], made[POINTS];
+            for (int j = 0; j < taps; j++)
+                tap[j] = tdi_load(filter + (ky * taps + j) * row + vector_at(p, i));
+            evaluate(taps, tap, made);
+            for (int k = 0; k < POINTS; k++)
+                tdi_store(to + k * filter_stride(p) + ky * row + vector_at(p, i), share_of_point(k) * made[k]);
+        }
+}
+
+/* filter [kh, taps, c, f], with room to be read as whole vectors. */
+static void filter_points(const winograd *p, const float *filter, float *to)
+{
+    if (p->taps == 3)
+        filter_points_of(3, p, filter, to);
+    else
+        filter_points_of(5, p, filter, to);
+}
+
+TDI_INLINE void gather_filter_of(int taps, const winograd *p, const float *from, float *filter)
+{
+    int64_t row = filter_row(p);
+    for (int64_t ky = 0; ky < p->conv.kh; ky++)
+        for (int64_t i = 0; i < row; i += TDI_WIDTH) {
+            tdi_vector made[POINTS], tap[MOST_TAPS];
+            for (int k = 0; k < POINTS; k++)
+                made[k] = share_of_point(k) * tdi_load(from + k * filter_stride(p) + ky * row + vector_at(p, i));
+            interpolate(taps, made, tap);
+            for (int j = 0; j < taps; j++)
+                tdi_store(filter + (ky * taps + j) * row + vector_at(p, i), tap[j]);
+        }
+}
+
+/* The other way round: G' u. */
+static void gather_filter(const winograd *p, const float *from, float *filter)
+{
+    if (p->taps == 3)
+        gather_filter_of(3, p, from, filter);
+    else
+        gather_filter_of(5, p, from, filter);
+}
+
+/* [kh, taps, c, f] as the convolution that gives dx wants it: rows from the last to the first, f and c exchanged. */
+static void turn_filter(const winograd *p, const float *filter, float *to)
+{
+    const tdi_conv *conv = &p->conv;
+    for (int64_t ky = conv->kh - 1; ky >= 0; ky--)
+        for (int j = 0; j < p->taps; j++)
+            for (int64_t f = 0; f < conv->c; f++)
+                for (int64_t c = 0; c < conv->f; c++)
+                    *to++ = filter[((ky * p->taps + j) * conv->f + c) * conv->c + f];
+}
+
+/* ---- rows to points ---- */
+
+/* `count` columns of `channels` vectors from `column` on; zeros where there are none. */
+static void locate(const float *row, int64_t width, int64_t channels, int64_t column, int count, const float *zeros,
+                   const float **at)
+{
+    for (int j = 0; j < count; j++)
+        at[j] = column + j >= 0 && column + j < width ? row + (column + j) * channels * TDI_WIDTH : zeros;
+}
+
+typedef void transform(int count, const tdi_vector *from, tdi_vector *to);
+
+TDI_INLINE void evaluate_columns(int count, const tdi_vector *from, tdi_vector *to)
+{
+    (void)count;
+    evaluate_window(from, to);
+}
+
+/* A row [width, channels, lane] at points; tile t is made from `count` columns from t * out - before on. */
+TDI_INLINE void row_points(transform *make, int count, const winograd *p, const float *row, int64_t width,
+                           int64_t channels, int64_t before, const float *zeros, int64_t stride, float *to)
+{
+    for (int64_t t = 0; t < p->tiles; t++) {
+        const float *at[POINTS];
+        locate(row, width, channels, t * p->out - before, count, zeros, at);
+        for (int64_t c = 0; c < channels; c++, to += TDI_WIDTH) {
+            tdi_vector from[POINTS], made[POINTS];
+            for (int j = 0; j < count; j++)
+                from[j] = tdi_load(at[j] + c * TDI_WIDTH);
+            make(count, from, made);
+            for (int k = 0; k < POINTS; k++)
+                tdi_store(to + k * stride, made[k]);
+        }
+    }
+}
+
+static void x_row_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
+                         int64_t stride, float *to)
+{
+    row_points(evaluate_columns, POINTS, p, row, width, channels, p->conv.before_w, zeros, stride, to);
+}
+
+static void y_row_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
+                         int64_t stride, float *to)
+{
+    if (p->taps == 3)
+        row_points(evaluate, 6, p, row, width, channels, 0, zeros, stride, to);
+    else
+        row_points(evaluate, 4, p, row, width, channels, 0, zeros, stride, to);
+}
+
+typedef void to_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
+                       int64_t stride, float *to);
+
+/* What is read as points: a block of samples, [h, w, channels]. */
+typedef struct image {
+    const tdi_value *value;
+    int64_t first, lanes, h, w, channels; /* first sample, samples */
+    float *row, *zeros;                   /* room for a row, if it does not stand abreast */
+} image;
+
+static void image_points(const winograd *p, const image *from, tdi_rows rows, to_points *make, int64_t stride,
+                         float *to)
+{
+    int64_t line = from->w * from->channels, sample = from->h * line;
+    const float *data = (const float *)from->value->data + from->first * sample;
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        const float *row = data + i * line * TDI_WIDTH;
+        if (!from->value->abreast) {
+            tdi_turn_in(data + i * line, sample, from->lanes, line, from->row);
+            row = from->row;
+        }
+        make(p, row, from->w, from->channels, from->zeros, stride,
+             to + (i - rows.begin) * p->tiles * from->channels * TDI_WIDTH);
+    }
+}
+
+/* ---- points to rows ---- */
+
+/* A row of y, [ow, f, lane]. */
+TDI_INLINE void interpolate_row(int out, const winograd *p, const float *points, const float *bias, float *row)
+{
+    int64_t stride = to_stride(p), channels = p->conv.f, width = p->conv.ow;
+    for (int64_t t = 0; t < p->tiles; t++)
+        for (int64_t f = 0; f < channels; f++, points += TDI_WIDTH) {
+            tdi_vector from[POINTS], made[POINTS];
+            for (int k = 0; k < POINTS; k++)
+                from[k] = tdi_load(points + k * stride);
+            interpolate(out, from, made);
+            for (int64_t j = 0; j < out && t * out + j < width; j++)
+                tdi_store(row + ((t * out + j) * channels + f) * TDI_WIDTH, bias ? made[j] + bias[f] : made[j]);
+        }
+}
+
+/* Column `column` of a row of dx, if it is none of the padding's. */
+TDI_INLINE void put(const winograd *p, int64_t column, tdi_vector v, float *channel)
+{
+    if (column >= 0 && column < p->conv.ow)
+        tdi_store(channel + column * p->conv.f * TDI_WIDTH, v);
+}
+
+/* A row of dx, [w, c, lane]; a window's last columns wait for the next one's first. */
+TDI_INLINE void spread_row(int out, const winograd *p, const float *points, float *row)
+{
+    int64_t stride = to_stride(p), channels = p->conv.f, before = p->conv.before_w;
+    for (int64_t c = 0; c < channels; c++, row += TDI_WIDTH, points += TDI_WIDTH) {
+        tdi_vector from[POINTS], made[POINTS], left[POINTS] = {{0}};
+        for (int64_t t = 0; t < p->tiles; t++) {
+            for (int k = 0; k < POINTS; k++)
+                from[k] = tdi_load(points + t * channels * TDI_WIDTH + k * stride);
+            spread_window(from, made);
+            for (int j = 0; j < out; j++)
+                put(p, t * out + j - before, j < POINTS - out ? made[j] + left[j] : made[j], row);
+            for (int j = 0; j < POINTS - out; j++)
+                left[j] = made[out + j];
+        }
+        for (int j = 0; j < POINTS - out; j++)
+            put(p, p->tiles * out + j - before, left[j], row);
+    }
+}
+
+static void row_of(const winograd *p, const float *points, const float *bias, float *row)
+{
+    if (p->turned && p->taps == 3)
+        spread_row(6, p, points, row);
+    else if (p->turned)
+        spread_row(4, p, points, row);
+    else if (p->taps == 3)
+        interpolate_row(6, p, points, bias, row);
+    else
+        interpolate_row(4, p, points, bias, row);
+}
+
+/* ---- bands of rows ---- */
+
+/* The convolution of one point, for rows `to` of the whole one's, from its rows `from`. */
+static tdi_conv conv_of_point(const winograd *p, tdi_rows from, tdi_rows to)
+{
+    tdi_conv q = p->conv;
+    q.h = from.end - from.begin;
+    q.w = q.row = q.ow = p->tiles;
+    q.kw = 1;
+    q.oh = to.end - to.begin;
+    q.before_h = p->conv.before_h - to.begin + from.begin;
+    q.before_w = 0;
+    q.in_place = true;
+    return q;
+}
+
+static tdi_rows rows_from(const winograd *p, tdi_rows to)
+{
+    int64_t begin = to.begin - p->conv.before_h, end = to.end - p->conv.before_h + p->conv.kh - 1;
+    return (tdi_rows){tdi_most(begin, 0), tdi_least(end, p->conv.h)};
+}
+
+static tdi_rows band_at(const winograd *p, int64_t begin)
+{
+    return (tdi_rows){begin, tdi_least(begin + p->band, p->conv.oh)};
+}
+
+/* scratch: filter as it is, and at points; zeros, a row of what is read, and of what is made; both at points */
+typedef struct room {
+    float *plain, *filter, *zeros, *from_row, *to_row, *from, *to;
+} room;
+
+static int64_t plain_floats(const winograd *p)
+{
+    return line_floats(p->conv.kh * p->taps * filter_row(p) + TDI_WIDTH);
+}
+
+static size_t room_bytes(const winograd *p)
+{
+    const tdi_conv *c = &p->conv;
+    int64_t rows = (c->c + c->w * c->c + c->ow * c->f) * TDI_WIDTH;
+    int64_t floats = plain_floats(p) + rows + POINTS * (filter_stride(p) + from_stride(p) + to_stride(p));
+    return (size_t)floats * sizeof(float);
+}
+
+static room room_of(const winograd *p, void *scratch)
+{
+    const tdi_conv *c = &p->conv;
+    room r = {.plain = scratch};
+    r.filter = r.plain + plain_floats(p);
+    r.zeros = r.filter + POINTS * filter_stride(p);
+    r.from_row = r.zeros + c->c * TDI_WIDTH;
+    r.to_row = r.from_row + c->w * c->c * TDI_WIDTH;
+    r.from = r.to_row + c->ow * c->f * TDI_WIDTH;
+    r.to = r.from + POINTS * from_stride(p);
+    tdi_clear(r.zeros, c->c * TDI_WIDTH);
+    return r;
+}
+
+static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi_rows to)
+{
+    tdi_conv q = conv_of_point(p, from, to);
+    for (int k = 0; k < POINTS; k++)
+        for (int64_t i = 0; i < q.oh; i++)
+            TDI_ISA_NAME(tdi_conv_row)
+    (&q, r->from + k * from_stride(p), r->filter + k * filter_stride(p), NULL, i,
+     r->to + k * to_stride(p) + i * tdi_conv_row_of_y(&q));
+}
+
+static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
+                       int activation, const tdi_value *y)
+{
+    const tdi_conv *c = &p->conv;
+    int64_t line = c->ow * c->f, sample = c->oh * line;
+    float *data = (float *)y->data + (c->first + block * TDI_WIDTH) * sample;
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        float *row = y->abreast ? data + i * line * TDI_WIDTH : r->to_row;
+        row_of(p, r->to + (i - rows.begin) * p->tiles * c->f * TDI_WIDTH, bias, row);
+        TDI_ISA_NAME(tdi_loops).epilogue(1, line * TDI_WIDTH, 0, NULL, activation, row);
+        if (!y->abreast)
+            tdi_turn_out(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
+    }
+}
+
+/* r->filter is made. */
+static void convolve(const winograd *p, const room *r, const tdi_value *x, const float *bias, int activation,
+                     const tdi_value *y)
+{
+    const tdi_conv *c = &p->conv;
+    for (int64_t block = 0; block * TDI_WIDTH < c->samples; block++) {
+        image from = {x,       c->first + block * TDI_WIDTH, tdi_conv_lanes(c, block), c->h, c->w, c->c, r->from_row,
+                      r->zeros};
+        for (int64_t begin = 0; begin < c->oh; begin += p->band) {
+            tdi_rows made = band_at(p, begin), read = rows_from(p, made);
+            image_points(p, &from, read, p->turned ? y_row_points : x_row_points, from_stride(p), r->from);
+            multiply_points(p, r, read, made);
+            store_rows(p, r, made, block, bias, activation, y);
+        }
+    }
+}
+
+/* ---- the gradient of the filter ---- */
+
+static int64_t sums_floats(const winograd *p)
+{
+    return p->conv.kh * filter_row(p) * TDI_WIDTH;
+}
+
+/* Behind the rest of the room: a sum for each lane, [point, kh, c, f, lane]; and a row of dy's zeros. */
+static size_t filter_room_bytes(const winograd *p)
+{
+    return room_bytes(p) + (size_t)(POINTS * sums_floats(p) + p->conv.f * TDI_WIDTH) * sizeof(float);
+}
+
+static void correlate_block(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, int64_t block,
+                            float *sums)
+{
+    const tdi_conv *c = &p->conv;
+    float *zeros = sums + POINTS * sums_floats(p);
+    int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_lanes(c, block);
+    image of_x = {x, first, lanes, c->h, c->w, c->c, r->from_row, r->zeros};
+    image of_dy = {dy, first, lanes, c->oh, c->ow, c->f, r->to_row, zeros};
+    tdi_clear(zeros, c->f * TDI_WIDTH);
+    for (int64_t begin = 0; begin < c->oh; begin += p->band) {
+        tdi_rows y = band_at(p, begin), read = rows_from(p, y);
+        tdi_conv q = conv_of_point(p, read, y);
+        image_points(p, &of_x, read, x_row_points, from_stride(p), r->from);
+        image_points(p, &of_dy, y, y_row_points, to_stride(p), r->to);
+        for (int k = 0; k < POINTS; k++)
+            TDI_ISA_NAME(tdi_conv_correlate)
+        (&q, r->from + k * from_stride(p), r->to + k * to_stride(p), (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
+    }
+}
+
+/* A block that is not full comes first: what its empty lanes hold is forgotten. */
+static void correlate(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, float *sums)
+{
+    int64_t full = p->conv.samples / TDI_WIDTH, rest = p->conv.samples % TDI_WIDTH, count = POINTS * sums_floats(p);
+    tdi_clear(sums, count);
+    if (rest) {
+        correlate_block(p, r, x, dy, full, sums);
+        for (int64_t i = 0; i < count; i += TDI_WIDTH)
+            tdi_clear(sums + i + rest, TDI_WIDTH - rest);
+    }
+    for (int64_t block = 0; block < full; block++)
+        correlate_block(p, r, x, dy, block, sums);
+}
+
+/* ---- what is taken ---- */
+
+/* Transforms have to be paid for by the products that they save, in additions of vectors for each tile. */
+static bool pays(const td_shape *filter, int64_t out)
+{
+    enum { TRANSFORM = 60 };
+    int64_t kh = filter->dim[0], kw = filter->dim[1], c = filter->dim[2], f = filter->dim[3];
+    return kh * c * f * (kw * out - POINTS) > TRANSFORM * (c + f);
+}
+
+static const char *declines_shapes(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    if ((filter->dim[1] != 3 && filter->dim[1] != 5) || a->stride_h > 1 || a->stride_w > 1)
+        return "not 3 or 5 columns without strides";
+    int64_t out = POINTS + 1 - filter->dim[1], tiles = (y->dim[2] + out - 1) / out;
+    if (4 * tiles * out > 5 * y->dim[2] + 4)
+        return "rows that leave tiles empty";
+    const char *why = tdi_conv_declines(call, x, y);
+    return why || pays(filter, out) ? why : "too few products to save";
+}
+
+/* Rows of which a band and what it is made from stay in the cache. */
+static int64_t band_of(const winograd *p)
+{
+    int64_t row_bytes = POINTS * p->tiles * TDI_WIDTH * (int64_t)sizeof(float);
+    int64_t from = row_bytes * p->conv.c, to = row_bytes * p->conv.f;
+    int64_t rows = (BAND_BYTES - (p->conv.kh - 1) * from) / (from + to);
+    return tdi_share_of(p->conv.oh, tdi_most(rows, 1));
+}
+
+static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y,
+                            bool turned)
+{
+    winograd p = {.conv = tdi_conv_of(call, x, filter, y), .turned = turned, .taps = (int)filter->dim[1]};
+    int64_t before_w = p.conv.before_w;
+    p.out = POINTS + 1 - p.taps;
+    p.tiles = (p.conv.ow + p.out - 1) / p.out;
+    if (turned)
+        p.conv = tdi_conv_turned_about(&p.conv);
+    p.conv.before_w = before_w;
+    p.band = band_of(&p);
+    return p;
+}
+
+/* ---- kernels ---- */
+
+static tdi_doubt likely(const tdi_call *call)
+{
+    (void)call;
+    return TDI_LIKELY;
+}
+
+static const char *forward_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+}
+
+static winograd forward_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape, false);
+}
+
+static td_status forward_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    winograd p = forward_of(call);
+    *scratch = room_bytes(&p);
+    return tdi_conv_check_samples(&p.conv, error);
+}
+
+static void forward_run(const tdi_call *call)
+{
+    winograd p = forward_of(call);
+    room r = room_of(&p, call->scratch);
+    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    memcpy(r.plain, call->in[1].data, (size_t)(p.conv.kh * p.taps * filter_row(&p)) * sizeof *r.plain);
+    filter_points(&p, r.plain, r.filter);
+    convolve(&p, &r, &call->in[0], bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, &call->out);
+}
+
+static const char *grad_input_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
+}
+
+static winograd grad_input_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape, true);
+}
+
+static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    winograd p = grad_input_of(call);
+    *scratch = room_bytes(&p);
+    return tdi_conv_check_samples(&p.conv, error);
+}
+
+static void grad_input_run(const tdi_call *call)
+{
+    winograd p = grad_input_of(call);
+    room r = room_of(&p, call->scratch);
+    turn_filter(&p, call->in[1].data, r.plain);
+    filter_points(&p, r.plain, r.filter);
+    convolve(&p, &r, &call->in[0], NULL, TD_LINEAR, &call->out);
+}
+
+static const char *grad_filter_declines(const tdi_call *call)
+{
+    return declines_shapes(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+}
+
+static winograd grad_filter_of(const tdi_call *call)
+{
+    return winograd_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape, false);
+}
+
+static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state;
+    winograd p = grad_filter_of(call);
+    *scratch = filter_room_bytes(&p);
+    return tdi_conv_check_samples(&p.conv, error);
+}
+
+static void grad_filter_run(const tdi_call *call)
+{
+    winograd p = grad_filter_of(call);
+    room r = room_of(&p, call->scratch);
+    float *sums = (float *)call->scratch + room_bytes(&p) / sizeof *sums;
+    correlate(&p, &r, &call->in[0], &call->in[1], sums);
+    for (int k = 0; k < POINTS; k++)
+        TDI_ISA_NAME(tdi_conv_add_lanes)
+    (sums + k * sums_floats(&p), p.conv.kh * filter_row(&p), r.filter + k * filter_stride(&p));
+    gather_filter(&p, r.filter, r.plain);
+    memcpy(call->out.data, r.plain, (size_t)(p.conv.kh * p.taps * filter_row(&p)) * sizeof *r.plain);
+}
+
+#define WINOGRAD_ROWS_KERNEL(stem, ...)                                                                                \
+    extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem);                                                \
+    const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem) = {.name = TDI_ISA_TEXT " winograd rows " #stem,       \
+                                                                   .op = &tdi_op_##stem,                               \
+                                                                   .doubts = likely,                                   \
+                                                                   .abreast = tdi_conv_leads_abreast,                  \
+                                                                   __VA_ARGS__}
+
+WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .prepare = forward_prepare,
+                     .run = forward_run);
+WINOGRAD_ROWS_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
+                     .prepare = grad_input_prepare, .run = grad_input_run);
+WINOGRAD_ROWS_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .prepare = grad_filter_prepare,
+                     .run = grad_filter_run);
