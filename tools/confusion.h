@@ -4,7 +4,8 @@
 
 #include "tool.h"
 
-/* A line per class with its scores, their means, and the matrix while it is as small as a terminal. */
-void confusion_print(const td_confusion *confusion);
+/* A line per class with its scores, and its name by the model's recipe; their means, and the matrix while it is as
+ * small as a terminal. */
+void confusion_print(const td_confusion *confusion, const char *recipe);
 
 #endif

@@ -12,7 +12,7 @@ static int report(const struct options *options, struct session *session, const 
         printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
     if (!confusion)
         return TOOL_DONE;
-    confusion_print(confusion);
+    confusion_print(confusion, td_model_recipe(session->model));
     const char *path = options->confusion_file;
     if (path && td_confusion_save(session->context, path, confusion) != TD_OK)
         return session_failed(session);
