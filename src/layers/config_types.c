@@ -3,7 +3,7 @@
 
 #include "layers/training.h"
 
-const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, int kind)
+const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, unsigned kind)
 {
     for (; types->fields; types++)
         if (types->kind == kind)

@@ -39,14 +39,14 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *lo
 
 /* A kind of optimizer, or of schedule. */
 typedef struct tdi_config_type {
-    int kind;                /* td_optimizer_kind, td_schedule_kind */
+    unsigned kind;           /* td_optimizer_kind, td_schedule_kind */
     const char *class_name;  /* "Adam", "CosineDecayRestarts" */
     const char *name;        /* what Keras calls one without a name: "adam", "SGDRDecay" */
     const tdi_field *fields; /* of td_optimizer, or of td_schedule, PiecewiseConstantDecay's lists apart */
 } tdi_config_type;
 
 extern const tdi_config_type tdi_optimizer_types[], tdi_schedule_types[];                    /* both end with {0} */
-const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, int kind);           /* NULL: there is none */
+const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, unsigned kind);      /* NULL: there is none */
 const tdi_config_type *tdi_config_type_find(const tdi_config_type *types, const char *name); /* either; NULL: unknown */
 
 /* TD_INVALID_ARGUMENT naming the number that cannot be. */
