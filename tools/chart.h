@@ -47,8 +47,6 @@ bool chart_axes(const struct chart *chart, int panel, struct axis *x, struct axi
 /* Round numbers along an axis, at most `most`; returns how many. */
 int axis_ticks(const struct axis *axis, int most, double *ticks);
 
-/* Ends in .png or .svg, and this build draws such files: TOOL_DONE, else TOOL_REFUSED after a sentence. */
-int chart_check_path(const char *option, const char *path);
 /* Draws to a file: beside it, then renamed. */
 int chart_save(const struct chart *chart, const char *path);
 /* Draws with braille dots, as wide as the terminal. */

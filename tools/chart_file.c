@@ -1,43 +1,14 @@
-/* chart_file.c - charts as PNG and SVG, by cairo. */
-#include <errno.h>
+/* chart_file.c - charts as pictures. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "chart.h"
+#include "picture.h"
 
-static bool ends_in(const char *path, const char *ending)
-{
-    size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcasecmp(path + length - tail, ending) == 0;
-}
-
-#ifndef TANDEM_CAIRO
-int chart_check_path(const char *option, const char *path)
-{
-    (void)path;
-    return tool_refuse("--%s: this tandem was built without cairo, and draws in the terminal only; build it with "
-                       "libcairo2-dev",
-                       option);
-}
-
-int chart_save(const struct chart *chart, const char *path)
-{
-    (void)chart;
-    return tool_fail("%s cannot be drawn: this tandem was built without cairo", path);
-}
-#else
-#include <cairo-svg.h>
+#ifdef TANDEM_CAIRO
+#include <cairo.h>
 
 enum { WIDTH = 800, PANEL = 300, LEFT = 70, RIGHT = 20, TOP = 34, BOTTOM = 44, MOST_TICKS = 8 };
-
-int chart_check_path(const char *option, const char *path)
-{
-    if (ends_in(path, ".png") || ends_in(path, ".svg"))
-        return TOOL_DONE;
-    return tool_refuse("--%s: expected a name that ends in .png or .svg, got '%s'", option, path);
-}
 
 /* Okabe and Ito's colours, told apart by nearly everyone. */
 static void set_colour(cairo_t *to, int number)
@@ -46,14 +17,6 @@ static void set_colour(cairo_t *to, int number)
                                         {.902, .624, 0}, {.337, .706, .914}, {0, 0, 0}};
     const double *c = colours[number % (int)(sizeof colours / sizeof *colours)];
     cairo_set_source_rgb(to, c[0], c[1], c[2]);
-}
-
-static void put_text(cairo_t *to, double x, double y, double align, const char *text)
-{
-    cairo_text_extents_t extents;
-    cairo_text_extents(to, text, &extents);
-    cairo_move_to(to, x - align * extents.x_advance, y);
-    cairo_show_text(to, text);
 }
 
 static double across(const struct axis *x, double value)
@@ -79,7 +42,7 @@ static void draw_grid(cairo_t *to, double top, const struct axis *x, const struc
         cairo_stroke(to);
         cairo_set_source_rgb(to, .3, .3, .3);
         snprintf(label, sizeof label, "%.4g", ticks[i]);
-        put_text(to, at, top + PANEL - BOTTOM + 16, .5, label);
+        picture_text(to, at, top + PANEL - BOTTOM + 16, .5, label);
     }
     for (int i = 0, count = axis_ticks(y, 6, ticks); i < count; i++) {
         double at = down(y, top, ticks[i]);
@@ -89,7 +52,7 @@ static void draw_grid(cairo_t *to, double top, const struct axis *x, const struc
         cairo_stroke(to);
         cairo_set_source_rgb(to, .3, .3, .3);
         snprintf(label, sizeof label, "%.4g", ticks[i]);
-        put_text(to, LEFT - 8, at + 4, 1, label);
+        picture_text(to, LEFT - 8, at + 4, 1, label);
     }
 }
 
@@ -126,7 +89,7 @@ static void draw_legend(cairo_t *to, const struct chart *chart, int panel, doubl
             continue;
         cairo_text_extents(to, series->name, &extents);
         cairo_set_source_rgb(to, .1, .1, .1);
-        put_text(to, right, top + 22, 1, series->name);
+        picture_text(to, right, top + 22, 1, series->name);
         right -= extents.x_advance + 6;
         set_colour(to, series->colour);
         cairo_set_line_width(to, 1.8);
@@ -144,10 +107,10 @@ static void draw_panel(cairo_t *to, const struct chart *chart, int panel)
     struct axis x, y;
     double top = panel * PANEL;
     cairo_set_source_rgb(to, .1, .1, .1);
-    put_text(to, LEFT, top + 22, 0, chart->panels[panel]);
+    picture_text(to, LEFT, top + 22, 0, chart->panels[panel]);
     if (!chart_axes(chart, panel, &x, &y))
         return;
-    put_text(to, LEFT + (WIDTH - LEFT - RIGHT) / 2.0, top + PANEL - 8, .5, chart->x_label);
+    picture_text(to, LEFT + (WIDTH - LEFT - RIGHT) / 2.0, top + PANEL - 8, .5, chart->x_label);
     draw_grid(to, top, &x, &y);
     for (int i = 0; i < chart->n_series; i++)
         if (chart->series[i].panel == panel)
@@ -155,43 +118,20 @@ static void draw_panel(cairo_t *to, const struct chart *chart, int panel)
     draw_legend(to, chart, panel, top);
 }
 
-static void draw(cairo_surface_t *on, const struct chart *chart)
+static void draw(cairo_t *to, const void *what)
 {
-    cairo_t *to = cairo_create(on);
-    cairo_set_source_rgb(to, 1, 1, 1);
-    cairo_paint(to);
-    cairo_select_font_face(to, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(to, 13);
+    const struct chart *chart = what;
     for (int p = 0; p < chart->n_panels; p++)
         draw_panel(to, chart, p);
-    cairo_destroy(to);
-}
-
-static cairo_status_t write_file(const struct chart *chart, bool svg, const char *path)
-{
-    int height = chart->n_panels * PANEL;
-    cairo_surface_t *on = svg ? cairo_svg_surface_create(path, WIDTH, height)
-                              : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, height);
-    draw(on, chart);
-    cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png(on, path);
-    cairo_surface_finish(on);
-    if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_status(on);
-    cairo_surface_destroy(on);
-    return status;
 }
 
 int chart_save(const struct chart *chart, const char *path)
 {
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof beside)
-        return tool_fail("%s: the name is too long", path);
-    cairo_status_t status = write_file(chart, ends_in(path, ".svg"), beside);
-    if (status == CAIRO_STATUS_SUCCESS && rename(beside, path) == 0)
-        return TOOL_DONE;
-    int reason = errno;
-    unlink(beside);
-    return tool_fail("cannot write %s: %s", path,
-                     status == CAIRO_STATUS_SUCCESS ? strerror(reason) : cairo_status_to_string(status));
+    return picture_save(path, WIDTH, chart->n_panels * PANEL, draw, chart);
+}
+#else
+int chart_save(const struct chart *chart, const char *path)
+{
+    return picture_save(path, 0, 0, NULL, chart);
 }
 #endif

@@ -1,9 +1,20 @@
 /* evaluate.c - `tandem evaluate`: a model's loss and metrics on data. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "confusion.h"
 #include "options.h"
+#include "output.h"
+#include "picture.h"
 #include "session.h"
+
+static int write_confusion(const char *path, struct session *session, const td_confusion *confusion,
+                           const char *const *names)
+{
+    if (picture_is_named(path))
+        return confusion_draw(confusion, names, path);
+    return td_confusion_save(session->context, path, confusion) == TD_OK ? TOOL_DONE : session_failed(session);
+}
 
 static int report(const struct options *options, struct session *session, const td_logs *logs,
                   const td_confusion *confusion)
@@ -12,10 +23,36 @@ static int report(const struct options *options, struct session *session, const 
         printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
     if (!confusion)
         return TOOL_DONE;
-    confusion_print(confusion, td_model_recipe(session->model));
+    const char *recipe = td_model_recipe(session->model);
+    const char **names = options->class_names ? confusion_names(options->class_names)
+                                              : confusion_names_of(recipe, td_confusion_classes(confusion));
+    if (options->class_names && !names)
+        return tool_fail("out of memory");
+    confusion_print(confusion, names);
     const char *path = options->confusion_file;
-    if (path && td_confusion_save(session->context, path, confusion) != TD_OK)
-        return session_failed(session);
+    int status = path ? write_confusion(path, session, confusion, names) : TOOL_DONE;
+    free(names);
+    return status;
+}
+
+/* A name for each class, and a file that can be drawn, are seen to before the work begins. */
+static int check_confusion(const struct options *options, const struct session *session)
+{
+    td_shape shape;
+    int64_t classes = 1, names = 1;
+    const char *path = options->confusion_file;
+    int status = path && picture_is_named(path) ? picture_check_path("confusion-file", path) : TOOL_DONE;
+    if (status == TOOL_DONE && path)
+        status = output_check_folder("--confusion-file", path);
+    if (status != TOOL_DONE)
+        return status;
+    if (td_output_shape(session->model, 0, &shape) == TD_OK && shape.rank > 0)
+        classes = shape.dim[shape.rank - 1] > 1 ? shape.dim[shape.rank - 1] : 2;
+    for (const char *at = options->class_names; at && *at; at++)
+        names += *at == ',';
+    if (options->class_names && names != classes)
+        return tool_refuse("--class-names: expected %lld names with commas between them, one for each class, got %lld",
+                           (long long)classes, (long long)names);
     return TOOL_DONE;
 }
 
@@ -31,7 +68,7 @@ static int evaluate(const struct options *options, struct session *session)
         return status;
     td_logs logs = {0};
     td_confusion *confusion = NULL;
-    bool wanted = options->confusion || options->confusion_file;
+    bool wanted = options->confusion || options->confusion_file || options->class_names;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
                                                       .data = data,
                                                       .logs = &logs,
@@ -52,6 +89,8 @@ static int run(const struct options *options)
     int status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, TO_EVALUATE);
+    if (status == TOOL_DONE)
+        status = check_confusion(options, &session);
     if (status == TOOL_DONE)
         status = evaluate(options, &session);
     status = session_end_trace(options, &session, status);
@@ -93,6 +132,10 @@ const struct command evaluate_command = {"evaluate",
                                          "  IoU of each class of a segmentation, class 11 being unlabelled:\n"
                                          "    tandem evaluate segnet.keras --data images/,labels/ --confusion \\\n"
                                          "      --ignore-class 11 --confusion-file classes.csv\n"
+                                         "\n"
+                                         "  The same as a picture, with names:\n"
+                                         "    tandem evaluate pets.keras --data pets/ --confusion-file pets.png \\\n"
+                                         "      --class-names cat,dog,rabbit\n"
                                          "\n"
                                          "  Only the numbers, of a model saved without a loss:\n"
                                          "    tandem evaluate net.keras --data test.npz --quiet --metrics accuracy \\\n"

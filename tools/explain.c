@@ -35,6 +35,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Work:", 1),
                                              OPTION_LEARNING_RATE,
                                              OPTIONS_OPTIMIZER,
                                              OPTIONS_LOSS,
+                                             OPTION_IGNORE_CLASS,
                                              OPTION_GROUP("Report:", 3),
                                              {"json", KEY_JSON, NULL, 0, "For a program: numbers as JSON", 0},
                                              OPTIONS_END};

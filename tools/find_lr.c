@@ -6,6 +6,7 @@
 
 #include "chart.h"
 #include "options.h"
+#include "picture.h"
 #include "session.h"
 #include "stop.h"
 
@@ -142,7 +143,7 @@ static int prepare(struct find *find)
     const struct options *options = find->options;
     int status = check_rates(options);
     if (status == TOOL_DONE && options->output)
-        status = chart_check_path("output", options->output);
+        status = picture_check_path("output", options->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
     return status == TOOL_DONE ? open_log(find) : status;
@@ -207,6 +208,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Over the file's compile configuration:", GROUP_COMPILE),
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
+    OPTION_IGNORE_CLASS,
     OPTION_GROUP("Results:", GROUP_RESULT),
     {"output", KEY_OUTPUT, "FILE.png|svg", 0, "Draw the curve to a file, too", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write each step's rate and loss", 0},

@@ -322,6 +322,7 @@ static const struct argp_option options[] = {
      0},
     OPTIONS_OPTIMIZER,
     OPTIONS_LOSS,
+    OPTION_IGNORE_CLASS,
     OPTION_GROUP("Results:", GROUP_RESULT),
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},

@@ -69,7 +69,7 @@ static const struct real_option {
     {KEY_BETA_2, "beta-2", AT(beta_2), 0, 1 - FLT_EPSILON / 2, "a number from 0 to below 1", "0.999"},
     {KEY_EPSILON, "epsilon", AT(epsilon), 0, FLT_MAX, "a number not below 0", "1e-7"},
     {KEY_WEIGHT_DECAY, "weight-decay", AT(weight_decay), 0, FLT_MAX, "a number not below 0", "0.004"},
-    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), 0, 1 << 24, "a class number", "255"},
+    {KEY_IGNORE_CLASS, "ignore-class", AT(ignore_class), -(1 << 24), 1 << 24, "a class number", "255"},
     {KEY_CLIPVALUE, "clipvalue", AT(clipvalue), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "0.5"},
     {KEY_CLIPNORM, "clipnorm", AT(clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
     {KEY_GLOBAL_CLIPNORM, "global-clipnorm", AT(global_clipnorm), FLT_TRUE_MIN, FLT_MAX, "a number above 0", "1"},
@@ -264,7 +264,7 @@ struct choice {
     int value;
 };
 
-#define MAX_CHOICES 8
+#define MAX_CHOICES 24
 
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
 static const struct choice precisions[] = {
@@ -274,13 +274,28 @@ static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SP
                                        {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
                                        {"mean_squared_error", TD_MEAN_SQUARED_ERROR},
                                        {"mse", TD_MEAN_SQUARED_ERROR},
+                                       {"mean_absolute_error", TD_MEAN_ABSOLUTE_ERROR},
+                                       {"mae", TD_MEAN_ABSOLUTE_ERROR},
+                                       {"huber", TD_HUBER},
                                        {NULL, 0}};
-static const struct choice metrics[] = {{"accuracy", TD_ACCURACY},
-                                        {"acc", TD_ACCURACY},
-                                        {"sparse_categorical_accuracy", TD_SPARSE_CATEGORICAL_ACCURACY},
-                                        {"categorical_accuracy", TD_CATEGORICAL_ACCURACY},
-                                        {"binary_accuracy", TD_BINARY_ACCURACY},
-                                        {NULL, 0}};
+static const struct choice metrics[] = {
+    {"accuracy", TD_METRIC_ACCURACY},
+    {"acc", TD_METRIC_ACCURACY},
+    {"sparse_categorical_accuracy", TD_METRIC_SPARSE_CATEGORICAL_ACCURACY},
+    {"categorical_accuracy", TD_METRIC_CATEGORICAL_ACCURACY},
+    {"binary_accuracy", TD_METRIC_BINARY_ACCURACY},
+    {"sparse_top_k_categorical_accuracy", TD_METRIC_SPARSE_TOP_K_CATEGORICAL_ACCURACY},
+    {"top_k_categorical_accuracy", TD_METRIC_TOP_K_CATEGORICAL_ACCURACY},
+    {"precision", TD_METRIC_PRECISION},
+    {"recall", TD_METRIC_RECALL},
+    {"mean_io_u", TD_METRIC_MEAN_IOU},
+    {"binary_io_u", TD_METRIC_BINARY_IOU},
+    {"mean_squared_error", TD_METRIC_MEAN_SQUARED_ERROR},
+    {"mse", TD_METRIC_MEAN_SQUARED_ERROR},
+    {"root_mean_squared_error", TD_METRIC_ROOT_MEAN_SQUARED_ERROR},
+    {"mean_absolute_error", TD_METRIC_MEAN_ABSOLUTE_ERROR},
+    {"mae", TD_METRIC_MEAN_ABSOLUTE_ERROR},
+    {NULL, 0}};
 
 static const struct choice error_choices[] = {{"stop", false}, {"skip", true}, {NULL, 0}};
 
@@ -293,7 +308,7 @@ static const struct choice missing_choices[] = {{"mean", TD_MISSING_MEAN},
 static int refuse_choice(const char *option, const char *word, const struct choice *choices)
 {
     const char *names[MAX_CHOICES];
-    char list[256] = "";
+    char list[640] = "";
     int count = 0;
     for (size_t used = 0; choices[count].name && count < MAX_CHOICES; count++) {
         const char *before = count == 0 ? "" : choices[count + 1].name ? ", " : " or ";
@@ -326,12 +341,12 @@ static int set_metrics(const char *text, struct options *options)
             return tool_refuse("--metrics: expected at most %d names, got '%s'", TOOL_MAX_METRICS, text);
         int metric = TD_METRIC_END;
         status = set_choice("metrics", word, metrics, &metric);
-        options->metrics[count++] = (td_metric)metric;
+        options->metrics[count++] = (td_metric){.kind = (td_metric_kind)metric};
         at += length;
         if (!*at)
             break;
     }
-    options->metrics[count] = TD_METRIC_END;
+    options->metrics[count] = (td_metric){.kind = TD_METRIC_END};
     return status;
 }
 
@@ -353,6 +368,7 @@ static const struct text_option {
     {KEY_CHECKPOINT, "checkpoint", AT(checkpoint), "a name as best.keras or {epoch:02d}-{val_loss:.2f}.keras"},
     {KEY_BACKUP_DIR, "backup-dir", AT(backup_dir), "the path of a folder"},
     {KEY_CONFUSION_FILE, "confusion-file", AT(confusion_file), "the path of a file"},
+    {KEY_CLASS_NAMES, "class-names", AT(class_names), "names with commas between them"},
     {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
     {KEY_PROMPT, "prompt", AT(prompt), "text, as ROMEO:"},

@@ -22,7 +22,7 @@ struct options {
     const char *train[TOOL_MAX_ARGUMENTS];
     int n_train;
     const char *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log, *backup_dir;
-    const char *confusion_file, *tensorboard, *trace, *prompt;
+    const char *confusion_file, *class_names, *tensorboard, *trace, *prompt;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs;
@@ -58,7 +58,7 @@ struct options {
     struct epoch_rates epoch_rates;
     td_loss loss;
     bool from_logits, metrics_given;
-    td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with TD_METRIC_END */
+    td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with one of kind TD_METRIC_END */
 };
 
 enum option_key {
@@ -129,6 +129,7 @@ enum option_key {
     KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
+    KEY_CLASS_NAMES,
     KEY_IGNORE_CLASS,
     KEY_TENSORBOARD,
     KEY_HISTOGRAM_FREQ,
@@ -266,9 +267,21 @@ enum option_key {
      0,                                                                                                                \
      "Which class was taken for which; precision, recall and F1 of each, IoU of a segmentation",                       \
      0},                                                                                                               \
-        {"confusion-file", KEY_CONFUSION_FILE, "FILE.csv", 0, "Write that matrix to a file, too", 0},                  \
+        {"confusion-file",                                                                                             \
+         KEY_CONFUSION_FILE,                                                                                           \
+         "FILE",                                                                                                       \
+         0,                                                                                                            \
+         "... to a file, too: FILE.csv, or drawn: FILE.png, FILE.svg",                                                 \
+         0},                                                                                                           \
+        {"class-names", KEY_CLASS_NAMES, "LIST", 0, "... with names instead of the classes' numbers", 0},              \
     {                                                                                                                  \
-        "ignore-class", KEY_IGNORE_CLASS, "N", 0, "Leave samples or pixels of class N out of it", 0                    \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0,                                                                      \
+            "Leave samples or pixels of class N out of it; default: what the loss leaves out", 0                       \
+    }
+#define OPTION_IGNORE_CLASS                                                                                            \
+    {                                                                                                                  \
+        "ignore-class", KEY_IGNORE_CLASS, "N", 0,                                                                      \
+            "sparse_categorical_crossentropy: samples or pixels of class N add nothing to it", 0                       \
     }
 #define OPTION_LEARNING_RATE                                                                                           \
     {                                                                                                                  \
@@ -309,7 +322,8 @@ enum option_key {
      KEY_LOSS,                                                                                                         \
      "NAME",                                                                                                           \
      0,                                                                                                                \
-     "sparse_categorical_crossentropy, categorical_crossentropy, binary_crossentropy or mean_squared_error",           \
+     "sparse_categorical_crossentropy, categorical_crossentropy, binary_crossentropy, mean_squared_error, "            \
+     "mean_absolute_error or huber",                                                                                   \
      0},                                                                                                               \
         {"from-logits",                                                                                                \
          KEY_FROM_LOGITS,                                                                                              \
@@ -319,7 +333,9 @@ enum option_key {
          0},                                                                                                           \
     {                                                                                                                  \
         "metrics", KEY_METRICS, "LIST", 0,                                                                             \
-            "accuracy, sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, or none", 0                 \
+            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, mean_io_u, "                   \
+            "mean_absolute_error, ..., or none",                                                                       \
+            0                                                                                                          \
     }
 
 /* What DATA may be; for the help texts. */

@@ -7,6 +7,7 @@
 
 #include "chart.h"
 #include "options.h"
+#include "picture.h"
 
 /* What is no curve of the training's: the axis, and counts that are the same each epoch. */
 static bool is_curve(const char *name)
@@ -208,7 +209,7 @@ static int draw(const struct options *options, const struct chart *chart)
 static int run(const struct options *options)
 {
     struct chart chart = {.x_label = "epoch", .log_x = options->log_x, .log_y = options->log_y};
-    int status = options->output ? chart_check_path("output", options->output) : TOOL_DONE;
+    int status = options->output ? picture_check_path("output", options->output) : TOOL_DONE;
     for (int i = 0; i < options->n_arguments && status == TOOL_DONE; i++)
         status = read_log(options, &chart, i);
     if (status == TOOL_DONE)

@@ -209,9 +209,10 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
         *merged = TD_BINARY_CROSSENTROPY_FROM_LOGITS;
         return TOOL_DONE;
     case TD_MEAN_SQUARED_ERROR:
-        return tool_refuse(
-            "--from-logits belongs to the cross-entropies, and the loss is mean_squared_error; leave it out, "
-            "or give another --loss");
+    case TD_MEAN_ABSOLUTE_ERROR:
+    case TD_HUBER:
+        return tool_refuse("--from-logits belongs to the cross-entropies, and the loss is another; leave it out, or "
+                           "give another --loss");
     default:
         return TOOL_DONE;
     }
@@ -230,6 +231,7 @@ int session_compile(const struct options *options, struct session *session, enum
 {
     td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
     td_loss loss_of_file = td_model_loss(session->model), loss;
+    td_optional none = {0};
     if ((purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE) ||
         (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
         return refuse_uncompiled(options, purpose);
@@ -247,6 +249,7 @@ int session_compile(const struct options *options, struct session *session, enum
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .loss = loss,
+                                       .ignore_class = purpose == TO_TRAIN ? options->ignore_class : none,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,

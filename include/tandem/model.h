@@ -131,20 +131,65 @@ typedef enum td_loss {
     TD_BINARY_CROSSENTROPY,
     TD_BINARY_CROSSENTROPY_FROM_LOGITS,
     TD_MEAN_SQUARED_ERROR,
+    TD_MEAN_ABSOLUTE_ERROR,
+    TD_HUBER,
     TD_LOSS_COUNT
 } td_loss;
 
-/* TD_ACCURACY becomes sparse, categorical or binary by the loss's shapes, as Keras's "accuracy". */
-typedef enum td_metric {
+typedef enum td_metric_kind {
     TD_METRIC_END = 0,
-    TD_ACCURACY,
-    TD_SPARSE_CATEGORICAL_ACCURACY,
-    TD_CATEGORICAL_ACCURACY,
-    TD_BINARY_ACCURACY,
+    TD_METRIC_ACCURACY, /* becomes sparse, categorical or binary by the shapes, as Keras's "accuracy" */
+    TD_METRIC_SPARSE_CATEGORICAL_ACCURACY,
+    TD_METRIC_CATEGORICAL_ACCURACY,
+    TD_METRIC_BINARY_ACCURACY,
+    TD_METRIC_SPARSE_TOP_K_CATEGORICAL_ACCURACY,
+    TD_METRIC_TOP_K_CATEGORICAL_ACCURACY,
+    TD_METRIC_PRECISION,
+    TD_METRIC_RECALL,
+    TD_METRIC_MEAN_IOU,
+    TD_METRIC_IOU,
+    TD_METRIC_BINARY_IOU,
+    TD_METRIC_MEAN_SQUARED_ERROR,
+    TD_METRIC_ROOT_MEAN_SQUARED_ERROR,
+    TD_METRIC_MEAN_ABSOLUTE_ERROR,
     TD_METRIC_COUNT
+} td_metric_kind;
+
+/* What is measured besides the loss, by Keras's names and with its defaults. Made by the macros below, in a list:
+ * TD_METRICS(TD_ACCURACY, td_metric_mean_iou(.ignore_class = TD_SET(255))). */
+typedef struct td_metric {
+    td_metric_kind kind;
+    const char *name;      /* its key in logs; copied; NULL: Keras's, such as "mean_io_u" */
+    int k;                 /* top-k accuracies: 5 */
+    td_optional threshold; /* BinaryAccuracy, Precision, Recall, BinaryIoU: 0.5; 0 for predictions that are logits */
+    td_optional class_id;  /* Precision, Recall: of this entry of the last axis alone; all */
+    int num_classes;       /* IoU, MeanIoU: the numbers in the output's last axis */
+    const int *target_class_ids; /* IoU, BinaryIoU: TD_CLASSES(1, 4), the mean over these; copied; NULL: over all */
+    td_optional ignore_class;    /* IoU, MeanIoU: what is of this class is not counted; none */
+    td_choice sparse_y_true, sparse_y_pred; /* IoU, MeanIoU: class numbers, not a number for each class; not Keras's
+                                             * default (yes), but what the shapes say */
 } td_metric;
 
-#define TD_METRICS(...) TD_LIST_(td_metric, __VA_ARGS__, TD_METRIC_END)
+#define TD_METRIC_(its_kind, ...)                        (TD_STRUCT_(td_metric){.kind = TD_METRIC_##its_kind, __VA_ARGS__})
+#define TD_ACCURACY                                      TD_METRIC_(ACCURACY, .name = NULL)
+#define TD_SPARSE_CATEGORICAL_ACCURACY                   TD_METRIC_(SPARSE_CATEGORICAL_ACCURACY, .name = NULL)
+#define TD_CATEGORICAL_ACCURACY                          TD_METRIC_(CATEGORICAL_ACCURACY, .name = NULL)
+#define TD_BINARY_ACCURACY                               TD_METRIC_(BINARY_ACCURACY, .name = NULL)
+#define td_metric_binary_accuracy(...)                   TD_METRIC_(BINARY_ACCURACY, __VA_ARGS__)
+#define td_metric_sparse_top_k_categorical_accuracy(...) TD_METRIC_(SPARSE_TOP_K_CATEGORICAL_ACCURACY, __VA_ARGS__)
+#define td_metric_top_k_categorical_accuracy(...)        TD_METRIC_(TOP_K_CATEGORICAL_ACCURACY, __VA_ARGS__)
+#define td_metric_precision(...)                         TD_METRIC_(PRECISION, __VA_ARGS__)
+#define td_metric_recall(...)                            TD_METRIC_(RECALL, __VA_ARGS__)
+#define td_metric_mean_iou(...)                          TD_METRIC_(MEAN_IOU, __VA_ARGS__)
+#define td_metric_iou(...)                               TD_METRIC_(IOU, __VA_ARGS__)
+#define td_metric_binary_iou(...)                        TD_METRIC_(BINARY_IOU, __VA_ARGS__)
+#define td_metric_mean_squared_error(...)                TD_METRIC_(MEAN_SQUARED_ERROR, __VA_ARGS__)
+#define td_metric_root_mean_squared_error(...)           TD_METRIC_(ROOT_MEAN_SQUARED_ERROR, __VA_ARGS__)
+#define td_metric_mean_absolute_error(...)               TD_METRIC_(MEAN_ABSOLUTE_ERROR, __VA_ARGS__)
+
+#define TD_METRICS(...) TD_LIST_(td_metric, __VA_ARGS__, TD_METRIC_(END, .name = NULL))
+#define TD_CLASSES(...) TD_LIST_(int, __VA_ARGS__, TD_CLASSES_END)
+#define TD_CLASSES_END  (-1)
 
 /* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
 typedef struct td_strategy {
@@ -170,6 +215,10 @@ typedef struct td_compile_args {
     td_guard guard;
     td_optimizer optimizer;   /* kind NONE: keep the model's, with its state; without one, predict and evaluate only */
     td_loss loss;             /* NONE: keep the model's */
+    td_optional ignore_class; /* sparse categorical cross-entropy: what is of this class (often 255, or -1) adds nothing
+                               * to the loss, which is the mean over the rest of the batch. Not set: as the model has
+                               * it, with another loss none */
+    float delta;              /* Huber: where it turns from a parabola to a line; 0: as the model has it, else 1 */
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
@@ -194,13 +243,14 @@ TD_API td_loss td_model_loss(const td_model *model);
 
 /* ---- fit, evaluate, predict ---- */
 
-#define TD_MAX_LOGS 16
+#define TD_MAX_LOGS     64
+#define TD_MAX_LOG_NAME 96
 
 /* Named numbers, in Keras's order: loss first. */
 typedef struct td_logs {
     int count;
     struct {
-        char name[48];
+        char name[TD_MAX_LOG_NAME];
         double value;
     } entry[TD_MAX_LOGS];
 } td_logs;
@@ -272,7 +322,8 @@ typedef struct td_evaluate_args {
     td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
                                  the output's loss is a cross-entropy over classes. NULL: none is made */
     int confusion_output;     /* of which output; 0 */
-    td_optional ignore_class; /* samples of this class are left out of it; the loss and the metrics count them */
+    td_optional ignore_class; /* samples of this class are left out of it; not set: those that the loss leaves out. The
+                               * loss and the metrics are as they are compiled */
 } td_evaluate_args;
 TD_API td_status td_evaluate_(const td_evaluate_args *args);
 #ifndef __cplusplus

@@ -1,4 +1,5 @@
-/* accuracy.c - the accuracies, shared among lanes by rows, so that no lane waits for another before a metric. */
+/* accuracy.c - the accuracies, and weights of positions, shared among lanes by rows, so that no lane waits for another
+ * before a metric. */
 #include "cpu/kernels.h"
 #include "ops/common.h"
 
@@ -47,11 +48,26 @@ static void binary_accuracy_run(const tdi_call *call)
     }
 }
 
+static void in_top_k_run(const tdi_call *call)
+{
+    judged j = rows_of(call);
+    for (int64_t r = j.begin; r < j.end; r++)
+        ((float *)call->out.data)[r] = tdi_is_in_top_k(call, r);
+}
+
 static void class_pairs_run(const tdi_call *call)
 {
     judged j = rows_of(call);
     for (int64_t r = j.begin; r < j.end; r++)
         ((float *)call->out.data)[r] = (float)tdi_class_pair(call, r);
+}
+
+static void valid_weights_run(const tdi_call *call)
+{
+    int64_t rows = call->out.shape.dim[0], count = tdi_shape_elements(&call->out.shape);
+    int64_t inner = rows ? count / rows : 0;
+    bool split = call->split == TDI_ROWS;
+    tdi_valid_weights_of(call, split ? call->begin * inner : 0, split ? call->end * inner : count);
 }
 
 #define ACCURACY(stem)                                                                                                 \
@@ -60,4 +76,6 @@ static void class_pairs_run(const tdi_call *call)
 ACCURACY(sparse_categorical_accuracy)
 ACCURACY(categorical_accuracy)
 ACCURACY(binary_accuracy)
+ACCURACY(in_top_k)
 ACCURACY(class_pairs)
+ACCURACY(valid_weights)

@@ -86,7 +86,9 @@
     X(sparse_categorical_accuracy)                                                                                     \
     X(categorical_accuracy)                                                                                            \
     X(binary_accuracy)                                                                                                 \
-    X(class_pairs)
+    X(in_top_k)                                                                                                        \
+    X(class_pairs)                                                                                                     \
+    X(valid_weights)
 
 /* Through oneDNN: X(stem) */
 #ifdef TANDEM_ONEDNN

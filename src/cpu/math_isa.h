@@ -84,10 +84,21 @@ static inline float math_expm1(float x)
     return scale * p + (scale - 1.0f);
 }
 
+/* e / (e + 2) for e = e^2a - 1, a = |x| = n ln 2 / 2 + r: short, as whole networks wait for it. Adding 1.5 * 2^23 + 127
+ * leaves n + 127 in the low bits, which shifted are 2^n. */
 static inline float math_tanh(float x)
 {
-    float e = math_expm1(2.0f * math_clamp(math_abs(x), 0.0f, 10.0f));
-    return math_with_sign(e / (e + 2.0f), x);
+    const float magic = 12583039.0f, a = math_abs(x) > 10.0f ? 10.0f : math_abs(x);
+    float shifted = a * 2.88539008177792681f + magic;
+    float r = a - (shifted - magic) * 0.34657359027997264f;
+    float scale = math_float((int32_t)((uint32_t)math_bits(shifted) << 23));
+    float p = 8.8848064844e-2f;
+    p = p * r + 2.6773057069e-1f;
+    p = p * r + 6.6667522847e-1f;
+    p = p * r + 1.3333234542f;
+    p = p * r + 1.9999999258f;
+    p = p * (r * r) + 2.0f * r;
+    return math_with_sign((scale * p + (scale - 1.0f)) / (scale * p + (scale + 1.0f)), x);
 }
 
 static inline float math_sigmoid(float x)

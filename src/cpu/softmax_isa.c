@@ -120,6 +120,10 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
     rows w = rows_of(call, &call->in[0].shape);
     for (int64_t r = w.begin; r < w.end; r++) {
         const float *x = (const float *)call->in[0].data + r * w.length;
+        if (tdi_ignores(call->attrs, labels[r])) {
+            loss[r] = 0;
+            continue;
+        }
         float largest = tdi_largest(x, w.length), sum = sum_exponentials(w.length, x, largest);
         loss[r] = is_class(labels[r], w.length) ? math_log(sum) - (x[labels[r]] - largest) : NAN;
     }
@@ -134,6 +138,10 @@ static void sparse_softmax_cross_entropy_grad_run(const tdi_call *call)
     rows w = rows_of(call, &call->out.shape);
     for (int64_t r = w.begin; r < w.end; r++) {
         float *to = (float *)call->out.data + r * w.length;
+        if (tdi_ignores(call->attrs, labels[r])) {
+            memset(to, 0, (size_t)w.length * sizeof *to);
+            continue;
+        }
         softmax_row(w.length, (const float *)call->in[0].data + r * w.length, to);
         bool valid = is_class(labels[r], w.length);
         if (valid)

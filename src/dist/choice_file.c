@@ -128,6 +128,20 @@ td_status tdi_choices_import(tdi_choices *choices, const json_t *exported, tdi_e
 
 /* ---- the file ---- */
 
+static bool is_whole(const json_t *root)
+{
+    const char *machine, *key;
+    json_t *of_machine, *json;
+    tdi_choice choice;
+    bool whole = is_root(root);
+    json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
+        json_object_foreach(of_machine, key, json)
+    {
+        whole = whole && choice_of_json(json, &choice);
+    }
+    return whole;
+}
+
 /* NULL when there is none; *damaged when there is one that cannot be used. */
 static json_t *read_file(const char *path, bool *damaged)
 {
@@ -136,7 +150,7 @@ static json_t *read_file(const char *path, bool *damaged)
     if (stat(path, &file) != 0)
         return NULL;
     json_t *root = S_ISREG(file.st_mode) && file.st_size <= LARGEST ? json_load_file(path, 0, NULL) : NULL;
-    *damaged = !is_root(root);
+    *damaged = !is_whole(root);
     if (!*damaged)
         return root;
     json_decref(root);
@@ -150,7 +164,8 @@ static void load(td_context *context, tdi_choices *choices)
     if (find_place(folder, path) != PLACE_FILE)
         return;
     json_t *root = read_file(path, &damaged);
-    damaged = damaged || (root && tdi_choices_import(choices, root, NULL) != TD_OK);
+    if (root)
+        tdi_choices_import(choices, root, NULL); /* what memory has no room for is timed again */
     json_decref(root);
     if (damaged)
         tdi_log(context, TD_LOG_WARNING, "%s is damaged: what it remembered is timed again, and the file written anew",

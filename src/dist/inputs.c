@@ -76,16 +76,24 @@ static int64_t limit_of(const td_model *model, int slot)
     return output->dim[output->rank - 1];
 }
 
+static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
+{
+    tdi_ignore_attrs none = {0};
+    return slot < model->n_inputs ? none : model->training[slot - model->n_inputs].loss.ignore;
+}
+
 static td_status check_range(const td_model *model, int slot, const int32_t *numbers, int64_t rows, int64_t step,
                              int64_t first, tdi_error *error)
 {
     int64_t limit = limit_of(model, slot), per_row = elements_per_row(model, slot);
+    tdi_ignore_attrs ignore = ignored_of(model, slot);
     for (int64_t i = 0; i < rows * per_row; i++) {
-        if (numbers[i] >= 0 && numbers[i] < limit)
+        if ((numbers[i] >= 0 && numbers[i] < limit) || tdi_ignores(&ignore, numbers[i]))
             continue;
         if (slot >= model->n_inputs)
             return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "step %lld, row %lld: class number %d, but the model has classes 0 to %lld",
+                            "step %lld, row %lld: class number %d, but the model has classes 0 to %lld; if it stands "
+                            "for none of them, name it as ignore_class",
                             (long long)step, (long long)(first + i / per_row), (int)numbers[i], (long long)limit - 1);
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "step %lld, row %lld: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",

@@ -7,8 +7,7 @@
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
-enum { PLANS_KEPT = 16 };                                           /* per part and mode */
-enum { METRICS_BYTES = TDI_MAX_METRIC_SLOTS * 2 * sizeof(double) }; /* without confusion matrices */
+enum { PLANS_KEPT = 16 }; /* per part and mode */
 
 typedef struct tdi_kept_plan {
     int64_t rows;
@@ -41,6 +40,7 @@ typedef struct tdi_mode_state {
     char *exchange;
     tdi_communicator **communicators; /* [workers] */
     uint32_t steps;                   /* run with them so far */
+    double *sums;                     /* of the parts' accumulators */
     tdi_pace pace;
 } tdi_mode_state;
 

@@ -349,12 +349,13 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs)
 {
     const tdi_metric_slots *slots = &runtime->modes[mode].program.slots;
-    double sums[TDI_MAX_METRIC_SLOTS][2] = {{0}};
+    double *sums = runtime->modes[mode].sums;
+    if (!sums)
+        return;
+    memset(sums, 0, tdi_metric_bytes(slots));
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int s = 0; s < slots->count; s++) {
-            sums[s][0] += runtime->parts[p].metrics[mode][2 * s];
-            sums[s][1] += runtime->parts[p].metrics[mode][2 * s + 1];
-        }
+        for (int i = 0; i < 2 * slots->count; i++)
+            sums[i] += runtime->parts[p].metrics[mode][i];
     tdi_program_logs(runtime->model, slots, sums, prefix, logs);
 }
 
@@ -380,22 +381,30 @@ int tdi_runtime_parts(const tdi_runtime *runtime)
     return runtime->division.parts;
 }
 
-void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums)
+int tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode)
 {
-    memset(sums, 0, (size_t)runtime->division.parts * METRICS_BYTES);
-    for (int p = 0; p < runtime->division.parts; p++)
-        if (runtime->parts[p].metrics[mode])
-            memcpy(sums + p * TDI_MAX_METRIC_SLOTS * 2, runtime->parts[p].metrics[mode], METRICS_BYTES);
+    return runtime->parts[0].metrics[mode] ? runtime->modes[mode].program.slots.count : 0;
 }
 
-td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, const double *sums, int parts, tdi_error *error)
+void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums)
+{
+    int64_t each = 2 * (int64_t)tdi_runtime_sums(runtime, mode);
+    for (int p = 0; p < runtime->division.parts && each; p++)
+        memcpy(sums + p * each, runtime->parts[p].metrics[mode], (size_t)each * sizeof *sums);
+}
+
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
+                               tdi_error *error)
 {
     TDI_TRY(tdi_need_sums(runtime, mode, error));
     tdi_runtime_reset_sums(runtime, mode);
+    if (count && count != tdi_runtime_sums(runtime, mode))
+        return tdi_fail(error, TD_BAD_FILE, "the backup has %d sums of losses and metrics; %d were expected", count,
+                        tdi_runtime_sums(runtime, mode));
     for (int p = 0; p < parts; p++) {
         double *to = runtime->parts[parts == runtime->division.parts ? p : 0].metrics[mode];
-        for (int i = 0; i < TDI_MAX_METRIC_SLOTS * 2; i++)
-            to[i] += sums[p * TDI_MAX_METRIC_SLOTS * 2 + i];
+        for (int i = 0; i < 2 * count; i++)
+            to[i] += sums[(int64_t)p * 2 * count + i];
     }
     return TD_OK;
 }

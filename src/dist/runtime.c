@@ -142,6 +142,7 @@ static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
         if (mode->communicators[w])
             mode->communicators[w]->release(mode->communicators[w]);
     free(mode->communicators);
+    free(mode->sums);
     runtime->devices[0]->release(runtime->devices[0], mode->exchange);
     tdi_program_release(&mode->program);
 }
@@ -200,7 +201,8 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
-    if (!state->communicators)
+    state->sums = calloc(1, tdi_metric_bytes(&state->program.slots) + 1);
+    if (!state->communicators || !state->sums)
         return tdi_no_memory(error);
     return tdi_local_group_create(d->workers, d->workers * d->lanes, tdi_team_spins(runtime->team),
                                   state->program.collectives, state->communicators, error);

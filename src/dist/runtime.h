@@ -70,11 +70,13 @@ void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *count
 void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs);
 void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
 
-/* What the logs are made of, for a backup: each part's accumulators [TDI_MAX_METRIC_SLOTS][2], zeros before the first
- * step. Those of another number of parts are added up. */
+/* What the logs are made of, for a backup: each part's accumulators, [parts][tdi_runtime_sums][2], of which there are
+ * none before the first step. Those of another number of parts are added up. */
+int tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode);
 int tdi_runtime_parts(const tdi_runtime *runtime);
 void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums);
-td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, const double *sums, int parts, tdi_error *error);
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
+                               tdi_error *error);
 
 /* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime);

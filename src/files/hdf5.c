@@ -3,12 +3,12 @@
 #include "files/hdf5.h"
 
 #include <hdf5.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "files/hdf5_check.h"
-#include "files/hdf5_lock.h"
 
 #define MAX_PATH_LENGTH 512
 #define GROWTH          ((size_t)1 << 20) /* of an image that is written */
@@ -21,6 +21,32 @@ struct tdi_hdf5 {
 static td_status damaged(const tdi_hdf5 *file, const char *path, const char *reason, tdi_error *error)
 {
     return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" %s", file->what, path, reason);
+}
+
+/* ---- the lock ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The host program's way of printing HDF5's errors, kept while ours are silenced. */
+typedef struct silence {
+    H5E_auto2_t print;
+    void *data;
+} silence;
+
+static silence enter(void)
+{
+    silence old = {0};
+    pthread_mutex_lock(&lock);
+    H5Eget_auto2(H5E_DEFAULT, &old.print, &old.data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return old;
+}
+
+static void leave(silence old)
+{
+    H5Eclear2(H5E_DEFAULT);
+    H5Eset_auto2(H5E_DEFAULT, old.print, old.data);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- opening and closing ---- */
@@ -72,22 +98,22 @@ td_status tdi_hdf5_open(const void *bytes, size_t size, const char *what, tdi_hd
     *file = NULL;
     TDI_TRY(tdi_hdf5_check(bytes, size, what, error));
     TDI_TRY(make(what, file, error));
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     (*file)->id = open_image(bytes, size);
-    tdi_hdf5_leave(old);
+    leave(old);
     return opened(file, "is no HDF5 file, or a damaged one", error);
 }
 
 td_status tdi_hdf5_create(const char *what, tdi_hdf5 **file, tdi_error *error)
 {
     TDI_TRY(make(what, file, error));
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     hid_t access = memory_access();
     if (access >= 0) {
         (*file)->id = H5Fcreate("image", H5F_ACC_TRUNC, H5P_DEFAULT, access);
         H5Pclose(access);
     }
-    tdi_hdf5_leave(old);
+    leave(old);
     return opened(file, "cannot be begun in memory", error);
 }
 
@@ -95,9 +121,9 @@ void tdi_hdf5_close(tdi_hdf5 *file)
 {
     if (!file)
         return;
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     H5Fclose(file->id);
-    tdi_hdf5_leave(old);
+    leave(old);
     free(file);
 }
 
@@ -122,9 +148,9 @@ static bool find(const tdi_hdf5 *file, const char *path)
 
 bool tdi_hdf5_has(tdi_hdf5 *file, const char *path)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     bool there = find(file, path);
-    tdi_hdf5_leave(old);
+    leave(old);
     return there;
 }
 
@@ -143,9 +169,9 @@ static int64_t count_members(const tdi_hdf5 *file, const char *path)
 
 int64_t tdi_hdf5_count(tdi_hdf5 *file, const char *path)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     int64_t count = count_members(file, path);
-    tdi_hdf5_leave(old);
+    leave(old);
     return count;
 }
 
@@ -185,11 +211,11 @@ static td_status open_array(const tdi_hdf5 *file, const char *path, hid_t *datas
 td_status tdi_hdf5_shape(tdi_hdf5 *file, const char *path, td_shape *shape, tdi_error *error)
 {
     hid_t dataset;
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     td_status status = open_array(file, path, &dataset, shape, error);
     if (status == TD_OK)
         H5Dclose(dataset);
-    tdi_hdf5_leave(old);
+    leave(old);
     return status;
 }
 
@@ -226,17 +252,17 @@ static td_status read_as(const tdi_hdf5 *file, const char *path, const td_shape 
 
 td_status tdi_hdf5_read(tdi_hdf5 *file, const char *path, const td_shape *shape, float *values, tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     td_status status = read_as(file, path, shape, H5T_NATIVE_FLOAT, values, error);
-    tdi_hdf5_leave(old);
+    leave(old);
     return status;
 }
 
 td_status tdi_hdf5_read_number(tdi_hdf5 *file, const char *path, double *number, tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     td_status status = read_as(file, path, &(td_shape){0}, H5T_NATIVE_DOUBLE, number, error);
-    tdi_hdf5_leave(old);
+    leave(old);
     return status;
 }
 
@@ -256,13 +282,13 @@ static hid_t groups_on_the_way(void)
 
 td_status tdi_hdf5_write_group(tdi_hdf5 *file, const char *path, tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     hid_t on_the_way = groups_on_the_way();
     hid_t group = H5Gcreate2(file->id, path, on_the_way, H5P_DEFAULT, H5P_DEFAULT);
     if (group >= 0)
         H5Gclose(group);
     H5Pclose(on_the_way);
-    tdi_hdf5_leave(old);
+    leave(old);
     return written(file, path, group >= 0, error);
 }
 
@@ -278,7 +304,7 @@ static hid_t text_type(void)
 td_status tdi_hdf5_write_attribute(tdi_hdf5 *file, const char *path, const char *name, const char *text,
                                    tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     hid_t type = text_type(), space = H5Screate(H5S_SCALAR);
     hid_t attribute = H5Acreate_by_name(file->id, path, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     bool good = attribute >= 0 && H5Awrite(attribute, type, &text) >= 0;
@@ -286,7 +312,7 @@ td_status tdi_hdf5_write_attribute(tdi_hdf5 *file, const char *path, const char 
         H5Aclose(attribute);
     H5Sclose(space);
     H5Tclose(type);
-    tdi_hdf5_leave(old);
+    leave(old);
     return written(file, path, good, error);
 }
 
@@ -311,19 +337,19 @@ static bool write_array(const tdi_hdf5 *file, const char *path, const td_shape *
 
 td_status tdi_hdf5_write(tdi_hdf5 *file, const char *path, const td_shape *shape, const float *values, tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     bool good = write_array(file, path, shape, H5T_NATIVE_FLOAT, values);
-    tdi_hdf5_leave(old);
+    leave(old);
     return written(file, path, good, error);
 }
 
 td_status tdi_hdf5_write_int(tdi_hdf5 *file, const char *path, int64_t number, tdi_error *error)
 {
     int32_t small = (int32_t)number;
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     bool good = small == number ? write_array(file, path, &(td_shape){0}, H5T_NATIVE_INT32, &small)
                                 : write_array(file, path, &(td_shape){0}, H5T_NATIVE_INT64, &number);
-    tdi_hdf5_leave(old);
+    leave(old);
     return written(file, path, good, error);
 }
 
@@ -343,8 +369,8 @@ static td_status copy_image(const tdi_hdf5 *file, void **bytes, size_t *size, td
 
 td_status tdi_hdf5_image(tdi_hdf5 *file, void **bytes, size_t *size, tdi_error *error)
 {
-    tdi_hdf5_silence old = tdi_hdf5_enter();
+    silence old = enter();
     td_status status = copy_image(file, bytes, size, error);
-    tdi_hdf5_leave(old);
+    leave(old);
     return status;
 }

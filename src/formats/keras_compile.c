@@ -20,19 +20,6 @@ static bool is_nothing(const json_t *value)
     return !value || json_is_null(value);
 }
 
-/* The name of a function or class, and its config if it is a class. */
-static const char *name_of(const json_t *value, const json_t **config)
-{
-    const char *class_name = tdi_keras_text(value, "class_name");
-    *config = NULL;
-    if (json_is_string(value))
-        return json_string_value(value);
-    if (class_name && strcmp(class_name, "function") == 0)
-        return tdi_keras_text(value, "config");
-    *config = json_object_get(value, "config");
-    return class_name;
-}
-
 /* A schedule stands in the place of the number. */
 static td_status read_optimizer_config(const td_model *model, const tdi_config_type *type, const json_t *config,
                                        td_optimizer *optimizer, tdi_error *error)
@@ -55,7 +42,7 @@ static td_status read_optimizer(const td_model *model, const json_t *value, td_o
 {
     char text[TDI_KERAS_TEXT];
     const json_t *config;
-    const char *name = name_of(value, &config);
+    const char *name = tdi_keras_name_of(value, &config);
     const tdi_config_type *type = name ? tdi_config_type_find(tdi_optimizer_types, name) : NULL;
     if (!type)
         return tdi_fail(error, TD_UNSUPPORTED, "optimizer %s: Tandem knows SGD and Adam",
@@ -97,29 +84,51 @@ static td_status check_keys(const char *what, const json_t *config, const char *
     return error ? error->status : TD_UNSUPPORTED;
 }
 
+/* Keras 3.15 knows it, but leaves it out of its files. */
+static td_status read_delta(const json_t *value, tdi_loss *loss, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    if (is_nothing(value))
+        return TD_OK;
+    if (!json_is_number(value))
+        return tdi_fail(error, TD_BAD_FILE, "%s: property \"delta\" is %s, which is no number",
+                        tdi_loss_class(loss->kind), tdi_keras_show(value, text));
+    return tdi_loss_set_delta(loss, (float)json_number_value(value), error);
+}
+
+static td_status read_ignored(const json_t *value, tdi_loss *loss, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    if (is_nothing(value))
+        return TD_OK;
+    if (!json_is_integer(value))
+        return tdi_fail(error, TD_BAD_FILE, "%s: property \"ignore_class\" is %s, which is no class number",
+                        tdi_loss_class(loss->kind), tdi_keras_show(value, text));
+    return tdi_loss_ignore(loss, (float)json_integer_value(value), error);
+}
+
 static td_status read_loss_config(const json_t *config, const char *name, tdi_loss *loss, tdi_error *error)
 {
     static const fixed must_be[] = {{"reduction", "\"sum_over_batch_size\""}, {"axis", "-1"}, {0}};
     static const char *const known[] = {"name",         "dtype", "reduction", "axis", "from_logits", "label_smoothing",
-                                        "ignore_class", "fn",    NULL};
+                                        "ignore_class", "delta", "fn",        NULL};
     const json_t *smoothing = json_object_get(config, "label_smoothing");
     TDI_TRY(check_keys(name, config, known, error));
     TDI_TRY(check_fixed(name, config, must_be, error));
-    if (!is_nothing(json_object_get(config, "ignore_class")))
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: property \"ignore_class\" is set, which Tandem cannot do", name);
     double amount = json_number_value(smoothing);
     if ((smoothing && !json_is_number(smoothing)) || !(amount >= 0 && amount <= 1))
         return tdi_fail(error, TD_BAD_FILE, "%s: property \"label_smoothing\" must be in [0, 1]", name);
     loss->from_logits = json_is_true(json_object_get(config, "from_logits"));
     loss->label_smoothing = (float)amount;
-    return TD_OK;
+    TDI_TRY(read_delta(json_object_get(config, "delta"), loss, error));
+    return read_ignored(json_object_get(config, "ignore_class"), loss, error);
 }
 
 static td_status read_loss(const json_t *value, tdi_loss *loss, tdi_error *error)
 {
     char text[TDI_KERAS_TEXT];
     const json_t *config;
-    const char *name = name_of(value, &config);
+    const char *name = tdi_keras_name_of(value, &config);
     *loss = (tdi_loss){0};
     if (is_nothing(value))
         return TD_OK;
@@ -127,39 +136,25 @@ static td_status read_loss(const json_t *value, tdi_loss *loss, tdi_error *error
     if (loss->kind == TDI_LOSS_NONE)
         return tdi_fail(error, TD_UNSUPPORTED, "loss %s: Tandem does not know it",
                         name ? name : tdi_keras_show(value, text));
+    if (loss->kind == TDI_LOSS_HUBER)
+        loss->delta = 1;
     return config ? read_loss_config(config, name, loss, error) : TD_OK;
 }
 
-static td_status read_metric(const json_t *value, td_metric *metric, tdi_error *error)
-{
-    static const fixed must_be[] = {{"threshold", "0.5"}, {0}};
-    static const char *const known[] = {"name", "dtype", "threshold", NULL};
-    char text[TDI_KERAS_TEXT];
-    const json_t *config;
-    const char *name = name_of(value, &config);
-    *metric = name ? tdi_metric_parse(name) : TD_METRIC_END;
-    if (*metric == TD_METRIC_END)
-        return tdi_fail(error, TD_UNSUPPORTED, "metric %s: Tandem does not know it",
-                        name ? name : tdi_keras_show(value, text));
-    if (!config)
-        return TD_OK;
-    TDI_TRY(check_keys(name, config, known, error));
-    return check_fixed(name, config, must_be, error);
-}
-
 /* ["accuracy"], "accuracy" or null; lists may be nested where there is one output. */
-static td_status read_metrics(const json_t *value, tdi_output_training *training, tdi_error *error)
+static td_status read_metrics(const td_model *model, int output, const json_t *value, tdi_output_training *training,
+                              tdi_error *error)
 {
+    td_metric metric;
     if (is_nothing(value))
         return TD_OK;
     if (json_is_array(value)) {
         for (size_t i = 0; i < json_array_size(value); i++)
-            TDI_TRY(read_metrics(json_array_get(value, i), training, error));
+            TDI_TRY(read_metrics(model, output, json_array_get(value, i), training, error));
         return TD_OK;
     }
-    if (training->n_metrics == TDI_MAX_METRICS)
-        return tdi_fail(error, TD_UNSUPPORTED, "more than %d metrics of one output", TDI_MAX_METRICS);
-    return read_metric(value, &training->metrics[training->n_metrics++], error);
+    TDI_TRY(tdi_keras_read_metric(model->context->arena, value, &metric, error));
+    return tdi_model_add_metric(model, output, training, &metric, error);
 }
 
 static bool is_dictionary(const json_t *value)
@@ -207,7 +202,8 @@ static td_status read_output(const td_model *model, const json_t *config, int i,
     TDI_TRY(share(model, "metrics", all_metrics, i, &metrics, error));
     TDI_TRY(read_loss(loss, &training->loss, error));
     TDI_TRY(read_weight(weight, &training->loss_weight, error));
-    return read_metrics(model->n_outputs == 1 && json_is_array(all_metrics) ? all_metrics : metrics, training, error);
+    bool bare = model->n_outputs == 1 && json_is_array(all_metrics);
+    return read_metrics(model, i, bare ? all_metrics : metrics, training, error);
 }
 
 static td_status read_all(const td_model *model, const json_t *config, compiled *to, tdi_error *error)
@@ -269,8 +265,12 @@ static json_t *write_loss(const tdi_loss *loss)
     if (loss->kind == TDI_LOSS_NONE)
         return json_null();
     json_t *config = json_pack("{s:s}", "reduction", "sum_over_batch_size");
-    if (loss->kind != TDI_LOSS_MSE)
+    if (loss->kind <= TDI_LOSS_BINARY)
         tdi_keras_put(&config, "from_logits", json_boolean(loss->from_logits));
+    if (loss->kind == TDI_LOSS_HUBER)
+        tdi_keras_put(&config, "delta", tdi_keras_float(loss->delta));
+    if (loss->ignore.any)
+        tdi_keras_put(&config, "ignore_class", json_integer(loss->ignore.number));
     if (loss->kind == TDI_LOSS_CATEGORICAL || loss->kind == TDI_LOSS_BINARY)
         tdi_keras_put(&config, "label_smoothing", tdi_keras_float(loss->label_smoothing));
     return tdi_keras_object("keras.losses", tdi_loss_class(loss->kind), config);
@@ -280,7 +280,7 @@ static json_t *write_metrics(const tdi_output_training *training)
 {
     json_t *list = json_array();
     for (int i = 0; i < training->n_metrics; i++)
-        tdi_keras_append(&list, json_string(tdi_metric_name(training->metrics[i])));
+        tdi_keras_append(&list, tdi_keras_write_metric(&training->metrics[i]));
     return list;
 }
 

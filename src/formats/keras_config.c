@@ -237,23 +237,22 @@ static td_status read_sides(const json_t *value, td_sides *sides, tdi_error *err
     return read_pair(apart ? json_array_get(value, 1) : value, &sides->left, &sides->right, error);
 }
 
-/* The name of a function or a class, and the latter's config: Keras writes "relu", {"class_name": "function", "config":
- * "relu"}, or {"class_name": "L2", "config": {...}}. */
-static const char *object_name(const json_t *value, const json_t **config)
+const char *tdi_keras_name_of(const json_t *value, const json_t **config)
 {
-    *config = json_object_get(value, "config");
+    const char *class_name = tdi_keras_text(value, "class_name");
+    *config = NULL;
     if (json_is_string(value))
         return json_string_value(value);
-    const char *class_name = tdi_keras_text(value, "class_name");
     if (class_name && strcmp(class_name, "function") == 0)
-        return json_string_value(*config);
+        return tdi_keras_text(value, "config");
+    *config = json_object_get(value, "config");
     return class_name;
 }
 
 static td_status read_activation(const json_t *value, td_activation *activation, tdi_error *error)
 {
     const json_t *config;
-    const char *name = object_name(value, &config);
+    const char *name = tdi_keras_name_of(value, &config);
     int known = json_is_null(value) ? TD_LINEAR : name ? tdi_activation_parse(name) : -1;
     if (known < 0)
         return unknown_value(value, "Tandem knows Keras's own activations by name", error);
@@ -339,7 +338,7 @@ static void number_names(td_initializer_kind kind, const char *keys[2])
 static td_status read_initializer(const json_t *value, td_initializer *initializer, tdi_error *error)
 {
     const json_t *config;
-    const char *keys[2], *name = object_name(value, &config);
+    const char *keys[2], *name = tdi_keras_name_of(value, &config);
     int kind = name ? tdi_initializer_parse(name) : -1;
     if (kind < 0)
         return unknown_value(value, "Tandem does not know this initializer", error);
@@ -363,7 +362,7 @@ static td_status read_regularizer(const json_t *value, td_regularizer *regulariz
 {
     static const char *const known[] = {"L1", "l1", "L2", "l2", "L1L2", "l1_l2"};
     const json_t *config;
-    const char *name = object_name(value, &config);
+    const char *name = tdi_keras_name_of(value, &config);
     *regularizer = (td_regularizer){0};
     if (json_is_null(value))
         return TD_OK;
@@ -435,6 +434,15 @@ static td_status read_optional(const tdi_field *field, const json_t *value, td_o
     return to->is_set ? read_float(value, &to->value, error) : TD_OK;
 }
 
+static td_status read_class(const json_t *value, td_optional *to, tdi_error *error)
+{
+    int64_t number = 0;
+    if (!json_is_null(value) && read_int(value, -TDI_MOST_LABEL, TDI_MOST_LABEL, &number, NULL) != TD_OK)
+        return wrong_value(value, "null or a class number", error);
+    *to = (td_optional){!json_is_null(value), (float)number};
+    return TD_OK;
+}
+
 static td_status read_choice(const json_t *value, td_choice *choice, tdi_error *error)
 {
     if (!json_is_boolean(value))
@@ -463,6 +471,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
         return read_optional(field, value, to, error);
     case TDI_FIELD_COUNT:
         return read_count(value, to, error);
+    case TDI_FIELD_CLASS:
+        return read_class(value, to, error);
     case TDI_FIELD_CHOICE:
         return read_choice(value, to, error);
     case TDI_FIELD_SIZE:
@@ -589,6 +599,11 @@ static json_t *write_count(int count)
     return count == 0 ? json_null() : json_integer(count);
 }
 
+static json_t *write_class(const td_optional *number)
+{
+    return number->is_set ? json_integer((json_int_t)number->value) : json_null();
+}
+
 static json_t *write_shape(const tdi_field *field, const td_shape *shape)
 {
     return has_batch(field) ? tdi_keras_batch_shape(shape, 0) : write_extents(shape, json_array());
@@ -613,6 +628,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return ((const td_optional *)from)->is_set ? tdi_keras_float(((const td_optional *)from)->value) : json_null();
     case TDI_FIELD_COUNT:
         return write_count(*(const int *)from);
+    case TDI_FIELD_CLASS:
+        return write_class(from);
     case TDI_FIELD_CHOICE:
         return json_boolean(*(const td_choice *)from == TD_YES);
     case TDI_FIELD_SIZE:

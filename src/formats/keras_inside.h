@@ -31,6 +31,9 @@ void tdi_keras_append(json_t **array, json_t *value);
 
 /* {"module", "class_name", "config", "registered_name": null}; takes over `config`. NULL when memory is out. */
 json_t *tdi_keras_object(const char *module, const char *class_name, json_t *config);
+/* The name of a function or a class, and the latter's config, else NULL: Keras writes "relu", {"class_name":
+ * "function", "config": "relu"}, or {"class_name": "L2", "config": {...}}. */
+const char *tdi_keras_name_of(const json_t *value, const json_t **config);
 /* A DTypePolicy or its name: TD_UNSUPPORTED unless it is float32. NULL stands for float32. */
 td_status tdi_keras_check_dtype(const json_t *dtype, tdi_error *error);
 /* An input's: float32, or int32 or int64. */
@@ -64,6 +67,13 @@ json_t *tdi_keras_write_model(const td_model *model);
 td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_error *error);
 /* NULL when memory is out. */
 json_t *tdi_keras_write_compile(const td_model *model);
+
+/* ---- keras_metric.c: one metric ---- */
+
+/* Not settled; its name and list in `arena`. */
+td_status tdi_keras_read_metric(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error);
+/* NULL when memory is out. */
+json_t *tdi_keras_write_metric(const td_metric *metric);
 
 /* ---- keras_schedule.c: a learning rate that is no number ---- */
 

@@ -16,6 +16,7 @@ typedef enum tdi_field_kind {
     TDI_FIELD_IF_SET,        /* td_optional that has no default; JSON null when it is not set */
     TDI_FIELD_NULLABLE,      /* float; JSON null stands for 0 */
     TDI_FIELD_COUNT,         /* int, not below 0; JSON null stands for 0 */
+    TDI_FIELD_CLASS,         /* td_optional, a class number; JSON null when it is not set */
     TDI_FIELD_CHOICE,        /* td_choice */
     TDI_FIELD_SIZE,          /* td_size; JSON [height, width] or one number for both */
     TDI_FIELD_SIDES,         /* td_sides; JSON [[top, bottom], [left, right]], [height, width] or one number for all */

@@ -4,12 +4,15 @@
  *   categorical        -sum t log q,  q = clip(p / sum p, 1e-7, 1 - 1e-7); from logits: q = softmax(p)
  *   sparse             the same for a class number t:  -log q[t]
  *   binary             mean of -(t log q + (1 - t) log(1 - q)),  q = clip(p); from logits: q = sigmoid(p)
- *   mean squared error mean of (p - t)^2
+ *   mean squared error mean of (p - t)^2;  absolute: of |p - t|
+ *   Huber              mean of e^2 / 2 for e = |p - t| up to delta, then of delta e - delta^2 / 2
  *   label smoothing s  t (1 - s) + s / c;  binary: t (1 - s) + s / 2
+ *   ignored class      0; the others are weighted so that the mean over all positions is that over theirs
  *
  * A prediction that is itself a softmax or a sigmoid is taken back to its logits, so that the fused, exact loss is
  * used. The result is Keras's but where Keras clips, its loss stopping at 16.1 with a gradient of 0, and where p is so
  * near 1 that Keras's 1 - p has lost its digits. */
+#include <math.h>
 #include <string.h>
 
 #include "layers/training.h"
@@ -22,28 +25,57 @@ static const struct {
     [TDI_LOSS_CATEGORICAL] = {"CategoricalCrossentropy", "categorical_crossentropy", NULL, NULL},
     [TDI_LOSS_BINARY] = {"BinaryCrossentropy", "binary_crossentropy", "bce", "BCE"},
     [TDI_LOSS_MSE] = {"MeanSquaredError", "mean_squared_error", "mse", "MSE"},
+    [TDI_LOSS_MAE] = {"MeanAbsoluteError", "mean_absolute_error", "mae", "MAE"},
+    [TDI_LOSS_HUBER] = {"Huber", "huber", NULL, NULL},
 };
 
 tdi_loss tdi_loss_from_public(td_loss loss)
 {
     switch (loss) {
     case TD_SPARSE_CATEGORICAL_CROSSENTROPY:
-        return (tdi_loss){TDI_LOSS_SPARSE_CATEGORICAL, false, 0};
+        return (tdi_loss){.kind = TDI_LOSS_SPARSE_CATEGORICAL};
     case TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS:
-        return (tdi_loss){TDI_LOSS_SPARSE_CATEGORICAL, true, 0};
+        return (tdi_loss){.kind = TDI_LOSS_SPARSE_CATEGORICAL, .from_logits = true};
     case TD_CATEGORICAL_CROSSENTROPY:
-        return (tdi_loss){TDI_LOSS_CATEGORICAL, false, 0};
+        return (tdi_loss){.kind = TDI_LOSS_CATEGORICAL};
     case TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS:
-        return (tdi_loss){TDI_LOSS_CATEGORICAL, true, 0};
+        return (tdi_loss){.kind = TDI_LOSS_CATEGORICAL, .from_logits = true};
     case TD_BINARY_CROSSENTROPY:
-        return (tdi_loss){TDI_LOSS_BINARY, false, 0};
+        return (tdi_loss){.kind = TDI_LOSS_BINARY};
     case TD_BINARY_CROSSENTROPY_FROM_LOGITS:
-        return (tdi_loss){TDI_LOSS_BINARY, true, 0};
+        return (tdi_loss){.kind = TDI_LOSS_BINARY, .from_logits = true};
     case TD_MEAN_SQUARED_ERROR:
-        return (tdi_loss){TDI_LOSS_MSE, false, 0};
+        return (tdi_loss){.kind = TDI_LOSS_MSE};
+    case TD_MEAN_ABSOLUTE_ERROR:
+        return (tdi_loss){.kind = TDI_LOSS_MAE};
+    case TD_HUBER:
+        return (tdi_loss){.kind = TDI_LOSS_HUBER, .delta = 1};
     default:
-        return (tdi_loss){TDI_LOSS_NONE, false, 0};
+        return (tdi_loss){.kind = TDI_LOSS_NONE};
     }
+}
+
+td_status tdi_loss_ignore(tdi_loss *loss, float number, tdi_error *error)
+{
+    if (loss->kind != TDI_LOSS_SPARSE_CATEGORICAL)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "ignore_class belongs to %s, and the loss is %s",
+                        names[TDI_LOSS_SPARSE_CATEGORICAL].class_name,
+                        loss->kind ? names[loss->kind].class_name : "none");
+    if (number != floorf(number) || fabsf(number) > (float)TDI_MOST_LABEL)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "ignore_class: %g is not a class number", (double)number);
+    loss->ignore = (tdi_ignore_attrs){true, (int32_t)number};
+    return TD_OK;
+}
+
+td_status tdi_loss_set_delta(tdi_loss *loss, float delta, tdi_error *error)
+{
+    if (loss->kind != TDI_LOSS_HUBER)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "delta belongs to Huber, and the loss is %s",
+                        loss->kind ? names[loss->kind].class_name : "none");
+    if (!(delta > 0 && isfinite(delta)))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "delta is %g and must be above 0", (double)delta);
+    loss->delta = delta;
+    return TD_OK;
 }
 
 const char *tdi_loss_class(tdi_loss_kind kind)
@@ -58,7 +90,7 @@ static bool is(const char *name, const char *known)
 
 tdi_loss_kind tdi_loss_parse(const char *name)
 {
-    for (tdi_loss_kind kind = TDI_LOSS_SPARSE_CATEGORICAL; kind <= TDI_LOSS_MSE; kind++)
+    for (tdi_loss_kind kind = TDI_LOSS_SPARSE_CATEGORICAL; kind < TDI_LOSS_KINDS; kind++)
         if (is(name, names[kind].class_name) || is(name, names[kind].name) || is(name, names[kind].alias) ||
             is(name, names[kind].other_alias))
             return kind;
@@ -113,10 +145,10 @@ static tdi_node *distribution(tdi_graph *graph, tdi_node *p)
 }
 
 /* -log q[t], written as the fused loss of log q, which is -log q[t] + log(sum q), less its second part. */
-static tdi_node *sparse_from_probabilities(tdi_graph *graph, tdi_node *p, tdi_node *classes)
+static tdi_node *sparse_from_probabilities(tdi_graph *graph, const tdi_loss *loss, tdi_node *p, tdi_node *classes)
 {
     tdi_node *q = distribution(graph, p);
-    tdi_node *both = tdi_sparse_softmax_cross_entropy(graph, tdi_unary(graph, q, TDI_UNARY_LOG), classes);
+    tdi_node *both = tdi_sparse_softmax_cross_entropy(graph, tdi_unary(graph, q, TDI_UNARY_LOG), classes, loss->ignore);
     tdi_node *second = tdi_unary(graph, sum_of_last(graph, q, false), TDI_UNARY_LOG);
     return tdi_binary(graph, TDI_SUBTRACT, both, second);
 }
@@ -159,11 +191,19 @@ static tdi_node *categorical(tdi_graph *graph, const tdi_loss *loss, tdi_node *p
                   : categorical_from_probabilities(graph, prediction, target);
 }
 
+/* The valid positions are counted over all parts of the batch. */
+static tdi_node *weigh_valid(tdi_graph *graph, tdi_node *losses, tdi_node *classes, int32_t ignored)
+{
+    tdi_node *valid = tdi_all_gather(graph, tdi_count_valid(graph, classes, ignored));
+    return tdi_binary(graph, TDI_MULTIPLY, losses, tdi_valid_weights(graph, classes, valid, ignored));
+}
+
 static tdi_node *sparse(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *classes)
 {
     tdi_node *logits = loss->from_logits ? prediction : logits_behind(prediction, loss->kind);
-    return logits ? tdi_sparse_softmax_cross_entropy(graph, logits, classes)
-                  : sparse_from_probabilities(graph, prediction, classes);
+    tdi_node *losses = logits ? tdi_sparse_softmax_cross_entropy(graph, logits, classes, loss->ignore)
+                              : sparse_from_probabilities(graph, loss, prediction, classes);
+    return loss->ignore.any ? weigh_valid(graph, losses, classes, loss->ignore.number) : losses;
 }
 
 static tdi_node *binary(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target)
@@ -178,6 +218,20 @@ static tdi_node *squared_error(tdi_graph *graph, tdi_node *prediction, tdi_node 
 {
     tdi_node *error = tdi_binary(graph, TDI_SUBTRACT, prediction, target);
     return mean_of_last(graph, tdi_unary(graph, error, TDI_UNARY_SQUARE));
+}
+
+static tdi_node *absolute_error(tdi_graph *graph, tdi_node *prediction, tdi_node *target)
+{
+    return tdi_unary(graph, tdi_binary(graph, TDI_SUBTRACT, prediction, target), TDI_UNARY_ABS);
+}
+
+/* With q the error's part up to delta, both pieces are q (e - q / 2). */
+static tdi_node *huber(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target)
+{
+    tdi_node *error = absolute_error(graph, prediction, target);
+    tdi_node *q = tdi_binary(graph, TDI_MINIMUM, error, tdi_fill(graph, loss->delta, &(td_shape){0}));
+    tdi_node *rest = tdi_binary(graph, TDI_SUBTRACT, error, tdi_affine(graph, q, .5f, 0));
+    return mean_of_last(graph, tdi_binary(graph, TDI_MULTIPLY, q, rest));
 }
 
 static bool check_shapes(tdi_graph *graph, const tdi_loss *loss, const tdi_node *prediction, const tdi_node *target)
@@ -213,6 +267,10 @@ tdi_node *tdi_loss_emit(tdi_graph *graph, const tdi_loss *loss, tdi_node *predic
         return binary(graph, loss, prediction, target);
     case TDI_LOSS_MSE:
         return squared_error(graph, prediction, target);
+    case TDI_LOSS_MAE:
+        return mean_of_last(graph, absolute_error(graph, prediction, target));
+    case TDI_LOSS_HUBER:
+        return huber(graph, loss, prediction, target);
     default:
         return NULL;
     }

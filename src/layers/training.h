@@ -6,36 +6,63 @@
 
 #include "graph/graph.h"
 #include "layers/field.h"
+#include "ops/ops.h"
 
 typedef enum tdi_loss_kind {
     TDI_LOSS_NONE = 0,
     TDI_LOSS_SPARSE_CATEGORICAL,
     TDI_LOSS_CATEGORICAL,
-    TDI_LOSS_BINARY,
-    TDI_LOSS_MSE
+    TDI_LOSS_BINARY, /* the cross-entropies, up to here, know from_logits */
+    TDI_LOSS_MSE,
+    TDI_LOSS_MAE,
+    TDI_LOSS_HUBER,
+    TDI_LOSS_KINDS
 } tdi_loss_kind;
 
 typedef struct tdi_loss {
     tdi_loss_kind kind;
     bool from_logits;
-    float label_smoothing; /* categorical and binary */
+    float label_smoothing;   /* categorical and binary */
+    tdi_ignore_attrs ignore; /* sparse categorical: a class whose positions are left out of the mean */
+    float delta;             /* Huber: above 0 */
 } tdi_loss;
 
 tdi_loss tdi_loss_from_public(td_loss loss);
+/* Sets the class to ignore. TD_INVALID_ARGUMENT, naming what does not go, for another loss or no class number. */
+td_status tdi_loss_ignore(tdi_loss *loss, float number, tdi_error *error);
+/* Sets Huber's delta; the same. */
+td_status tdi_loss_set_delta(tdi_loss *loss, float delta, tdi_error *error);
 const char *tdi_loss_class(tdi_loss_kind kind); /* "SparseCategoricalCrossentropy"; NULL for none */
 tdi_loss_kind tdi_loss_parse(const char *name); /* class or snake-case name, aliases ("mse") too; NONE: unknown */
 bool tdi_loss_wants_classes(
     const tdi_loss *loss); /* the target is int32 class numbers of the prediction's shape less its last axis */
 /* The target's shape per sample for a prediction's. */
 td_shape tdi_loss_target_shape(const tdi_loss *loss, const td_shape *prediction);
-/* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them. */
+/* Per-sample losses [B, ...] (the prediction's shape less its last axis), as Keras computes them, and weighs them
+ * before it takes their mean. */
 tdi_node *tdi_loss_emit(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target);
 
-const char *tdi_metric_name(td_metric metric); /* "accuracy", "sparse_categorical_accuracy": Keras's log key */
-td_metric tdi_metric_parse(const char *name);  /* also "acc" and class names; TD_METRIC_END: unknown */
-/* Per-sample values [B, ...]; TD_ACCURACY is resolved by loss and shapes as Keras does. */
-tdi_node *tdi_metric_emit(tdi_graph *graph, td_metric metric, const tdi_loss *loss, tdi_node *prediction,
+typedef struct tdi_metric_type {
+    const char *class_name;  /* "MeanIoU"; NULL for "accuracy", which becomes another */
+    const char *name;        /* what Keras calls one without a name: "mean_io_u" */
+    const char *alias;       /* "mse", and "MSE"; NULL: none */
+    const tdi_field *fields; /* of td_metric, but for `lists` */
+    const char *lists;       /* the key of a list (thresholds, target_class_ids); NULL: there is none */
+} tdi_metric_type;
+
+const tdi_metric_type *tdi_metric_type_of(td_metric_kind kind);
+td_metric_kind tdi_metric_parse(const char *name);    /* class or snake-case name, or alias; TD_METRIC_END: unknown */
+const char *tdi_metric_name(const td_metric *metric); /* Keras's log key: "accuracy", or a name of its own */
+/* Fills in every default for an output of the loss and the sample shape given. TD_INVALID_ARGUMENT naming the number
+ * that cannot be. */
+td_status tdi_metric_settle(td_metric *metric, const tdi_loss *loss, const td_shape *prediction, tdi_error *error);
+/* What is added up, per position [B, ...]. */
+tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_loss *loss, tdi_node *prediction,
                           tdi_node *target);
+/* The accumulators that its sums take up, from `slot` on; what is made of them. */
+int tdi_metric_accumulators(const td_metric *metric);
+void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, int slot);
+double tdi_metric_result(const td_metric *metric, const double *sums);
 
 /* A kind of optimizer, or of schedule. */
 typedef struct tdi_config_type {

@@ -227,6 +227,34 @@ const char *td_model_recipe(const td_model *model)
     return model->recipe;
 }
 
+static td_status keep_targets(const td_model *model, td_metric *metric, tdi_error *error)
+{
+    size_t count = 0;
+    if (!metric->target_class_ids)
+        return TD_OK;
+    while (metric->target_class_ids[count++] != TD_CLASSES_END)
+        ;
+    int *kept = TDI_NEW_ARRAY(model->context->arena, int, count);
+    if (!kept)
+        return tdi_no_memory(error);
+    metric->target_class_ids = memcpy(kept, metric->target_class_ids, count * sizeof *kept);
+    return TD_OK;
+}
+
+td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
+                               const td_metric *metric, tdi_error *error)
+{
+    td_metric kept = *metric;
+    if (training->n_metrics == TDI_MAX_METRICS)
+        return tdi_fail(error, TD_UNSUPPORTED, "more than %d metrics of one output", TDI_MAX_METRICS);
+    if (kept.name && !(kept.name = tdi_strdup(model->context->arena, kept.name)))
+        return tdi_no_memory(error);
+    TDI_TRY(keep_targets(model, &kept, error));
+    TDI_TRY(tdi_metric_settle(&kept, &training->loss, &model->outputs[output]->shape, error));
+    training->metrics[training->n_metrics++] = kept;
+    return TD_OK;
+}
+
 /* A schedule's lists are the caller's. */
 static td_status keep_pieces(const td_model *model, td_schedule *schedule, tdi_error *error)
 {

@@ -17,7 +17,7 @@ typedef struct tdi_output_training {
     tdi_loss loss;
     float loss_weight; /* 1 */
     int n_metrics;
-    td_metric metrics[TDI_MAX_METRICS];
+    td_metric metrics[TDI_MAX_METRICS]; /* settled; their names and lists are in the context's arena */
 } tdi_output_training;
 
 struct td_model {
@@ -59,6 +59,11 @@ struct td_model {
 td_status tdi_model_create(td_context *context, const char *name, bool sequential, int n_inputs,
                            td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs, uint64_t seed,
                            td_model **model, tdi_error *error);
+
+/* Adds a metric of output `output` to `training`: settled, its name and list copied. TD_INVALID_ARGUMENT when it cannot
+ * be. */
+td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
+                               const td_metric *metric, tdi_error *error);
 
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);

@@ -221,10 +221,19 @@ static td_status emit_apply(const builder *b)
 
 /* ---- metrics ---- */
 
+/* Where `count` more accumulators begin. */
+static int take_slots(const builder *b, int count)
+{
+    int first = b->program->slots.count;
+    b->program->slots.count += count;
+    return first;
+}
+
 static int accumulate(const builder *b, tdi_node *values)
 {
-    tdi_accumulate(b->graph, values, b->program->slots.count);
-    return b->program->slots.count++;
+    int slot = take_slots(b, 1);
+    tdi_accumulate(b->graph, values, slot);
+    return slot;
 }
 
 /* Spread over the rows, so that it is weighted by them as Keras weights a batch's loss. */
@@ -251,7 +260,7 @@ static void emit_metrics(builder *b)
         const tdi_output_training *training = &b->model->training[o];
         for (int m = 0; m < training->n_metrics; m++)
             b->metrics[o][m] =
-                tdi_metric_emit(b->graph, training->metrics[m], &training->loss, b->predictions[o], b->targets[o]);
+                tdi_metric_emit(b->graph, &training->metrics[m], &training->loss, b->predictions[o], b->targets[o]);
     }
 }
 
@@ -261,8 +270,11 @@ static void accumulate_metrics(const builder *b)
     tdi_metric_slots *slots = &b->program->slots;
     for (int o = 0; o < b->model->n_outputs; o++) {
         slots->loss[o] = accumulate(b, b->losses[o]);
-        for (int m = 0; m < b->model->training[o].n_metrics; m++)
-            slots->metrics[o][m] = accumulate(b, b->metrics[o][m]);
+        for (int m = 0; m < b->model->training[o].n_metrics; m++) {
+            const td_metric *metric = &b->model->training[o].metrics[m];
+            slots->metrics[o][m] = take_slots(b, tdi_metric_accumulators(metric));
+            tdi_metric_accumulate(b->graph, metric, b->metrics[o][m], slots->metrics[o][m]);
+        }
     }
 }
 
@@ -281,20 +293,22 @@ int tdi_program_classes(const td_model *model, int output)
     }
 }
 
-/* A matrix takes up half as many accumulators, of two numbers, as it has cells. */
 static void count_confusion(builder *b, int output)
 {
     const tdi_loss *loss = &b->model->training[output].loss;
     tdi_metric_slots *slots = &b->program->slots;
     int classes = tdi_program_classes(b->model, output);
+    bool two = loss->kind == TDI_LOSS_BINARY;
+    tdi_class_pairs_attrs attrs = {.classes = classes,
+                                   .predicted = two ? TDI_ABOVE : TDI_LARGEST,
+                                   .actual = two ? TDI_ABOVE : TDI_LARGEST,
+                                   .threshold = loss->from_logits ? 0.0f : 0.5f};
     slots->classes[output] = classes;
     if (!classes)
         return;
-    slots->confusion[output] = TDI_MAX_METRIC_SLOTS + slots->extent;
-    float threshold = loss->from_logits ? 0.0f : 0.5f;
-    tdi_node *pairs = tdi_class_pairs(b->graph, b->predictions[output], b->targets[output], threshold);
-    if (tdi_count_pairs(b->graph, pairs, classes, slots->confusion[output]))
-        slots->extent += (classes * classes + 1) / 2;
+    slots->confusion[output] = take_slots(b, tdi_count_accumulators(classes));
+    tdi_node *pairs = tdi_class_pairs(b->graph, b->predictions[output], b->targets[output], &attrs);
+    tdi_count_pairs(b->graph, pairs, classes, slots->confusion[output]);
 }
 
 static td_status build(builder *b)
@@ -381,12 +395,25 @@ __attribute__((format(printf, 3, 4))) static void add_log(td_logs *logs, double 
     logs->entry[logs->count++].value = value;
 }
 
-static double mean_of(double sums[][2], int slot)
+static double mean_of(const double *sums, int slot)
 {
-    return sums[slot][1] > 0 ? sums[slot][0] / sums[slot][1] : 0;
+    return sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
 }
 
-void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, double sums[][2], const char *prefix,
+/* Keras numbers those of one name: precision, precision_1. */
+static void add_metric(const tdi_output_training *training, int m, double value, const char *prefix, td_logs *logs)
+{
+    const char *name = tdi_metric_name(&training->metrics[m]);
+    int before = 0;
+    for (int i = 0; i < m; i++)
+        before += strcmp(tdi_metric_name(&training->metrics[i]), name) == 0;
+    if (before)
+        add_log(logs, value, "%s%s_%d", prefix, name, before);
+    else
+        add_log(logs, value, "%s%s", prefix, name);
+}
+
+void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
                       td_logs *logs)
 {
     double total = slots->regularization >= 0 ? mean_of(sums, slots->regularization) : 0;
@@ -396,9 +423,13 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, doub
     bool several = model->n_outputs > 1;
     for (int o = 0; o < model->n_outputs && several; o++)
         add_log(logs, mean_of(sums, slots->loss[o]), "%s%s_loss", prefix, model->outputs[o]->site->layer->name);
-    for (int o = 0; o < model->n_outputs; o++)
-        for (int m = 0; m < model->training[o].n_metrics; m++)
-            add_log(logs, mean_of(sums, slots->metrics[o][m]), "%s%s%s%s", prefix,
-                    several ? model->outputs[o]->site->layer->name : "", several ? "_" : "",
-                    tdi_metric_name(model->training[o].metrics[m]));
+    for (int o = 0; o < model->n_outputs; o++) {
+        const tdi_output_training *training = &model->training[o];
+        char with_output[sizeof logs->entry[0].name];
+        snprintf(with_output, sizeof with_output, "%s%s%s", prefix, several ? model->outputs[o]->site->layer->name : "",
+                 several ? "_" : "");
+        for (int m = 0; m < training->n_metrics; m++)
+            add_metric(training, m, tdi_metric_result(&training->metrics[m], sums + 2 * slots->metrics[o][m]),
+                       with_output, logs);
+    }
 }

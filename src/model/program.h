@@ -16,22 +16,19 @@ typedef enum tdi_mode {
     TDI_MODES
 } tdi_mode;
 
-#define TDI_MAX_METRIC_SLOTS 32
-
-/* Which accumulators a program fills. */
+/* Which accumulators, of two doubles each, a program fills. */
 typedef struct tdi_metric_slots {
     int count;
     int loss[TDI_MAX_IO];                     /* per output */
-    int metrics[TDI_MAX_IO][TDI_MAX_METRICS]; /* per output */
+    int metrics[TDI_MAX_IO][TDI_MAX_METRICS]; /* per output: where a metric's begin */
     int regularization;                       /* -1: none */
     int classes[TDI_MAX_IO];                  /* per output: of its confusion matrix; 0: it has none */
-    int confusion[TDI_MAX_IO];                /* where that begins, behind TDI_MAX_METRIC_SLOTS accumulators */
-    int extent;                               /* accumulators that matrices take up */
+    int confusion[TDI_MAX_IO];                /* where that begins */
 } tdi_metric_slots;
 
 static inline size_t tdi_metric_bytes(const tdi_metric_slots *slots)
 {
-    return ((size_t)TDI_MAX_METRIC_SLOTS + (size_t)slots->extent) * 2 * sizeof(double);
+    return (size_t)(slots->count ? slots->count : 1) * 2 * sizeof(double);
 }
 
 typedef struct tdi_program {
@@ -59,8 +56,8 @@ bool tdi_model_wishes_bfloat16(const td_model *model);
 int tdi_program_classes(const td_model *model, int output);
 void tdi_program_release(tdi_program *program);
 
-/* The loss and the metrics from summed accumulators [slots][2], named as Keras names them, each with `prefix`. */
-void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, double sums[][2], const char *prefix,
+/* The loss and the metrics from summed accumulators, named as Keras names them, each with `prefix`. */
+void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
                       td_logs *logs);
 
 #endif

@@ -54,6 +54,39 @@ static void binary_reference(const tdi_call *call)
     }
 }
 
+static td_status top_k_infer(tdi_node *node, tdi_error *error)
+{
+    return node->in[1]->dtype == TD_INT32 ? sparse_infer(node, error) : dense_infer(node, error);
+}
+
+/* Keras: a prediction that is not a number is below all others. */
+float tdi_is_in_top_k(const tdi_call *call, int64_t position)
+{
+    int64_t classes = tdi_last_extent(&call->in[0].shape), above = 0;
+    const float *row = (const float *)call->in[0].data + position * classes;
+    bool numbers = call->in[1].dtype == TD_INT32;
+    int64_t actual = numbers ? ((const int32_t *)call->in[1].data)[position]
+                             : tdi_argmax((const float *)call->in[1].data + position * classes, classes);
+    if (actual < 0 || actual >= classes)
+        return 0;
+    float own = isnan(row[actual]) ? -INFINITY : row[actual];
+    for (int64_t i = 0; i < classes; i++)
+        above += row[i] > own;
+    return above < ((const tdi_in_top_k_attrs *)call->attrs)->k;
+}
+
+static void top_k_reference(const tdi_call *call)
+{
+    int64_t count = tdi_shape_elements(&call->out.shape);
+    for (int64_t i = 0; i < count; i++)
+        ((float *)call->out.data)[i] = tdi_is_in_top_k(call, i);
+}
+
+static void top_k_describe(const tdi_node *node, char *text, size_t size)
+{
+    snprintf(text, size, "k %d", ((const tdi_in_top_k_attrs *)node->attrs)->k);
+}
+
 static void binary_describe(const tdi_node *node, char *text, size_t size)
 {
     snprintf(text, size, "threshold %g", (double)((const tdi_binary_accuracy_attrs *)node->attrs)->threshold);
@@ -88,6 +121,17 @@ const tdi_op tdi_op_binary_accuracy = {.name = "binary_accuracy",
                                        .reads = tdi_reads_rows,
                                        .describe = binary_describe};
 
+const tdi_op tdi_op_in_top_k = {.name = "in_top_k",
+                                .min_in = 2,
+                                .max_in = 2,
+                                .attrs_size = sizeof(tdi_in_top_k_attrs),
+                                .infer = top_k_infer,
+                                .no_gradient = why_no_gradient,
+                                .reference = top_k_reference,
+                                .flops = tdi_flops_per_input,
+                                .reads = tdi_reads_rows,
+                                .describe = top_k_describe};
+
 tdi_node *tdi_sparse_categorical_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *labels)
 {
     return tdi_node_create(graph, &tdi_op_sparse_categorical_accuracy, NULL, 2, (tdi_node *[]){prediction, labels});
@@ -102,4 +146,9 @@ tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *
 {
     return tdi_node_create(graph, &tdi_op_binary_accuracy, &(tdi_binary_accuracy_attrs){threshold}, 2,
                            (tdi_node *[]){prediction, targets});
+}
+
+tdi_node *tdi_in_top_k(tdi_graph *graph, tdi_node *prediction, tdi_node *target, int k)
+{
+    return tdi_node_create(graph, &tdi_op_in_top_k, &(tdi_in_top_k_attrs){k}, 2, (tdi_node *[]){prediction, target});
 }

@@ -3,36 +3,64 @@
 
 static const char why_no_gradient[] = "it is a metric";
 
+static int64_t classes_of_row(const tdi_node *node, int i, tdi_reading how)
+{
+    const td_shape *shape = &node->in[i]->shape;
+    bool largest = how == TDI_LARGEST && node->in[i]->dtype == TD_FLOAT32;
+    return tdi_shape_per_row(shape) / (largest ? tdi_last_extent(shape) : 1);
+}
+
 static td_status pairs_infer(tdi_node *node, tdi_error *error)
 {
+    const tdi_class_pairs_attrs *attrs = node->attrs;
     bool numbers = node->in[1]->dtype == TD_INT32;
     TDI_TRY(tdi_want_dtype(node, 0, TD_FLOAT32, error));
     TDI_TRY(tdi_want_last_axis(node, 0, error));
     TDI_TRY(tdi_want_dtype(node, 1, numbers ? TD_INT32 : TD_FLOAT32, error));
-    if (tdi_last_extent(&node->in[0]->shape) > TDI_MOST_CLASSES)
-        return tdi_fail(error, TD_UNSUPPORTED, "a confusion of %lld classes; at most %d are possible",
-                        (long long)tdi_last_extent(&node->in[0]->shape), TDI_MOST_CLASSES);
-    node->shape = tdi_without_last(&node->in[0]->shape);
+    if (attrs->classes > TDI_MOST_CLASSES)
+        return tdi_fail(error, TD_UNSUPPORTED, "a confusion of %d classes; at most %d are possible", attrs->classes,
+                        TDI_MOST_CLASSES);
+    if (classes_of_row(node, 0, attrs->predicted) != classes_of_row(node, 1, attrs->actual))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "input 1 is %s, which has not a class for each that %s predicts",
+                        TDI_TEXT(&node->in[1]->shape), TDI_TEXT(&node->in[0]->shape));
+    node->shape = attrs->predicted == TDI_LARGEST ? tdi_without_last(&node->in[0]->shape) : node->in[0]->shape;
     node->dtype = TD_FLOAT32;
-    return tdi_want_shape(node, 1, numbers ? &node->shape : &node->in[0]->shape, error);
+    return TD_OK;
 }
 
-static int64_t class_of(const float *x, int64_t width, float threshold)
+static int64_t whole_number(float x)
 {
-    return width == 1 ? x[0] > threshold : tdi_argmax(x, width);
+    return x > -1 && x < (float)TDI_MOST_LABEL ? (int64_t)x : -1;
+}
+
+static int64_t class_at(const tdi_value *value, int64_t position, tdi_reading how, float threshold)
+{
+    const float *x = value->data;
+    int64_t width = tdi_last_extent(&value->shape);
+    if (value->dtype == TD_INT32)
+        return ((const int32_t *)value->data)[position];
+    switch (how) {
+    case TDI_LARGEST:
+        return tdi_argmax(x + position * width, width);
+    case TDI_NUMBER:
+        return whole_number(x[position]);
+    case TDI_ABOVE:
+        return x[position] > threshold;
+    case TDI_AT_LEAST:
+        return x[position] >= threshold;
+    default:
+        return x[position] != 0;
+    }
 }
 
 int64_t tdi_class_pair(const tdi_call *call, int64_t position)
 {
-    float threshold = ((const tdi_class_pairs_attrs *)call->attrs)->threshold;
-    int64_t width = tdi_last_extent(&call->in[0].shape), classes = width == 1 ? 2 : width;
-    const float *prediction = (const float *)call->in[0].data + position * width;
-    int64_t actual = call->in[1].dtype == TD_INT32
-                         ? ((const int32_t *)call->in[1].data)[position]
-                         : class_of((const float *)call->in[1].data + position * width, width, 0.5f);
-    if (actual < 0 || actual >= classes)
+    const tdi_class_pairs_attrs *attrs = call->attrs;
+    int64_t actual = class_at(&call->in[1], position, attrs->actual, 0.5f);
+    if (actual < 0 || actual >= attrs->classes || tdi_ignores(&attrs->ignore, (int32_t)actual))
         return -1;
-    return actual * classes + class_of(prediction, width, threshold);
+    int64_t predicted = class_at(&call->in[0], position, attrs->predicted, attrs->threshold);
+    return predicted >= 0 && predicted < attrs->classes ? actual * attrs->classes + predicted : -1;
 }
 
 static void pairs_reference(const tdi_call *call)
@@ -79,10 +107,9 @@ const tdi_op tdi_op_count_pairs = {.name = "count_pairs",
                                    .reference = count_reference,
                                    .flops = tdi_flops_per_input};
 
-tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, float threshold)
+tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, const tdi_class_pairs_attrs *attrs)
 {
-    return tdi_node_create(graph, &tdi_op_class_pairs, &(tdi_class_pairs_attrs){threshold}, 2,
-                           (tdi_node *[]){prediction, target});
+    return tdi_node_create(graph, &tdi_op_class_pairs, attrs, 2, (tdi_node *[]){prediction, target});
 }
 
 tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot)

@@ -28,7 +28,8 @@ static td_status sparse_grad_infer(tdi_node *node, tdi_error *error)
 
 static void sparse_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
-    dx[0] = tdi_sparse_softmax_cross_entropy_grad(graph, node->in[0], node->in[1], dy);
+    const tdi_ignore_attrs *ignore = node->attrs;
+    dx[0] = tdi_sparse_softmax_cross_entropy_grad(graph, node->in[0], node->in[1], dy, *ignore);
 }
 
 static void sparse_reference(const tdi_call *call)
@@ -42,6 +43,8 @@ static void sparse_reference(const tdi_call *call)
         double top, log_sum = tdi_log_sum_exp(row, classes, &top);
         bool valid = labels[r] >= 0 && labels[r] < classes;
         out[r] = valid ? (float)(log_sum - ((double)row[labels[r]] - top)) : (float)NAN;
+        if (tdi_ignores(call->attrs, labels[r]))
+            out[r] = 0;
     }
 }
 
@@ -57,7 +60,7 @@ static void sparse_grad_reference(const tdi_call *call)
         for (int64_t i = 0; i < classes; i++) {
             double p = exp((double)logits[r * classes + i] - top - log_sum);
             double d = valid ? p - (labels[r] == i) : (double)NAN;
-            out[r * classes + i] = (float)(d * (double)dloss[r]);
+            out[r * classes + i] = tdi_ignores(call->attrs, labels[r]) ? 0 : (float)(d * (double)dloss[r]);
         }
     }
 }
@@ -165,6 +168,7 @@ static double cross_entropy_flops(const tdi_call *call)
 const tdi_op tdi_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cross_entropy",
                                                     .min_in = 2,
                                                     .max_in = 2,
+                                                    .attrs_size = sizeof(tdi_ignore_attrs),
                                                     .infer = sparse_infer,
                                                     .gradient = sparse_gradient,
                                                     .reference = sparse_reference,
@@ -174,6 +178,7 @@ const tdi_op tdi_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cros
 const tdi_op tdi_op_sparse_softmax_cross_entropy_grad = {.name = "sparse_softmax_cross_entropy_grad",
                                                          .min_in = 3,
                                                          .max_in = 3,
+                                                         .attrs_size = sizeof(tdi_ignore_attrs),
                                                          .infer = sparse_grad_infer,
                                                          .no_gradient = "second derivatives are not built",
                                                          .reference = sparse_grad_reference,
@@ -216,14 +221,16 @@ const tdi_op tdi_op_sigmoid_cross_entropy_grad = {.name = "sigmoid_cross_entropy
                                                   .flops = cross_entropy_flops,
                                                   .reads = tdi_reads_same};
 
-tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels)
+tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels,
+                                           tdi_ignore_attrs ignore)
 {
-    return tdi_node_create(graph, &tdi_op_sparse_softmax_cross_entropy, NULL, 2, (tdi_node *[]){logits, labels});
+    return tdi_node_create(graph, &tdi_op_sparse_softmax_cross_entropy, &ignore, 2, (tdi_node *[]){logits, labels});
 }
 
-tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss)
+tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss,
+                                                tdi_ignore_attrs ignore)
 {
-    return tdi_node_create(graph, &tdi_op_sparse_softmax_cross_entropy_grad, NULL, 3,
+    return tdi_node_create(graph, &tdi_op_sparse_softmax_cross_entropy_grad, &ignore, 3,
                            (tdi_node *[]){logits, labels, dloss});
 }
 

@@ -27,9 +27,9 @@
     X(lstm) X(lstm_output) X(lstm_grad) X(lstm_grad_recurrent) X(lstm_keep)                                            \
     X(batch_norm_stats) X(batch_norm_merge) X(batch_norm) X(batch_norm_grad_stats) X(batch_norm_grad_merge)            \
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
-    X(batch_mean) X(batch_mean_grad)                                                                                   \
-    X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(accumulate)                            \
-    X(class_pairs) X(count_pairs)                                                                                      \
+    X(count_valid) X(valid_weights) X(batch_mean) X(batch_mean_grad)                                                   \
+    X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(in_top_k)                              \
+    X(accumulate) X(class_pairs) X(count_pairs)                                                                        \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
     X(sgd) X(adam) X(matmul_update) X(moving_average)
@@ -223,15 +223,35 @@ tdi_node *tdi_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 tdi_node *tdi_log_softmax(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_log_softmax_grad(tdi_graph *graph, tdi_node *y, tdi_node *dy);
 
-/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN. */
-tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels);
-tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss);
+/* A class number that a loss leaves out, if any. */
+typedef struct tdi_ignore_attrs {
+    bool any;
+    int32_t number;
+} tdi_ignore_attrs;
+enum { TDI_MOST_LABEL = 1 << 24 }; /* every whole number up to it is a float */
+static inline bool tdi_ignores(const tdi_ignore_attrs *ignore, int32_t label)
+{
+    return ignore->any && label == ignore->number;
+}
+
+/* logits [..., c], labels int32 [...] -> loss [...]; a label outside [0, c) gives NaN, the one to ignore 0. */
+tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels,
+                                           tdi_ignore_attrs ignore);
+tdi_node *tdi_sparse_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *labels, tdi_node *dloss,
+                                                tdi_ignore_attrs ignore);
 /* logits, targets [..., c] -> loss [...] */
 tdi_node *tdi_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
 /* max(x, 0) - x * t + log(1 + exp(-|x|)), element-wise */
 tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
+
+/* How many labels [B, ...] of the part are not `ignored`: a float. */
+tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
+/* labels [B, ...], all parts' counts [parts] -> [B, ...]: 0 for the ignored ones, and for the others what makes the
+ * mean over all one over those: all labels of the global batch / the valid ones. */
+tdi_node *tdi_valid_weights(tdi_graph *graph, tdi_node *labels, tdi_node *valid, int32_t ignored);
+void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* some of them; for kernels */
 
 /* sum(x) * control->inverse_count / (elements per row): the part's share of the mean over the global batch. Scalar. */
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
@@ -245,23 +265,45 @@ typedef struct tdi_binary_accuracy_attrs {
     float threshold;
 } tdi_binary_accuracy_attrs;
 tdi_node *tdi_binary_accuracy(tdi_graph *graph, tdi_node *prediction, tdi_node *targets, float threshold);
+/* 1 where fewer than k numbers of the prediction [..., c] are above that of the class: int32 [...], or the largest of
+ * [..., c]. 0 for a class that there is not. */
+typedef struct tdi_in_top_k_attrs {
+    int k;
+} tdi_in_top_k_attrs;
+tdi_node *tdi_in_top_k(tdi_graph *graph, tdi_node *prediction, tdi_node *target, int k);
+float tdi_is_in_top_k(const tdi_call *call, int64_t position); /* one of them; for kernels */
 /* Adds sum(x) and its number of elements to metric accumulator `slot`. An effect. */
 tdi_node *tdi_accumulate(tdi_graph *graph, tdi_node *x, int slot);
 
-/* Who was taken for whom: actual * classes + predicted [...], as a float; -1 where the actual class is none of the
- * classes, as keras.metrics.MeanIoU leaves those out. The prediction is [..., c]; the target is class numbers [...], or
- * [..., c], whose largest is the class. c = 1: two classes, the second where a number is above `threshold`. */
+/* How floats stand for a class; int32 are class numbers. */
+typedef enum tdi_reading {
+    TDI_LARGEST = 0, /* a row of the last axis: where the largest is */
+    TDI_NUMBER,      /* each is one, what is behind its point cut off */
+    TDI_ABOVE,       /* each is 1 above the threshold, which of targets is 0.5; else 0 */
+    TDI_AT_LEAST,    /* the same, the threshold included */
+    TDI_NOT_ZERO     /* each is 1 unless it is 0 */
+} tdi_reading;
+/* Who was taken for whom: actual * classes + predicted as a float, for each class predicted; -1 where either is none of
+ * the classes, or the actual one is to be ignored, as keras.metrics.MeanIoU leaves those out. */
 typedef struct tdi_class_pairs_attrs {
+    int classes;
+    tdi_reading predicted, actual;
     float threshold;
+    tdi_ignore_attrs ignore;
 } tdi_class_pairs_attrs;
 enum { TDI_MOST_CLASSES = 4096 }; /* a float counts their pairs exactly */
-tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, float threshold);
+tdi_node *tdi_class_pairs(tdi_graph *graph, tdi_node *prediction, tdi_node *target, const tdi_class_pairs_attrs *attrs);
 int64_t tdi_class_pair(const tdi_call *call, int64_t position); /* one of them; for kernels */
 /* Adds how often each pair occurs to a matrix of doubles that begins at metric accumulator `slot`. An effect. */
 typedef struct tdi_count_pairs_attrs {
     int classes;
 } tdi_count_pairs_attrs;
 tdi_node *tdi_count_pairs(tdi_graph *graph, tdi_node *pairs, int classes, int slot);
+/* Accumulators, of two doubles, that such a matrix takes up. */
+static inline int tdi_count_accumulators(int classes)
+{
+    return (classes * classes + 1) / 2;
+}
 
 /* ---- dropout ---- */
 

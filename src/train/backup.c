@@ -141,15 +141,15 @@ void tdi_backup_visit_callbacks(td_state *state, td_training *training)
 static void save_sums(td_state *state, td_training *training)
 {
     tdi_runtime *runtime = training->model->runtime;
-    int parts = runtime ? tdi_runtime_parts(runtime) : 0;
-    double *sums = calloc((size_t)parts * TDI_MAX_METRIC_SLOTS * 2 + 1, sizeof *sums);
+    int count = runtime ? tdi_runtime_sums(runtime, TDI_TRAIN) : 0, parts = count ? tdi_runtime_parts(runtime) : 0;
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         tdi_no_memory(&state->error);
-    else if (runtime)
+    else if (count)
         tdi_runtime_get_sums(runtime, TDI_TRAIN, sums);
     tdi_state_enter(state, "run", NULL);
     if (sums)
-        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, TDI_MAX_METRIC_SLOTS, 2), sums);
+        tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     free(sums);
 }
 
@@ -374,16 +374,17 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
     tdi_runtime *runtime;
     tdi_state_enter(state, "run", NULL);
     td_shape shape = tdi_state_shape(state, "sums");
-    int64_t parts = shape.rank == 3 ? shape.dim[0] : 0;
-    double *sums = calloc((size_t)parts * TDI_MAX_METRIC_SLOTS * 2 + 1, sizeof *sums);
+    bool there = shape.rank == 3 && shape.dim[0] <= INT32_MAX && shape.dim[1] <= INT32_MAX;
+    int64_t parts = there ? shape.dim[0] : 0, count = there ? shape.dim[1] : 0;
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
     if (!sums)
         return tdi_no_memory(error);
-    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, TDI_MAX_METRIC_SLOTS, 2), sums);
+    tdi_state_array_of(state, "sums", TD_FLOAT64, &TD_SHAPE(parts, count, 2), sums);
     td_status status = outcome_of(state, error);
     if (status == TD_OK)
         status = tdi_runtime_of(training->model, &runtime, error);
     if (status == TD_OK)
-        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, sums, (int)parts, error);
+        status = tdi_runtime_put_sums(runtime, TDI_TRAIN, (int)parts, (int)count, sums, error);
     free(sums);
     return status;
 }

@@ -49,24 +49,41 @@ static td_status take_devices(td_model *model, const td_strategy *strategy, tdi_
 
 static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_error *error)
 {
-    int count = 0;
-    for (; metrics && metrics[count] != TD_METRIC_END; count++)
-        if ((unsigned)metrics[count] >= TD_METRIC_COUNT || count == TDI_MAX_METRICS)
-            return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: at most %d of the td_metric values are possible",
-                            TDI_MAX_METRICS);
     for (int o = 0; metrics && o < model->n_outputs; o++) {
-        model->training[o].n_metrics = count;
-        memcpy(model->training[o].metrics, metrics, (size_t)count * sizeof *metrics);
+        model->training[o].n_metrics = 0;
+        for (const td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++) {
+            if ((unsigned)metric->kind >= TD_METRIC_COUNT)
+                return tdi_fail(error, TD_INVALID_ARGUMENT, "metrics: %d is not one of the td_metric_kind values",
+                                (int)metric->kind);
+            TDI_TRY(tdi_model_add_metric(model, o, &model->training[o], metric, error));
+        }
     }
     return TD_OK;
 }
 
+/* What td_loss does not say stays with a loss of the same kind. */
 static void take_loss(td_model *model, td_loss loss)
 {
     for (int o = 0; loss && o < model->n_outputs; o++) {
-        model->training[o].loss = tdi_loss_from_public(loss);
+        tdi_loss *now = &model->training[o].loss, taken = tdi_loss_from_public(loss);
+        if (now->kind == taken.kind)
+            now->from_logits = taken.from_logits;
+        else
+            *now = taken;
         model->training[o].loss_weight = 1.0f;
     }
+}
+
+static td_status take_loss_numbers(td_model *model, const td_compile_args *args, tdi_error *error)
+{
+    for (int o = 0; o < model->n_outputs; o++) {
+        tdi_loss *loss = &model->training[o].loss;
+        if (args->ignore_class.is_set)
+            TDI_TRY(tdi_loss_ignore(loss, args->ignore_class.value, error));
+        if (args->delta != 0)
+            TDI_TRY(tdi_loss_set_delta(loss, args->delta, error));
+    }
+    return TD_OK;
 }
 
 static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
@@ -103,6 +120,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     model->rematerialize = args->rematerialize == TD_YES;
     model->precision = args->precision;
     take_loss(model, args->loss);
+    TDI_TRY(take_loss_numbers(model, args, error));
     TDI_TRY(take_metrics(model, args->metrics, error));
     TDI_TRY(take_optimizer(model, &args->optimizer, error));
     return try_out(model, error);
@@ -138,7 +156,12 @@ td_loss td_model_loss(const td_model *model)
         return loss.from_logits ? TD_BINARY_CROSSENTROPY_FROM_LOGITS : TD_BINARY_CROSSENTROPY;
     case TDI_LOSS_MSE:
         return TD_MEAN_SQUARED_ERROR;
+    case TDI_LOSS_MAE:
+        return TD_MEAN_ABSOLUTE_ERROR;
+    case TDI_LOSS_HUBER:
+        return TD_HUBER;
     case TDI_LOSS_NONE:
+    case TDI_LOSS_KINDS:
         break;
     }
     return TD_LOSS_NONE;

@@ -38,6 +38,15 @@ td_status tdi_confusion_check(const td_model *model, int output, td_optional ign
     return TD_OK;
 }
 
+/* Of the positions of an output: the caller's, else the loss's. */
+static td_optional ignored_class(const td_model *model, const td_evaluate_args *args)
+{
+    tdi_ignore_attrs of_loss = model->training[args->confusion_output].loss.ignore;
+    if (args->ignore_class.is_set || !of_loss.any)
+        return args->ignore_class;
+    return TD_SET((float)of_loss.number);
+}
+
 static void take_counts(td_confusion *confusion, const double *counts, td_optional ignore)
 {
     int classes = confusion->classes;
@@ -63,7 +72,7 @@ td_status tdi_confusion_create(const tdi_runtime *runtime, const td_model *model
         made->classes = classes;
         made->positions = positions > 1;
         tdi_runtime_confusion(runtime, output, counts);
-        take_counts(made, counts, args->ignore_class);
+        take_counts(made, counts, ignored_class(model, args));
         made->ignored = samples * positions - made->total;
     } else {
         free(made);

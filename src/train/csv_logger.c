@@ -12,7 +12,7 @@ typedef struct csv_logger {
     bool append;
     FILE *file;
     int keys; /* of the header; 0: none yet */
-    char names[TD_MAX_LOGS][48];
+    char names[TD_MAX_LOGS][TD_MAX_LOG_NAME];
     bool validation;
     tdi_error failed; /* the first line that could not be written */
 } csv_logger;

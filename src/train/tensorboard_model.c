@@ -63,6 +63,7 @@ static float at(const picture *p, const float *values, int64_t image, int64_t ro
     return values[image * p->stride[0] + row * p->stride[1] + column * p->stride[2]];
 }
 
+/* Not as Keras, whose pictures of weights are clipped to [0, 1] and with that nearly black. */
 static void shade(const picture *p, const float *values, float least, float greatest, uint8_t *shades)
 {
     float scale = greatest > least ? 255.0f / (greatest - least) : 0;

@@ -6,20 +6,9 @@
  * X, Y and PREDICTED are raw floats. Every epoch begins from reset states. Prints the epochs' losses, then that of an
  * evaluation that goes on from the last; PREDICTED is of all of X three times: going on from there, after a reset of
  * every layer, and batch by batch after a reset of the first stateful layer alone. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <tandem/tandem.h>
 
-#include "support/must.h"
-
-static size_t elements(const td_shape *shape)
-{
-    size_t product = 1;
-    for (int i = 0; i < shape->rank; i++)
-        product *= (size_t)shape->dim[i];
-    return product;
-}
+#include "support/floats.h"
 
 typedef struct run {
     td_context *context;
@@ -28,16 +17,6 @@ typedef struct run {
     td_shape in, out;
     float *x, *y;
 } run;
-
-static float *read_floats(const char *path, size_t count)
-{
-    FILE *file = must(fopen(path, "rb"), path);
-    float *floats = must(malloc(count * sizeof *floats), path);
-    if (fread(floats, sizeof *floats, count, file) != count)
-        must(NULL, path);
-    fclose(file);
-    return floats;
-}
 
 static void open_run(run *r, char **arguments)
 {
@@ -87,7 +66,7 @@ static const char *stateful_layer(const run *r)
     return info.layer;
 }
 
-static void predict(run *r, int64_t batch, FILE *file)
+static void predict(run *r, int64_t batch, const char *path)
 {
     size_t per_row = elements(&r->out), count = (size_t)r->samples * per_row;
     float *p = must(malloc(3 * count * sizeof *p), "predictions");
@@ -98,8 +77,7 @@ static void predict(run *r, int64_t batch, FILE *file)
     for (int64_t i = 0; i < r->samples; i += batch)
         must_work(r->context, td_predict_on_batch(r->model, batch, r->x + (size_t)i * elements(&r->in),
                                                   p + 2 * count + (size_t)i * per_row));
-    if (fwrite(p, sizeof *p, 3 * count, file) != 3 * count)
-        must(NULL, "predictions");
+    write_floats(path, p, 3 * count);
     free(p);
 }
 
@@ -110,10 +88,7 @@ int main(int count, char **arguments)
     run r = {0};
     open_run(&r, arguments + 1);
     train(&r, atoi(arguments[5]));
-    FILE *file = must(fopen(arguments[8], "wb"), arguments[8]);
-    predict(&r, atoll(arguments[9]), file);
-    if (fclose(file) != 0)
-        must(NULL, arguments[8]);
+    predict(&r, atoll(arguments[9]), arguments[8]);
     must_work(r.context, td_save(r.model, arguments[7]));
     free(r.x);
     free(r.y);

@@ -3,31 +3,7 @@
  * steps MODEL.keras X Y SAMPLES BATCH DEVICES SAVED.keras PREDICTED
  *
  * X, Y and PREDICTED are raw floats. Prints the loss of each step; then saves, and predicts X's first batch. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <tandem/tandem.h>
-
-#include "support/must.h"
-
-static float *read_floats(const char *path, size_t *count)
-{
-    FILE *file = must(fopen(path, "rb"), path);
-    fseek(file, 0, SEEK_END);
-    *count = (size_t)ftell(file) / sizeof(float);
-    rewind(file);
-    float *floats = must(malloc(*count * sizeof(float) + 1), path);
-    if (fread(floats, sizeof(float), *count, file) != *count)
-        must(NULL, path);
-    fclose(file);
-    return floats;
-}
-
-static void write_floats(const char *path, const float *floats, size_t count)
-{
-    FILE *file = must(fopen(path, "wb"), path);
-    if (fwrite(floats, sizeof(float), count, file) != count || fclose(file) != 0)
-        must(NULL, path);
-}
+#include "support/floats.h"
 
 static void train(td_context *context, td_model *model, int64_t samples, int64_t batch, const float *x, size_t x_row,
                   const float *y, size_t y_row)
@@ -44,9 +20,7 @@ static void predict(td_context *context, td_model *model, int64_t rows, const fl
 {
     td_shape shape;
     must_work(context, td_output_shape(model, 0, &shape));
-    size_t count = (size_t)rows;
-    for (int i = 0; i < shape.rank; i++)
-        count *= (size_t)shape.dim[i];
+    size_t count = (size_t)rows * elements(&shape);
     float *output = must(calloc(count, sizeof(float)), "predictions");
     must_work(context, td_predict_on_batch(model, rows, x, output));
     write_floats(path, output, count);
@@ -61,11 +35,12 @@ int main(int count, char **arguments)
     td_model *model = td_load(context, arguments[1]);
     must_work(context, td_error_status(context));
     int64_t samples = atoll(arguments[4]), batch = atoll(arguments[5]);
-    size_t x_count, y_count;
-    float *x = read_floats(arguments[2], &x_count), *y = read_floats(arguments[3], &y_count);
+    size_t x_row = count_floats(arguments[2]) / (size_t)samples, y_row = count_floats(arguments[3]) / (size_t)samples;
+    float *x = read_floats(arguments[2], (size_t)samples * x_row);
+    float *y = read_floats(arguments[3], (size_t)samples * y_row);
 
     must_work(context, td_compile(model, .strategy = td_mirrored(arguments[6])));
-    train(context, model, samples, batch, x, x_count / (size_t)samples, y, y_count / (size_t)samples);
+    train(context, model, samples, batch, x, x_row, y, y_row);
     must_work(context, td_save(model, arguments[7]));
     predict(context, model, batch, x, arguments[8]);
     free(x);

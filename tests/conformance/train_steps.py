@@ -53,8 +53,8 @@ def sequential(shape, *stack):
     return keras.Sequential([layers.Input(shape), *stack])
 
 
-def sparse(from_logits=True):
-    return keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits)
+def sparse(from_logits=True, ignore_class=None):
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=from_logits, ignore_class=ignore_class)
 
 
 def dense():
@@ -253,7 +253,24 @@ def losses():
     yield Case("binary from logits", net(3), classes(2, 3), keras.losses.BinaryCrossentropy(from_logits=True))
     yield Case("binary", net(1, "sigmoid"), classes(2, 1), "binary_crossentropy")
     yield Case("mean squared error", net(4), numbers(4), "mean_squared_error")
+    yield Case("mean absolute error", net(4), numbers(4), "mae")
+    yield Case("huber", net(4), numbers(4), "huber")
     yield Case("sparse, by place", sequential((4, 7), layers.Dense(5)), classes(5, 4), sparse())
+    yield from ignoring()
+
+
+def ignoring():
+    """Batches, and what two devices have of them, differ in how many positions are valid; some have none."""
+    images = sequential((6, 5, 3), layers.Conv2D(6, 3, padding="same", activation="tanh"), layers.Conv2D(4, 1))
+    y = classes(5, 6, 5)
+    yield Case("ignore_class, pixels", images, y, sparse(ignore_class=4), keras.optimizers.Adam())
+    y[:3 * BATCH], y[y == 4] = 4, 255
+    yield Case("ignore_class 255, whole batches", images, y, sparse(ignore_class=255))
+    y[y == 255] = -1
+    yield Case("ignore_class -1, from probabilities", sequential((6, 5, 3), layers.Conv2D(4, 1, activation="softmax")), y,
+               sparse(False, ignore_class=-1))
+    yield Case("ignore_class, from a sigmoid", sequential((7,), layers.Dense(5, activation="sigmoid")), classes(5),
+               sparse(False, ignore_class=0))
 
 
 def optimizers():
@@ -330,7 +347,7 @@ def check(what, seen, limit, details=""):
 def check_losses(what, mine, keras_losses):
     if len(mine) != len(keras_losses):
         raise AssertionError(f"{what}: {len(mine)} losses, {len(keras_losses)} expected")
-    apart = np.abs(mine - keras_losses) / np.abs(keras_losses)
+    apart = np.abs(mine - keras_losses) / np.where(keras_losses == 0, 1, np.abs(keras_losses))
     worst = int(np.argmax(np.where(np.isnan(apart), np.inf, apart)))
     check(f"{what}: losses apart", apart[worst], TOLERANCE, f" (step {worst}: {mine[worst]:.9g}, Keras {keras_losses[worst]:.9g})")
 

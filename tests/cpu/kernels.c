@@ -106,6 +106,8 @@ static double tolerance(const tdi_op *op)
                                           &tdi_op_sparse_categorical_accuracy,
                                           &tdi_op_categorical_accuracy,
                                           &tdi_op_binary_accuracy,
+                                          &tdi_op_in_top_k,
+                                          &tdi_op_valid_weights,
                                           &tdi_op_class_pairs};
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (op == exact[i])

@@ -165,7 +165,7 @@ static void what_cannot_be_read_is_refused(void **state)
     expect_error(td_open(with(in, "odd.h5", ":text")), "\"text\"", "neither integers nor floats");
     expect_error(td_open(with(in, "odd.h5", ":scalar")), "\"scalar\"", "no array of 1 to 6 axes");
     expect_error(td_open(with(in, "odd.h5", ":empty")), "\"empty\"", "holds no samples");
-    expect_error(td_open(with(in, "odd.h5", ":elsewhere")), "\"elsewhere\"", "lies in other files");
+    expect_error(td_open(with(in, "odd.h5", ":elsewhere")), "\"elsewhere\"", "a link to another file");
 }
 
 /* Cut anywhere, a file is refused, or its rows are. */

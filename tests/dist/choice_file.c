@@ -140,10 +140,11 @@ static void test_wrong_entries(void **state)
         td_context *context = fresh_context();
         assert_int_equal(chosen(context, "here", "a"), -1);
         assert_int_equal(warnings, 1);
-        keep(context, "here", "a", 0);
+        keep(context, "here", "b", 0);
         td_context_free(context);
         context = fresh_context();
-        assert_int_equal(chosen(context, "here", "a"), 0);
+        assert_int_equal(chosen(context, "here", "b"), 0);
+        assert_int_equal(warnings, 0);
         td_context_free(context);
     }
 }

@@ -65,7 +65,7 @@ static void test_mlp(void **state)
     assert_int_equal(model->training[0].loss.kind, TDI_LOSS_SPARSE_CATEGORICAL);
     assert_true(model->training[0].loss.from_logits);
     assert_int_equal(model->training[0].n_metrics, 1);
-    assert_int_equal(model->training[0].metrics[0], TD_ACCURACY);
+    assert_int_equal(model->training[0].metrics[0].kind, TD_METRIC_ACCURACY);
     const tdi_variable *kernel = &model->weights.at[2]->variable;
     assert_string_equal(kernel->layer, "dense_1");
     assert_true(kernel->l2 == 1e-3f);

@@ -1,5 +1,6 @@
 /* emission.c - which ops layers, losses and metrics emit where that depends on the mode, the shapes or the neighbours.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,8 +161,9 @@ static void fused_losses_are_found(void **state)
     fixture *f = *state;
     tdi_node *x = input_of(f, TD_SHAPE(5), TD_FLOAT32), *y = input_of(f, TD_SHAPE(5), TD_FLOAT32);
     tdi_node *classes = input_of(f, (td_shape){0}, TD_INT32);
-    tdi_loss sparse = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0}, categorical = {TDI_LOSS_CATEGORICAL, false, 0.1f};
-    tdi_loss binary = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL},
+             categorical = {.kind = TDI_LOSS_CATEGORICAL, .label_smoothing = 0.1f};
+    tdi_loss binary = {.kind = TDI_LOSS_BINARY};
     tdi_node *softmax = tdi_softmax(f->graph, x), *sigmoid = tdi_unary(f->graph, x, TD_SIGMOID);
     tdi_node *loss = tdi_loss_emit(f->graph, &sparse, softmax, classes);
     assert_ptr_equal(loss->op, &tdi_op_sparse_softmax_cross_entropy);
@@ -180,13 +182,13 @@ static void fused_losses_are_found(void **state)
     assert_string_equal(f->graph->error.message, "");
 }
 
-static const tdi_op *accuracy_op(fixture *f, td_metric metric, tdi_loss_kind kind, td_shape prediction)
+static const tdi_op *accuracy_op(fixture *f, td_metric_kind metric, tdi_loss_kind kind, td_shape prediction)
 {
     tdi_loss loss = {.kind = kind};
     td_shape target = tdi_loss_target_shape(&loss, &prediction);
     tdi_node *x = input_of(f, prediction, TD_FLOAT32);
     tdi_node *y = input_of(f, target, tdi_loss_wants_classes(&loss) ? TD_INT32 : TD_FLOAT32);
-    tdi_node *node = tdi_metric_emit(f->graph, metric, &loss, x, y);
+    tdi_node *node = tdi_metric_emit(f->graph, &(td_metric){.kind = metric}, &loss, x, y);
     return node ? node->op : NULL;
 }
 
@@ -194,16 +196,16 @@ static void accuracy_by_shapes(void **state)
 {
     fixture *f = *state;
     td_shape one = TD_SHAPE(1), many = TD_SHAPE(5), pixels = TD_SHAPE(4, 3);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, many),
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, many),
                      &tdi_op_sparse_categorical_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, pixels),
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, pixels),
                      &tdi_op_sparse_categorical_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, one), &tdi_op_binary_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_CATEGORICAL, many), &tdi_op_categorical_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_BINARY, many), &tdi_op_categorical_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_BINARY, one), &tdi_op_binary_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_BINARY_ACCURACY, TDI_LOSS_BINARY, many), &tdi_op_binary_accuracy);
-    assert_ptr_equal(accuracy_op(f, TD_ACCURACY, TDI_LOSS_MSE, one), &tdi_op_binary_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_SPARSE_CATEGORICAL, one), &tdi_op_binary_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_CATEGORICAL, many), &tdi_op_categorical_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_BINARY, many), &tdi_op_categorical_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_BINARY, one), &tdi_op_binary_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_BINARY_ACCURACY, TDI_LOSS_BINARY, many), &tdi_op_binary_accuracy);
+    assert_ptr_equal(accuracy_op(f, TD_METRIC_ACCURACY, TDI_LOSS_MSE, one), &tdi_op_binary_accuracy);
     assert_string_equal(f->graph->error.message, "");
 }
 
@@ -225,11 +227,75 @@ static void what_does_not_fit(void **state)
     check_refused(f, tdi_loss_emit(f->graph, &mse, x, y),
                   "mean_squared_error: for the prediction [batch, 5] the target must be [batch, 5] and is [batch, 4]");
     check_refused(f, tdi_loss_emit(f->graph, &mse, n, n), "the prediction [batch] has no axis but the batch");
-    check_refused(f, tdi_metric_emit(f->graph, TD_CATEGORICAL_ACCURACY, &sparse, x, classes),
+    check_refused(f, tdi_metric_emit(f->graph, &TD_CATEGORICAL_ACCURACY, &sparse, x, classes),
                   "categorical_accuracy does not go with SparseCategoricalCrossentropy");
-    check_refused(f, tdi_metric_emit(f->graph, TD_SPARSE_CATEGORICAL_ACCURACY, &mse, x, x), "use \"accuracy\"");
-    check_refused(f, tdi_metric_emit(f->graph, TD_BINARY_ACCURACY, &sparse, x, classes), "binary_accuracy does not go");
+    check_refused(f, tdi_metric_emit(f->graph, &TD_SPARSE_CATEGORICAL_ACCURACY, &mse, x, x), "use \"accuracy\"");
+    check_refused(f, tdi_metric_emit(f->graph, &TD_BINARY_ACCURACY, &sparse, x, classes),
+                  "binary_accuracy does not go");
+    check_refused(f, tdi_metric_emit(f->graph, &(td_metric){.kind = TD_METRIC_PRECISION}, &sparse, x, classes),
+                  "precision does not go with SparseCategoricalCrossentropy");
+    td_metric iou = {.kind = TD_METRIC_MEAN_IOU, .num_classes = 5, .sparse_y_true = TD_YES, .sparse_y_pred = TD_YES};
+    check_refused(f, tdi_metric_emit(f->graph, &iou, &sparse, x, classes),
+                  "mean_io_u: a sample has 5 classes as predicted, but 1 as they are");
+    iou.sparse_y_true = TD_NO;
+    check_refused(f, tdi_metric_emit(f->graph, &iou, &sparse, x, classes), "the targets are class numbers");
     assert_null(tdi_loss_emit(f->graph, &mse, NULL, y));
+}
+
+/* What Keras has to be told is seen from the shapes, where nothing is said. */
+static void metrics_are_settled(void **state)
+{
+    (void)state;
+    td_shape scores = TD_SHAPE(6, 5), mask = TD_SHAPE(6, 1);
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, one_hot = {.kind = TDI_LOSS_CATEGORICAL};
+    td_metric iou = td_metric_mean_iou();
+    assert_int_equal(tdi_metric_settle(&iou, &sparse, &scores, NULL), TD_OK);
+    assert_true(iou.num_classes == 5 && iou.sparse_y_pred == TD_NO && iou.sparse_y_true == TD_YES);
+    assert_int_equal(tdi_metric_accumulators(&iou), 13);
+    iou = td_metric_mean_iou();
+    assert_int_equal(tdi_metric_settle(&iou, &one_hot, &scores, NULL), TD_OK);
+    assert_int_equal(iou.sparse_y_true, TD_NO);
+    iou = td_metric_mean_iou(.num_classes = 3, .sparse_y_pred = TD_YES);
+    assert_int_equal(tdi_metric_settle(&iou, &one_hot, &mask, NULL), TD_OK);
+    assert_true(iou.num_classes == 3 && iou.sparse_y_true == TD_YES);
+}
+
+static void check_unsettled(td_metric metric, const char *sentence)
+{
+    tdi_error error = {0};
+    td_shape scores = TD_SHAPE(5);
+    tdi_loss one_hot = {.kind = TDI_LOSS_CATEGORICAL};
+    assert_int_equal(tdi_metric_settle(&metric, &one_hot, &scores, &error), TD_INVALID_ARGUMENT);
+    if (!strstr(error.message, sentence))
+        fail_msg("\"%s\" is not in \"%s\"", sentence, error.message);
+}
+
+static void metrics_that_cannot_be(void **state)
+{
+    (void)state;
+    check_unsettled(td_metric_top_k_categorical_accuracy(.k = -1), "top_k_categorical_accuracy: k is -1");
+    check_unsettled(td_metric_mean_iou(.num_classes = 5000), "num_classes is 5000");
+    check_unsettled(td_metric_iou(.target_class_ids = TD_CLASSES(1, 5)), "io_u: target_class_ids: 5 is none of 5");
+    check_unsettled(td_metric_binary_iou(.target_class_ids = TD_CLASSES(2)), "2 is none of 2 classes");
+    check_unsettled(td_metric_recall(.class_id = TD_SET(5), .name = "fives"), "fives: class_id is 5");
+    check_unsettled(td_metric_mean_iou(.ignore_class = TD_SET(0.5f)), "ignore_class is 0.5");
+    check_unsettled(td_metric_precision(.threshold = TD_SET(NAN)), "precision: the threshold");
+    check_unsettled((td_metric){.kind = TD_METRIC_ACCURACY, .name = "share"}, "can only be called so");
+}
+
+/* n[actual][predicted], row by row. */
+static void results_of_sums(void **state)
+{
+    (void)state;
+    const double counts[] = {6, 2, 1, 3}, sums[] = {8, 2}, nothing[4] = {0};
+    td_metric precision = td_metric_precision(), recall = td_metric_recall(), iou = td_metric_binary_iou();
+    td_metric one = td_metric_binary_iou(.target_class_ids = TD_CLASSES(1)), root = td_metric_root_mean_squared_error();
+    assert_true(fabs(tdi_metric_result(&precision, counts) - 0.6) < 1e-12);
+    assert_true(fabs(tdi_metric_result(&recall, counts) - 0.75) < 1e-12);
+    assert_true(fabs(tdi_metric_result(&iou, counts) - (6 / 9.0 + 3 / 6.0) / 2) < 1e-6);
+    assert_true(fabs(tdi_metric_result(&one, counts) - 0.5) < 1e-6);
+    assert_true(fabs(tdi_metric_result(&root, sums) - 2) < 1e-12);
+    assert_true(tdi_metric_result(&precision, nothing) == 0 && tdi_metric_result(&iou, nothing) == 0);
 }
 
 /* ---- optimizers ---- */
@@ -303,6 +369,9 @@ int main(void)
         TEST(fused_losses_are_found),
         TEST(accuracy_by_shapes),
         TEST(what_does_not_fit),
+        TEST(metrics_are_settled),
+        TEST(metrics_that_cannot_be),
+        TEST(results_of_sums),
         TEST(updates),
         TEST(what_surrounds_an_update),
     };

@@ -103,6 +103,9 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
     case TDI_FIELD_INITIALIZER:
         check_initializer(value, json);
         break;
+    case TDI_FIELD_CLASS:
+        assert_true(json_is_null(json) && !((const td_optional *)value)->is_set);
+        break;
     case TDI_FIELD_REGULARIZER:
         assert_true(json_is_null(json) && ((const td_regularizer *)value)->l1 == 0);
         break;

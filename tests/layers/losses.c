@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -79,17 +80,50 @@ static void check_loss(tdi_loss loss, const float *x, const void *y, const float
 static void sparse_categorical(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_SPARSE_CATEGORICAL, true, 0}, probabilities = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_SPARSE_CATEGORICAL, .from_logits = true},
+             probabilities = {.kind = TDI_LOSS_SPARSE_CATEGORICAL};
     check_loss(logits, golden_logits, golden_classes, golden_sparse_logits, golden_sparse_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_classes, golden_sparse_probabilities,
                golden_sparse_probabilities_gradient);
     check_loss(probabilities, golden_softmax, golden_classes, golden_sparse_softmax, NULL);
 }
 
+/* The mean loss, and its gradient. */
+static void check_ignoring(bool from_logits, const float *x, const float *expected, const float *gradient)
+{
+    tdi_loss loss = {.kind = TDI_LOSS_SPARSE_CATEGORICAL, .from_logits = from_logits};
+    assert_int_equal(tdi_loss_ignore(&loss, (float)golden_classes[0], NULL), TD_OK);
+    fixture f = make(true);
+    tdi_node *mean = tdi_batch_mean(f.graph, tdi_loss_emit(f.graph, &loss, f.prediction, f.target)), *dx;
+    assert_int_equal(tdi_gradients(f.graph, mean, 1, &f.prediction, &dx), TD_OK);
+    check(&f, mean, x, golden_classes, expected, 1, dx, gradient);
+}
+
+static void a_class_is_ignored(void **state)
+{
+    (void)state;
+    check_ignoring(true, golden_logits, golden_ignoring_logits, golden_ignoring_logits_gradient);
+    check_ignoring(false, golden_probabilities, golden_ignoring_probabilities, golden_ignoring_probabilities_gradient);
+}
+
+static void what_cannot_be_ignored_is_refused(void **state)
+{
+    (void)state;
+    tdi_error error = {0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, squared = {.kind = TDI_LOSS_MSE};
+    assert_int_equal(tdi_loss_ignore(&sparse, 1.5f, &error), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "1.5 is not a class number"));
+    error = (tdi_error){0};
+    assert_int_equal(tdi_loss_ignore(&squared, 1, &error), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "the loss is MeanSquaredError"));
+    assert_false(sparse.ignore.any || squared.ignore.any);
+}
+
 static void categorical(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_CATEGORICAL, true, 0}, probabilities = {TDI_LOSS_CATEGORICAL, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_CATEGORICAL, .from_logits = true},
+             probabilities = {.kind = TDI_LOSS_CATEGORICAL};
     check_loss(logits, golden_logits, golden_targets, golden_categorical_logits, golden_categorical_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_targets, golden_categorical_probabilities,
                golden_categorical_probabilities_gradient);
@@ -102,7 +136,7 @@ static void categorical(void **state)
 static void binary(void **state)
 {
     (void)state;
-    tdi_loss logits = {TDI_LOSS_BINARY, true, 0}, probabilities = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss logits = {.kind = TDI_LOSS_BINARY, .from_logits = true}, probabilities = {.kind = TDI_LOSS_BINARY};
     check_loss(logits, golden_logits, golden_bits, golden_binary_logits, golden_binary_logits_gradient);
     check_loss(probabilities, golden_probabilities, golden_bits, golden_binary_probabilities,
                golden_binary_probabilities_gradient);
@@ -112,18 +146,21 @@ static void binary(void **state)
     check_loss(probabilities, golden_probabilities, golden_bits, golden_binary_probabilities_smooth, NULL);
 }
 
-static void mean_squared_error(void **state)
+static void errors(void **state)
 {
     (void)state;
     check_loss((tdi_loss){.kind = TDI_LOSS_MSE}, golden_logits, golden_targets, golden_mse, golden_mse_gradient);
+    check_loss((tdi_loss){.kind = TDI_LOSS_MAE}, golden_logits, golden_targets, golden_mae, golden_mae_gradient);
+    check_loss((tdi_loss){.kind = TDI_LOSS_HUBER, .delta = 1.5f}, golden_logits, golden_targets, golden_huber,
+               golden_huber_gradient);
 }
 
 /* Behind a softmax or a sigmoid the fused loss gives what Keras makes of the probabilities. */
 static void behind_activations(void **state)
 {
     (void)state;
-    tdi_loss sparse = {TDI_LOSS_SPARSE_CATEGORICAL, false, 0}, soft = {TDI_LOSS_CATEGORICAL, false, 0};
-    tdi_loss bits = {TDI_LOSS_BINARY, false, 0};
+    tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, soft = {.kind = TDI_LOSS_CATEGORICAL};
+    tdi_loss bits = {.kind = TDI_LOSS_BINARY};
     fixture f = make(true);
     check(&f, tdi_loss_emit(f.graph, &sparse, tdi_softmax(f.graph, f.prediction), f.target), golden_mild,
           golden_classes, golden_sparse_softmax, ROWS, NULL, NULL);
@@ -138,7 +175,7 @@ static void behind_activations(void **state)
 static void check_metric(td_metric metric, tdi_loss loss, const float *x, const void *y, const float *expected)
 {
     fixture f = make(tdi_loss_wants_classes(&loss));
-    check(&f, tdi_metric_emit(f.graph, metric, &loss, f.prediction, f.target), x, y, expected, ROWS, NULL, NULL);
+    check(&f, tdi_metric_emit(f.graph, &metric, &loss, f.prediction, f.target), x, y, expected, ROWS, NULL, NULL);
 }
 
 static void accuracies(void **state)
@@ -154,8 +191,14 @@ static void accuracies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sparse_categorical), cmocka_unit_test(categorical),        cmocka_unit_test(binary),
-        cmocka_unit_test(mean_squared_error), cmocka_unit_test(behind_activations), cmocka_unit_test(accuracies),
+        cmocka_unit_test(sparse_categorical),
+        cmocka_unit_test(a_class_is_ignored),
+        cmocka_unit_test(what_cannot_be_ignored_is_refused),
+        cmocka_unit_test(categorical),
+        cmocka_unit_test(binary),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(behind_activations),
+        cmocka_unit_test(accuracies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,7 +283,7 @@ static void losses(void **state)
     tdi_graph *graph = b->graph;
     tdi_node *x = input(b, logits, TD_FLOAT32, table), *numbers = input(b, labels, TD_INT32, column);
     tdi_node *shares = input(b, targets, TD_FLOAT32, table), *d = input(b, dloss, TD_FLOAT32, column);
-    tdi_node *sparse = tdi_sparse_softmax_cross_entropy(graph, x, numbers), *sparse_d[3];
+    tdi_node *sparse = tdi_sparse_softmax_cross_entropy(graph, x, numbers, (tdi_ignore_attrs){0}), *sparse_d[3];
     tdi_node *dense = tdi_softmax_cross_entropy(graph, x, shares), *dense_d[3];
     differentiate(b, sparse, d, (tdi_node *[]){x, NULL, NULL}, sparse_d);
     differentiate(b, dense, d, (tdi_node *[]){x, NULL, NULL}, dense_d);

@@ -246,6 +246,39 @@ static void parts_of_a_mean_add_up(void **state)
     assert_true(fabs(mean_of_parts(&many) - expected) <= 1e-4);
 }
 
+/* The mean of those that are not 100, rounded towards 0. */
+static double valid_mean_of_parts(const cut *c)
+{
+    program p;
+    begin(&p, c);
+    tdi_node *labels = tdi_cast(p.graph, p.x, TD_INT32);
+    tdi_node *valid = tdi_all_gather(p.graph, tdi_count_valid(p.graph, labels, 100));
+    tdi_node *weighted = tdi_binary(p.graph, TDI_MULTIPLY, p.x, tdi_valid_weights(p.graph, labels, valid, 100));
+    tdi_node *mean = tdi_batch_mean(p.graph, weighted);
+    run(&p, c, 0);
+    double sum = 0;
+    for (int part = 0; part < c->parts; part++)
+        sum += (double)*(const float *)evaluation_value(p.evaluation, mean, part);
+    end(&p);
+    return sum;
+}
+
+static void valid_positions_are_counted_over_all_parts(void **state)
+{
+    (void)state;
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < COUNT; i++)
+        if ((int)x_data[i] != 100) {
+            sum += (double)x_data[i];
+            count++;
+        }
+    assert_true(count > 0 && count < COUNT);
+    assert_true(fabs(valid_mean_of_parts(&one) - sum / count) <= 1e-4);
+    assert_true(fabs(valid_mean_of_parts(&uneven) - sum / count) <= 1e-4);
+    assert_true(fabs(valid_mean_of_parts(&many) - sum / count) <= 1e-4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(merged_normalization_equals_one_device),
@@ -253,6 +286,7 @@ int main(void)
                                        cmocka_unit_test(nothing_moves_without_rows),
                                        cmocka_unit_test(dropout_does_not_see_the_cut),
                                        cmocka_unit_test(dropout_keeps_its_rate),
-                                       cmocka_unit_test(parts_of_a_mean_add_up)};
+                                       cmocka_unit_test(parts_of_a_mean_add_up),
+                                       cmocka_unit_test(valid_positions_are_counted_over_all_parts)};
     return cmocka_run_group_tests(tests, fill, NULL);
 }

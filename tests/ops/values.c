@@ -124,7 +124,7 @@ static void outside_numbers_give_nan(void **state)
     tdi_node *table = input(g, 0, DIMS(2, 3)), *index = tdi_input(g, 1, &DIMS(TDI_BATCH), TD_INT32);
     tdi_node *gathered = tdi_gather(g, table, index);
     tdi_node *logits = input(g, 2, DIMS(TDI_BATCH, 2));
-    tdi_node *loss = tdi_sparse_softmax_cross_entropy(g, logits, index);
+    tdi_node *loss = tdi_sparse_softmax_cross_entropy(g, logits, index, (tdi_ignore_attrs){0});
     int64_t three = 3;
     evaluation *e = evaluation_create(
         &(evaluation_spec){.graph = g, .parts = 1, .rows = &three, .inputs = INPUTS(six, rows, scores)});
@@ -147,7 +147,7 @@ static void extremes_stay_finite(void **state)
     static const float bits[] = {0, 0, 1, 1, 0, 1};
     tdi_graph *g = tdi_graph_create();
     tdi_node *x = input(g, 0, DIMS(TDI_BATCH, 3)), *label = tdi_input(g, 1, &DIMS(TDI_BATCH), TD_INT32);
-    CHECK(g, 2, tdi_sparse_softmax_cross_entropy(g, x, label), INPUTS(logits, labels), 2000, 0);
+    CHECK(g, 2, tdi_sparse_softmax_cross_entropy(g, x, label, (tdi_ignore_attrs){0}), INPUTS(logits, labels), 2000, 0);
     g = tdi_graph_create();
     x = input(g, 0, DIMS(TDI_BATCH, 3));
     CHECK(g, 2, tdi_softmax(g, x), INPUTS(logits), 1, 0, 0, 0, 0, 1);

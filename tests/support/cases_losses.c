@@ -6,8 +6,15 @@
 
 static tdi_node *build_sparse_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    (void)c;
-    return tdi_sparse_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
+    tdi_ignore_attrs none = {0};
+    return tdi_sparse_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2],
+                                                 c->attrs ? *(const tdi_ignore_attrs *)c->attrs : none);
+}
+
+static tdi_node *build_valid_weights(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    int32_t ignored = ((const tdi_ignore_attrs *)c->attrs)->number;
+    return tdi_valid_weights(graph, leaf[0], tdi_all_gather(graph, tdi_count_valid(graph, leaf[0], ignored)), ignored);
 }
 
 static tdi_node *build_dense_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
@@ -69,6 +76,17 @@ const op_case op_cases_losses[] = {
      .build = build_sparse_grad,
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}, LABELS(BATCH), {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy,
+     .name = "but a class",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 2),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9, 4)}, LABELS(BATCH, 9)}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "but a class",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 2),
+     .build = build_sparse_grad,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9, 4)}, LABELS(BATCH, 9), {.shape = OP_DIMS(BATCH, 9)}}},
     {.op = &tdi_op_softmax_cross_entropy,
      .name = "one distribution a row",
      .n_leaves = 2,
@@ -93,6 +111,25 @@ const op_case op_cases_losses[] = {
               {.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT},
               {.shape = OP_DIMS(BATCH, 3)}}},
 
+    {.op = &tdi_op_count_valid,
+     .name = "but a class",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 3),
+     .n_leaves = 1,
+     .leaf = {LABELS(BATCH, 5)}},
+    {.op = &tdi_op_valid_weights,
+     .name = "a class a row",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 3),
+     .build = build_valid_weights,
+     .n_leaves = 1,
+     .leaf = {LABELS(BATCH)}},
+    {.op = &tdi_op_valid_weights,
+     .name = "uneven parts",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 3),
+     .build = build_valid_weights,
+     .n_leaves = 1,
+     .leaf = {LABELS(BATCH, 5)},
+     .parts = 3,
+     .rows = {3, 0, 1}},
     ONE(batch_mean, "a loss a row", OP_DIMS(BATCH)),
     ONE(batch_mean, "losses per position", OP_DIMS(BATCH, 3, 2)),
     {.op = &tdi_op_batch_mean,
@@ -123,17 +160,44 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}}},
     {.op = &tdi_op_class_pairs,
      .name = "class numbers per position",
-     .attrs = ATTRS(tdi_class_pairs_attrs, 0),
+     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 4),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 3, 4)}, LABELS(BATCH, 3)}},
     {.op = &tdi_op_class_pairs,
+     .name = "but a class, and fewer of them",
+     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 3, .ignore = {true, 1}),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9, 4)}, LABELS(BATCH, 9)}},
+    {.op = &tdi_op_class_pairs,
+     .name = "numbers",
+     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 2, .predicted = TDI_NUMBER, .actual = TDI_NUMBER),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5), .fill = OP_POSITIVE}, {.shape = OP_DIMS(BATCH, 5), .fill = OP_BITS}}},
+    {.op = &tdi_op_class_pairs,
+     .name = "several labels",
+     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 2, .predicted = TDI_AT_LEAST, .actual = TDI_NOT_ZERO,
+                    .threshold = .4f),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 7), .fill = OP_BITS}}},
+    {.op = &tdi_op_in_top_k,
+     .name = "class numbers",
+     .attrs = ATTRS(tdi_in_top_k_attrs, 2),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9, 4)}, LABELS(BATCH, 9)}},
+    {.op = &tdi_op_in_top_k,
      .name = "one-hot",
-     .attrs = ATTRS(tdi_class_pairs_attrs, 0),
+     .attrs = ATTRS(tdi_in_top_k_attrs, 3),
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(BATCH, 7), .fill = OP_BITS}}},
+    {.op = &tdi_op_class_pairs,
+     .name = "one-hot",
+     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 4),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(BATCH, 4), .fill = OP_BITS}}},
     {.op = &tdi_op_class_pairs,
      .name = "two classes by threshold",
-     .attrs = ATTRS(tdi_class_pairs_attrs, .threshold = 0.5f),
+     .attrs =
+         ATTRS(tdi_class_pairs_attrs, .classes = 2, .predicted = TDI_ABOVE, .actual = TDI_ABOVE, .threshold = 0.5f),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 1), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 1), .fill = OP_BITS}}},
     {.op = &tdi_op_count_pairs,

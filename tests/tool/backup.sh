@@ -57,15 +57,11 @@ grep "learning_rate.*learning_rate" a && fail "a line of the log has two learnin
 
 { how=exec; run stopped --epochs 2000000000 --early-stopping 1000000 --reduce-lr 1000000; } &
 process=$!
-tries=0
-while [ "$(wc -l 2>/dev/null <stopped/log.jsonl || echo 0)" -lt 3 ] && [ $tries -lt 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
-kill -s TERM $process
-wait $process
-status=$?
-[ $status -eq 143 ] || fail "SIGTERM: status $status: $(cat stopped/err)"
+three_epochs() {
+    [ "$(wc -l 2>/dev/null <stopped/log.jsonl || echo 0)" -ge 3 ]
+}
+await three_epochs
+ends $process TERM 143 "a run with a backup"
 grep -q "the same command goes on from the backup in stopped/backups" stopped/err || fail "said: $(cat stopped/err)"
 run stopped --batch-size 8 && fail "another batch size was not refused"
 grep -q "its batch size was 4, and here it is 8; name another folder" stopped/err || fail "said: $(cat stopped/err)"
@@ -81,16 +77,9 @@ mkdir lost here
 TMPDIR=$folder/here "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log lost.jsonl \
     --output lost/out.keras >out 2>err &
 process=$!
-tries=0
-while [ ! -s lost.jsonl ] && [ $tries -lt 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
+await test -s lost.jsonl
 rm -r lost
-kill -s TERM $process
-wait $process
-status=$?
-[ $status -eq 1 ] || fail "a save that failed: status $status: $(cat err)"
+ends $process TERM 1 "a save that failed"
 saved=$(sed -n 's/.*; it is saved in \(.*\) instead$/\1/p' err)
 case $saved in
 "$folder"/here/tandem-*/out.keras) expect 0 evaluate "$saved" --data digits --quiet ;;

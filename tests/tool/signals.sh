@@ -10,15 +10,8 @@ stop() {
     env --default-signal=INT "$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log log.jsonl \
         --output saved.keras >out 2>err &
     process=$!
-    tries=0
-    while [ ! -s log.jsonl ] && [ $tries -lt 600 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    kill -s "$1" $process
-    wait $process
-    status=$?
-    [ $status -eq "$2" ] || fail "$1: status $status, expected $2: $(cat err)"
+    await test -s log.jsonl
+    ends $process "$1" "$2" "$1"
     [ -s saved.keras ] || fail "$1: nothing was saved"
     grep -q "stopped by .*; saved.keras holds the model" err || fail "$1: said: $(cat err)"
     expect 0 evaluate saved.keras --data digits --quiet
@@ -35,16 +28,12 @@ awk 'BEGIN {
     for (i = 0; i < 30000 * 784; i++)
         printf "a"
 }' >many.npy
+begun() {
+    [ -n "$(find . -name '.tandem-*')" ]
+}
 env --default-signal=INT "$TANDEM" predict mlp.keras --data many.npy --batch-size 1 --output p.npy >out 2>err &
 process=$!
-tries=0
-while [ -z "$(find . -name '.tandem-*')" ] && [ $tries -lt 600 ]; do
-    sleep 0.02
-    tries=$((tries + 1))
-done
-kill -s INT $process
-wait $process
-status=$?
-[ $status -eq 130 ] || fail "predict: status $status, expected 130: $(cat out err)"
+await begun
+ends $process INT 130 predict
 [ -z "$(find . -name '.tandem-*' -o -name p.npy)" ] || fail "predict left behind: $(ls -a)"
 finish

@@ -67,3 +67,20 @@ number() {
 holds() {
     awk "BEGIN { exit !($1) }" || fail "$1 does not hold"
 }
+
+# await COMMAND...: until it succeeds, a minute at most.
+await() {
+    tries=0
+    until "$@" || [ $tries -ge 1200 ]; do
+        sleep 0.05
+        tries=$((tries + 1))
+    done
+}
+
+# ends PROCESS SIGNAL STATUS WHAT: the background process gets the signal and ends with the status.
+ends() {
+    kill -s "$2" "$1"
+    wait "$1"
+    status=$?
+    [ $status -eq "$3" ] || fail "$4: status $status, expected $3: $(cat out err)"
+}

@@ -77,6 +77,17 @@ grep -q "^class *precision *recall *f1 *support$" out || fail "evaluate --confus
     fail "classes.csv does not count 50 samples: $(cat classes.csv)"
 expect 1 evaluate mlp-trained.keras --data digits --quiet --confusion-file no/where.csv
 grep -q "folder.*no" err || fail "a confusion-file that cannot be: $(cat err)"
+expect 2 evaluate mlp-trained.keras --data digits --quiet --confusion-file c.csv --class-names one,two
+grep -q "class-names: expected 10 names" err || fail "two names for ten classes: $(cat err)"
+if "$TANDEM" evaluate mlp-trained.keras --data digits --quiet --confusion-file classes.png >out 2>err; then
+    head -c 8 classes.png | grep -q PNG || fail "--confusion-file drew no PNG"
+    expect 0 evaluate mlp-trained.keras --data digits --quiet --confusion-file classes.svg \
+        --class-names zero,one,two,three,four,five,six,seven,eight,nine
+    grep -q "^seven .* 5$" out || fail "--class-names printed: $(cat out)"
+    grep -q "<svg" classes.svg || fail "--confusion-file drew no SVG"
+else
+    grep -q "confusion-file: .*without cairo" err || fail "--confusion-file classes.png said: $(cat err)"
+fi
 says 2 "ignore-class: expected a class number" evaluate mlp-trained.keras --data digits --ignore-class x
 
 expect 0 predict mlp-trained.keras --data digits --output p.npy
@@ -130,6 +141,16 @@ expect 0 fit mlp.keras --train digits --steps-per-epoch 3 --learning-rate 0.25 -
 [ "$(number steps short.jsonl)" = 3 ] || fail "expected 3 steps: $(cat short.jsonl)"
 [ "$(number learning_rate short.jsonl)" = 0.25 ] || fail "expected the learning rate given: $(cat short.jsonl)"
 grep -q accuracy short.jsonl && fail "--metrics none kept the accuracy"
+expect 0 fit mlp.keras --train digits --steps-per-epoch 3 --ignore-class 9 --metrics accuracy,mean_io_u --log iou.jsonl --quiet \
+    --validation digits --output iou.keras
+holds "$(number mean_io_u iou.jsonl) > 0" && holds "$(number val_mean_io_u iou.jsonl) > 0"
+expect 0 evaluate iou.keras --data digits --quiet --confusion
+grep -q "^mean_io_u: 0[.]" out || fail "the metric did not come back from the file: $(cat out)"
+grep -q "^5 samples of the class to ignore" out || fail "the class to ignore did not come back from the file: $(cat out)"
+expect 2 fit mlp.keras --train digits --loss categorical_crossentropy --ignore-class 9
+grep -q "ignore_class belongs to SparseCategoricalCrossentropy, and the loss is CategoricalCrossentropy" err ||
+    fail "--ignore-class of another loss: $(cat err)"
+says 2 "metrics: expected accuracy,.*got 'mean_iou'; try --metrics mean_io_u" fit mlp.keras --train digits --metrics mean_iou
 expect 0 fit mlp.keras --train digits --optimizer sgd --momentum 0.9 --nesterov --learning-rate 0.05 --quiet -o s.keras
 says 2 "beta-1 belongs to adam" fit s.keras --train digits --beta-1 0.8
 says 2 "momentum belongs to sgd" fit mlp.keras --train digits --momentum 0.8

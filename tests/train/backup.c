@@ -108,6 +108,8 @@ static outcome go(run *r)
     td_optimizer adam = td_adam(.learning_rate = 0.01f);
     td_model *model = small_model(context, r->kind, r->optimizer.kind ? r->optimizer : adam,
                                   td_mirrored(r->devices ? r->devices : "cpu:0", .shards = r->shards));
+    td_compile(model, .metrics = TD_METRICS(TD_ACCURACY, td_metric_mean_iou(),
+                                            td_metric_sparse_top_k_categorical_accuracy(.k = 2)));
     stopper stop = {context, r, 0};
     if (r->precision)
         td_compile(model, .precision = r->precision);

@@ -168,6 +168,36 @@ static void pixels_are_counted_and_void_is_not(void **state)
     td_context_free(context);
 }
 
+/* What the loss leaves out, a confusion leaves out too; MeanIoU says the same as its mean; the loss is the mean over
+ * the rest. */
+static void a_loss_may_ignore_void(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_confusion *confusion, *by_hand;
+    td_logs logs, whole;
+    td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, "cpu:0,cpu:1");
+    td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = labels, .y_shape = TD_SHAPE(PIXELS));
+    td_data_retain(data);
+    td_data_retain(data);
+    assert_int_equal(td_evaluate(model, data, &whole, .confusion = &by_hand, .ignore_class = TD_SET(1)), TD_OK);
+    assert_int_equal(td_compile(model, .ignore_class = TD_SET(1),
+                                .metrics = TD_METRICS(td_metric_mean_iou(.ignore_class = TD_SET(1), .name = "iou"))),
+                     TD_OK);
+    assert_int_equal(td_evaluate(model, data, &logs, .confusion = &confusion, .batch_size = ROWS), TD_OK);
+    for (int i = 0; i < CLASSES * CLASSES; i++)
+        assert_int_equal(td_confusion_count(confusion, i / CLASSES, i % CLASSES),
+                         td_confusion_count(by_hand, i / CLASSES, i % CLASSES));
+    assert_int_equal(td_confusion_ignored(confusion), td_confusion_ignored(by_hand));
+    assert_int_equal(logs.count, 2);
+    assert_string_equal(logs.entry[1].name, "iou");
+    assert_true(fabs(logs.entry[1].value - td_confusion_mean(confusion).iou) < 1e-6);
+    assert_true(logs.entry[0].value > 0 && logs.entry[0].value != whole.entry[0].value);
+    td_confusion_free(confusion);
+    td_confusion_free(by_hand);
+    td_context_free(context);
+}
+
 static void scores_follow_their_definitions(void **state)
 {
     (void)state;
@@ -218,8 +248,8 @@ int main(void)
     make_data();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_counted_on_all_replicas), cmocka_unit_test(one_hot_targets_and_thresholds_count),
-        cmocka_unit_test(pixels_are_counted_and_void_is_not),  cmocka_unit_test(scores_follow_their_definitions),
-        cmocka_unit_test(what_has_no_classes_is_refused),
+        cmocka_unit_test(pixels_are_counted_and_void_is_not),  cmocka_unit_test(a_loss_may_ignore_void),
+        cmocka_unit_test(scores_follow_their_definitions),     cmocka_unit_test(what_has_no_classes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

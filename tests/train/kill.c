@@ -22,11 +22,12 @@
 #include "files/scratch.h"
 #include "support/small.h"
 
-enum { SAMPLES = 203, BATCH = 8, EPOCHS = 4, SAVE_FREQ = 3 };
+enum { SAMPLES = 203, BATCH = 8, EPOCHS = 4, SAVE_FREQ = 3, STEPS = 20 };
 
 typedef struct setting {
     const char *devices[2]; /* each start takes one of them */
     int shards;
+    enum { ARRAYS, STREAM, ENDLESS } source;
 } setting;
 
 typedef struct place {
@@ -75,16 +76,47 @@ static td_status linger(void *user, td_training *training, const td_logs *logs)
     return TD_OK;
 }
 
-static int run(const place *p, const char *devices, int shards)
+static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+
+/* The samples in turn, round and round or to their end. */
+static td_status next(void *user, void *to_x, void *to_y)
 {
-    static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
+    int64_t *at = user, sample = *at % SAMPLES;
+    if (*at >= SAMPLES && at[1] == STREAM)
+        return TD_STOPPED;
+    memcpy(to_x, x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
+    memcpy(to_y, y + sample, sizeof *y);
+    ++*at;
+    return TD_OK;
+}
+
+static td_status restart(void *user)
+{
+    *(int64_t *)user = 0;
+    return TD_OK;
+}
+
+static td_data *make_data(const setting *s)
+{
+    static int64_t stream[2]; /* where it is, and which */
+    const td_shape shape = TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);
     small_data(SAMPLES, x, y);
+    stream[1] = s->source;
+    if (s->source == ARRAYS)
+        return td_arrays(SAMPLES, x, shape, .y = y);
+    return td_generator(shape, .next = next, .restart = s->source == STREAM ? restart : NULL, .user = stream);
+}
+
+static int run(const place *p, const char *devices, const setting *s)
+{
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, td_mirrored(devices, .shards = shards));
-    td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
-    data = td_augment(data, .flip = TD_FLIP_HORIZONTAL, .crop = 1, .rotation = 0.1f, .value_max = 3);
+    td_model *model = make_model(context, td_mirrored(devices, .shards = s->shards));
+    td_data *data = td_augment(make_data(s), .flip = TD_FLIP_HORIZONTAL, .crop = 1, .rotation = 0.1f, .value_max = 3);
+    bool endless = s->source == ENDLESS;
     td_status status =
-        td_fit(model, data, .epochs = EPOCHS, .batch_size = BATCH, .validation_split = 40,
+        td_fit(model, data, .epochs = EPOCHS, .batch_size = BATCH, .validation_split = endless ? 0 : 40,
+               .validation = endless ? make_data(&(setting){0}) : NULL, .steps_per_epoch = endless ? STEPS : 0,
+               .shuffle_buffer = s->source == ARRAYS ? 0 : 20,
                .callbacks = TD_CALLBACKS(
                    td_backup_and_restore(p->backups, .save_freq = SAVE_FREQ, .delete_checkpoint = TD_NO),
                    td_reduce_lr_on_plateau(.patience = 1, .min_delta = TD_SET(0.2f), .factor = TD_SET(0.5f)),
@@ -101,12 +133,12 @@ static int run(const place *p, const char *devices, int shards)
     return status == TD_OK ? 0 : 1;
 }
 
-static pid_t start(const place *p, const char *devices, int shards)
+static pid_t start(const place *p, const char *devices, const setting *s)
 {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(run(p, devices, shards));
+        _exit(run(p, devices, s));
     return child;
 }
 
@@ -186,14 +218,14 @@ static int kills_wanted(void)
 static void kill_often(const setting *s)
 {
     place whole = place_in("whole"), killed = place_in("killed");
-    tdi_random random = tdi_random_create(5, (uint64_t)s->shards);
+    tdi_random random = tdi_random_create(5, (uint64_t)s->shards + 3 * (uint64_t)s->source);
     int kills = 0, in_write = 0, ends = 0;
     double began = tdi_seconds();
-    finish(start(&whole, s->devices[0], s->shards));
+    finish(start(&whole, s->devices[0], s));
     double longest = tdi_seconds() - began;
     while (kills < kills_wanted()) {
         const char *devices = s->devices[tdi_random_below(&random, 2)];
-        if (kill_at_random(start(&killed, devices, s->shards), &killed, longest, &random, &in_write)) {
+        if (kill_at_random(start(&killed, devices, s), &killed, longest, &random, &in_write)) {
             kills++;
             continue;
         }
@@ -202,7 +234,7 @@ static void kill_often(const setting *s)
         place_clear(&killed);
         ends++;
     }
-    finish(start(&killed, s->devices[1], s->shards));
+    finish(start(&killed, s->devices[1], s));
     expect_same(whole.weights, killed.weights);
     expect_same(whole.log, killed.log);
     print_message("%d kills, %d of them within a write, in %d runs, %.1f s\n", kills, in_write, ends + 1,
@@ -215,19 +247,27 @@ static void kill_often(const setting *s)
 static void one_replica(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0});
+    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0, ARRAYS});
 }
 
 static void two_replicas(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0,cpu:1", "cpu:0,cpu:1"}, 0});
+    kill_often(&(setting){{"cpu:0,cpu:1", "cpu:0,cpu:1"}, 0, ARRAYS});
 }
 
 static void replicas_that_change(void **state)
 {
     (void)state;
-    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2});
+    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2, ARRAYS});
+}
+
+/* A new process has the stream from its beginning. */
+static void streams(void **state)
+{
+    (void)state;
+    kill_often(&(setting){{"cpu:0", "cpu:0"}, 0, STREAM});
+    kill_often(&(setting){{"cpu:0", "cpu:0,cpu:1"}, 2, ENDLESS});
 }
 
 int main(void)
@@ -236,6 +276,7 @@ int main(void)
         cmocka_unit_test(one_replica),
         cmocka_unit_test(two_replicas),
         cmocka_unit_test(replicas_that_change),
+        cmocka_unit_test(streams),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

@@ -1,0 +1,122 @@
+/* keras_metric.c - a metric: its name, a function's, or {"class_name": "MeanIoU", "config": {...}}. */
+#include <string.h>
+
+#include "formats/keras_inside.h"
+
+/* ---- reading ---- */
+
+/* Keras logs a metric under the name by which it was given. */
+static td_status take_name(tdi_arena *arena, const char *name, td_metric *metric, tdi_error *error)
+{
+    if (!name || strcmp(name, tdi_metric_type_of(metric->kind)->name) == 0)
+        return TD_OK;
+    metric->name = tdi_strdup(arena, name);
+    return metric->name ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status wrong_list(const char *key, const json_t *value, const char *wanted, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    return tdi_fail(error, TD_UNSUPPORTED, "property \"%s\" is %s; Tandem knows %s", key, tdi_keras_show(value, text),
+                    wanted);
+}
+
+/* null, a number, or a list of one: a metric of several thresholds is several numbers. */
+static td_status read_thresholds(const json_t *value, td_metric *metric, tdi_error *error)
+{
+    const json_t *one = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    if (!one || json_is_null(one))
+        return TD_OK;
+    if (!json_is_number(one))
+        return wrong_list("thresholds", value, "a single number", error);
+    metric->threshold = TD_SET((float)json_number_value(one));
+    return TD_OK;
+}
+
+static td_status read_targets(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error)
+{
+    size_t count = json_array_size(value);
+    int *targets = TDI_NEW_ARRAY(arena, int, count + 1);
+    if (!targets)
+        return tdi_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *target = json_array_get(value, i);
+        json_int_t number = json_integer_value(target);
+        if (!json_is_integer(target) || number < 0 || number >= TDI_MOST_CLASSES)
+            return wrong_list("target_class_ids", value, "class numbers", error);
+        targets[i] = (int)number;
+    }
+    targets[count] = TD_CLASSES_END;
+    metric->target_class_ids = targets;
+    return count || !value ? TD_OK : wrong_list("target_class_ids", value, "at least one class number", error);
+}
+
+/* Keras counts in integers. */
+static td_status check_dtype(const json_t *dtype, bool counts, tdi_error *error)
+{
+    const char *name = json_string_value(dtype);
+    return counts && name && strncmp(name, "int", 3) == 0 ? TD_OK : tdi_keras_check_dtype(dtype, error);
+}
+
+static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, const json_t *config, td_metric *metric,
+                             tdi_error *error)
+{
+    const char *const others[] = {"name", "dtype", type->lists, NULL};
+    bool counts = metric->kind == TD_METRIC_MEAN_IOU || metric->kind == TD_METRIC_IOU;
+    bool targets = metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_BINARY_IOU;
+    TDI_TRY(tdi_keras_read_fields(type->fields, config, others, metric, error));
+    TDI_TRY(check_dtype(json_object_get(config, "dtype"), counts || targets, error));
+    if (targets && json_object_get(config, type->lists))
+        TDI_TRY(read_targets(arena, json_object_get(config, type->lists), metric, error));
+    else if (type->lists)
+        TDI_TRY(read_thresholds(json_object_get(config, type->lists), metric, error));
+    tdi_fields_resolve(type->fields, metric);
+    if (counts && metric->num_classes < 1)
+        return tdi_fail(error, TD_BAD_FILE, "property \"num_classes\" is missing, or below 1");
+    return take_name(arena, tdi_keras_text(config, "name"), metric, error);
+}
+
+td_status tdi_keras_read_metric(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error)
+{
+    char text[TDI_KERAS_TEXT];
+    const json_t *config;
+    const char *name = tdi_keras_name_of(value, &config);
+    *metric = (td_metric){.kind = name ? tdi_metric_parse(name) : TD_METRIC_END};
+    if (metric->kind == TD_METRIC_END)
+        return tdi_fail(error, TD_UNSUPPORTED, "metric %s: Tandem does not know it",
+                        name ? name : tdi_keras_show(value, text));
+    if (!config)
+        return take_name(arena, name, metric, error);
+    if (read_config(arena, tdi_metric_type_of(metric->kind), config, metric, error) == TD_OK)
+        return TD_OK;
+    tdi_error_prefix(error, "%s", name);
+    return error ? error->status : TD_UNSUPPORTED;
+}
+
+/* ---- writing ---- */
+
+static json_t *write_list(const td_metric *metric)
+{
+    if (metric->kind == TD_METRIC_PRECISION || metric->kind == TD_METRIC_RECALL)
+        return metric->threshold.is_set ? tdi_keras_float(metric->threshold.value) : json_null();
+    json_t *list = json_array();
+    const int *targets = metric->target_class_ids;
+    int classes = metric->kind == TD_METRIC_BINARY_IOU ? 2 : metric->num_classes;
+    for (int i = 0; targets ? targets[i] != TD_CLASSES_END : i < classes; i++)
+        tdi_keras_append(&list, json_integer(targets ? targets[i] : i));
+    return list;
+}
+
+json_t *tdi_keras_write_metric(const td_metric *metric)
+{
+    const tdi_metric_type *type = tdi_metric_type_of(metric->kind);
+    const char *name = tdi_metric_name(metric);
+    bool plain = type->fields->kind == TDI_FIELD_END && !type->lists;
+    if (plain && tdi_metric_parse(name) == metric->kind)
+        return json_string(name);
+    json_t *config = json_pack("{s:s}", "name", name);
+    tdi_keras_write_fields(type->fields, metric, &config);
+    if (type->lists)
+        tdi_keras_put(&config, type->lists, write_list(metric));
+    return tdi_keras_object("keras.metrics", type->class_name, config);
+}

@@ -1,0 +1,58 @@
+/* fuzz_choices.c - any bytes as choices.json: loaded, or ignored and written anew; what is then written is loaded. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dist/choice_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static char folder[] = "/tmp/fuzz-choices-XXXXXX", path[64];
+
+static void remove_folder(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+static void make_folder(void)
+{
+    if (!mkdtemp(folder) || setenv("TANDEM_CACHE", folder, 1) != 0)
+        abort();
+    snprintf(path, sizeof path, "%s/choices.json", folder);
+    atexit(remove_folder);
+}
+
+static void put(const uint8_t *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static const char *const names[] = {"quick", "slow"};
+    static const tdi_choice choice = {.machine = "this",
+                                      .key = "matmul",
+                                      .count = 2,
+                                      .measured = true,
+                                      .used = true,
+                                      .candidates = {{"quick", 1.5}, {"slow", 2.25}}};
+    if (!*path)
+        make_folder();
+    put(bytes, size);
+    for (int again = 0; again < 2; again++) {
+        td_context *context = td_context_create(NULL);
+        tdi_choices *choices = tdi_choices_of(context);
+        if (again && !tdi_choices_find(choices, "this", "matmul", 2, names))
+            abort();
+        tdi_choices_keep(choices, &choice);
+        choices->changed = true;
+        tdi_choices_remember(context);
+        td_context_free(context);
+    }
+    return 0;
+}
