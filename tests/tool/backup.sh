@@ -42,6 +42,7 @@ while [ $kills -lt 12 ]; do
     status=$?
     [ $status -eq 0 ] && break
     kills=$((kills + 1))
+    [ -s killed/out.keras ] && [ ! -e killed/backups ] && break # all was done when it was killed
 done
 [ -s killed/out.keras ] || run killed || fail "resumed after $kills kills: $(cat killed/err)"
 [ $kills -gt 0 ] || fail "nothing was killed"
