@@ -5,7 +5,8 @@
  *
  * A thread is pinned to each of the first THREADS allowed cores (default: all). Every number is the best of several
  * repetitions: a roof is what nothing has disturbed. Bandwidth is measured over private data of each thread: "read"
- * sums an array, "update" overwrites it (bytes read and bytes written both count).
+ * sums an array, "update" overwrites it (bytes read and bytes written both count). The loops are those by which
+ * `tandem explain --time` finds an op's floor (src/cpu/roofs.h).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "roofs_kernels.h"
+#include "cpu/roofs.h"
 
 enum { MAX_THREADS = 256, REPETITIONS = 5 };
 static const double SECONDS = 0.012; /* of a repetition */
@@ -53,7 +54,7 @@ struct team {
     int64_t times;
     int active;   /* members that work; the others wait at the gate */
     size_t count; /* floats of each member's data in use */
-    const bench_kernels *kernels;
+    tdi_roof_loops loops;
     _Alignas(64) atomic_long turn;
 };
 
@@ -141,31 +142,31 @@ static double least(team *t, int active, work work)
 
 static void multiply_add(member *m, int64_t times)
 {
-    m->team->kernels->multiply_add(times);
+    m->team->loops.multiply_add(times);
 }
 
 static void multiply_add_bf16(member *m, int64_t times)
 {
     (void)m;
-    bench_bf16_vectors.run(times);
+    tdi_bfloat16_vectors.run(times);
 }
 
 static void multiply_add_tiles(member *m, int64_t times)
 {
     (void)m;
-    bench_bf16_tiles.run(times);
+    tdi_bfloat16_tiles.run(times);
 }
 
 static void read_data(member *m, int64_t times)
 {
     for (int64_t i = 0; i < times; i++)
-        m->team->kernels->read(m->data, m->team->count);
+        m->team->loops.read(m->data, (int64_t)m->team->count);
 }
 
 static void update_data(member *m, int64_t times)
 {
     for (int64_t i = 0; i < times; i++)
-        m->team->kernels->update(m->data, m->team->count);
+        m->team->loops.update(m->data, (int64_t)m->team->count);
 }
 
 static void copy_out(member *m, int64_t times)
@@ -175,6 +176,13 @@ static void copy_out(member *m, int64_t times)
         m->data[i] = 1.0f;
 }
 
+static void pause_briefly(void)
+{
+#ifdef TANDEM_X86
+    __builtin_ia32_pause();
+#endif
+}
+
 /* The turn goes round all members; a unit is one full round. */
 static void pass_turn(member *m, int64_t times)
 {
@@ -182,7 +190,7 @@ static void pass_turn(member *m, int64_t times)
     for (int64_t i = 0; i < times; i++) {
         long mine = (long)i * t->active + m->index;
         while (atomic_load_explicit(&t->turn, memory_order_acquire) != mine)
-            bench_pause();
+            pause_briefly();
         atomic_store_explicit(&t->turn, mine + 1, memory_order_release);
     }
 }
@@ -241,12 +249,12 @@ static void make_data(team *t)
 
 static void report_all(team *t)
 {
-    printf("\"isa\": \"%s\", ", t->kernels->name);
-    report_arithmetic(t, "fp32_flops", multiply_add, t->kernels->flops);
-    if (bench_bf16_vectors.works())
-        report_arithmetic(t, "bf16_vector_flops", multiply_add_bf16, bench_bf16_vectors.flops);
-    if (bench_bf16_tiles.works())
-        report_arithmetic(t, "bf16_tile_flops", multiply_add_tiles, bench_bf16_tiles.flops);
+    printf("\"isa\": \"%s\", ", t->loops.name);
+    report_arithmetic(t, "fp32_flops", multiply_add, t->loops.flops);
+    if (tdi_bfloat16_vectors.works())
+        report_arithmetic(t, "bf16_vector_flops", multiply_add_bf16, tdi_bfloat16_vectors.flops);
+    if (tdi_bfloat16_tiles.works())
+        report_arithmetic(t, "bf16_tile_flops", multiply_add_tiles, tdi_bfloat16_tiles.flops);
     make_data(t);
     report_bandwidth(t, "read_one", read_data, 1, 1);
     report_bandwidth(t, "read_all", read_data, t->size, 1);
@@ -261,7 +269,7 @@ int main(int count, char **arguments)
     bool meeting = count > 2 && strcmp(arguments[2], "meet") == 0;
     if (count > 3 || wanted < 1 || wanted > MAX_THREADS || (count == 3 && !meeting))
         return fprintf(stderr, "usage: bench_roofs [THREADS [meet]]\n"), 2;
-    t.kernels = bench_kernels_of_this_cpu();
+    tdi_cpu_roofs(&t.loops);
     find_cores(&t, wanted);
     start(&t);
     printf("{\"threads\": %d, ", t.size);

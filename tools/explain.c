@@ -9,7 +9,27 @@ static enum purpose purpose_of(const struct options *options, const struct sessi
 {
     bool trains =
         options->optimizer != TD_OPTIMIZER_NONE || td_model_optimizer(session->model).kind != TD_OPTIMIZER_NONE;
-    return trains ? TO_TRAIN : TO_PREDICT;
+    switch (options->mode) {
+    case TD_MODE_TRAIN:
+        return TO_TRAIN;
+    case TD_MODE_EVALUATE:
+        return TO_EVALUATE;
+    case TD_MODE_PREDICT:
+        return TO_PREDICT;
+    default:
+        return trains ? TO_TRAIN : TO_PREDICT;
+    }
+}
+
+static int explain(const struct options *options, const struct session *session)
+{
+    td_explain_args args = {.model = session->model,
+                            .out = stdout,
+                            .batch_size = options->batch_size,
+                            .mode = options->mode,
+                            .time = options->time ? TD_YES : TD_NO,
+                            .json = options->json ? TD_YES : TD_NO};
+    return td_explain_(&args) == TD_OK ? TOOL_DONE : session_failed(session);
 }
 
 static int run(const struct options *options)
@@ -18,40 +38,46 @@ static int run(const struct options *options)
     int status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, purpose_of(options, &session));
-    if (status == TOOL_DONE &&
-        (options->json ? td_explain_json : td_explain)(session.model, options->batch_size, stdout) != TD_OK)
-        status = session_failed(&session);
+    if (status == TOOL_DONE)
+        status = explain(options, &session);
     session_close(&session);
     return status;
 }
 
-static const struct argp_option options[] = {OPTION_GROUP("Work:", 1),
-                                             OPTION_BATCH_SIZE,
-                                             OPTION_DEVICES,
-                                             OPTION_SHARDS,
-                                             OPTION_REMATERIALIZE,
-                                             OPTION_PRECISION,
-                                             OPTION_GROUP("Over the file's compile configuration:", 2),
-                                             OPTION_LEARNING_RATE,
-                                             OPTIONS_OPTIMIZER,
-                                             OPTIONS_LOSS,
-                                             OPTION_IGNORE_CLASS,
-                                             OPTION_GROUP("Report:", 3),
-                                             {"json", KEY_JSON, NULL, 0, "For a program: numbers as JSON", 0},
-                                             OPTIONS_END};
+static const struct argp_option options[] = {
+    OPTION_GROUP("Work:", 1),
+    {"mode", KEY_MODE, "NAME", 0,
+     "Of a step: train, evaluate or predict (default: train, where the file has an optimizer)", 0},
+    OPTION_BATCH_SIZE,
+    OPTION_DEVICES,
+    OPTION_SHARDS,
+    OPTION_REMATERIALIZE,
+    OPTION_PRECISION,
+    OPTION_GROUP("Over the file's compile configuration:", 2),
+    OPTION_LEARNING_RATE,
+    OPTIONS_OPTIMIZER,
+    OPTIONS_LOSS,
+    OPTION_IGNORE_CLASS,
+    OPTION_GROUP("Report:", 3),
+    {"time", KEY_TIME, NULL, 0, "Where the time goes: the ten most expensive ops, measured and the least they need", 0},
+    {"json", KEY_JSON, NULL, 0, "For a program: numbers as JSON", 0},
+    OPTIONS_END};
 
 const struct command explain_command = {
     "explain",
     "MODEL.keras",
-    "what a training step runs: kernels, bytes, FLOPs", /* */
+    "what a step runs, and where its time goes", /* */
     "Prints the plan of one training step as this machine would run it: for each "
     "operation the kernel chosen, which ones "
     "declined and why, bytes and FLOPs, and what was fused; of a prediction, when the "
-    "file was saved without an optimizer. Nothing is trained.\v"
+    "file was saved without an optimizer. With --time: where the time of a step goes. Nothing is trained.\v"
     "Examples:\n"
     "\n"
     "  Why a model is as fast as it is:\n"
     "    tandem explain cnn.keras --batch-size 64\n"
+    "\n"
+    "  What to make faster, and how much there is to win:\n"
+    "    tandem explain cnn.keras --batch-size 64 --time\n"
     "\n"
     "  How the batch is shared between two devices:\n"
     "    tandem explain mlp.keras --devices cpu:0,cpu:1\n",

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "numbers.h"
+#include "output.h"
 #include "suggest.h"
 #include "words.h"
 
@@ -269,6 +270,8 @@ struct choice {
 static const struct choice optimizers[] = {{"sgd", TD_OPTIMIZER_SGD}, {"adam", TD_OPTIMIZER_ADAM}, {NULL, 0}};
 static const struct choice precisions[] = {
     {"file", TD_PRECISION_FILE}, {"float32", TD_PRECISION_FLOAT32}, {"bfloat16", TD_PRECISION_BFLOAT16}, {NULL, 0}};
+static const struct choice modes[] = {
+    {"train", TD_MODE_TRAIN}, {"evaluate", TD_MODE_EVALUATE}, {"predict", TD_MODE_PREDICT}, {NULL, 0}};
 static const struct choice losses[] = {{"sparse_categorical_crossentropy", TD_SPARSE_CATEGORICAL_CROSSENTROPY},
                                        {"categorical_crossentropy", TD_CATEGORICAL_CROSSENTROPY},
                                        {"binary_crossentropy", TD_BINARY_CROSSENTROPY},
@@ -398,6 +401,7 @@ static const struct flag_option {
     {KEY_DROP_REMAINDER, AT(drop_remainder)},
     {KEY_RESET_STATES, AT(reset_states)},
     {KEY_JSON, AT(json)},
+    {KEY_TIME, AT(time)},
     {KEY_REMATERIALIZE, AT(rematerialize)},
     {KEY_NESTEROV, AT(nesterov)},
     {KEY_AMSGRAD, AT(amsgrad)},
@@ -442,6 +446,10 @@ static int set_named(int key, const char *text, struct options *options)
     case KEY_PRECISION:
         status = set_choice("precision", text, precisions, &value);
         options->precision = (td_precision)value;
+        return status;
+    case KEY_MODE:
+        status = set_choice("mode", text, modes, &value);
+        options->mode = (td_mode)value;
         return status;
     case KEY_LOSS:
         status = set_choice("loss", text, losses, &value);
@@ -578,6 +586,9 @@ static int check_together(const struct command *command, const struct options *o
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->early_stopping)
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
+    if (options->checkpoint && !output_ends_in(options->checkpoint, ".keras"))
+        return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; try %s.keras",
+                           options->checkpoint, options->checkpoint);
     if (options->save_best_only && !options->checkpoint)
         return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
     if (options->save_freq && !options->checkpoint && !options->backup_dir)

@@ -44,11 +44,12 @@ struct options {
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
-    bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, rematerialize, confusion;
+    bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, time, rematerialize, confusion;
     bool write_images;
     td_optional ignore_class;
 
     td_precision precision;
+    td_mode mode;
     td_optimizer_kind optimizer;
     td_optional learning_rate, momentum, beta_1, beta_2, epsilon, weight_decay, clipvalue, clipnorm, global_clipnorm,
         ema_momentum, loss_scale_factor;
@@ -103,6 +104,8 @@ enum option_key {
     KEY_FROM_LOGITS,
     KEY_METRICS,
     KEY_JSON,
+    KEY_TIME,
+    KEY_MODE,
     KEY_FEATURES,
     KEY_IMAGE_SIZE,
     KEY_SHAPE,

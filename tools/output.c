@@ -11,7 +11,7 @@
 
 #include "tool.h"
 
-static bool ends_with(const char *text, const char *end)
+bool output_ends_in(const char *text, const char *end)
 {
     size_t length = strlen(text), end_length = strlen(end);
     return length > end_length && strcmp(text + length - end_length, end) == 0;
@@ -40,8 +40,8 @@ static int check_path(const char *path, const char *extension)
     bool exists = stat(path, &info) == 0;
     if (exists && S_ISDIR(info.st_mode))
         return tool_fail("--output: %s is a folder; expected the name of a file, try %s%sout%s", path, path,
-                         ends_with(path, "/") ? "" : "/", extension);
-    if (!ends_with(path, extension))
+                         output_ends_in(path, "/") ? "" : "/", extension);
+    if (!output_ends_in(path, extension))
         return tool_refuse("--output: expected a name that ends in %s, got '%s'; try %s%s", extension, path, path,
                            extension);
     if (exists && !S_ISREG(info.st_mode))
@@ -56,7 +56,7 @@ int output_path(const char *given, const char *model, const char *suffix, const 
         length = snprintf(path, OUTPUT_SIZE, "%s", given);
     } else {
         const char *slash = strrchr(model, '/'), *stem = slash ? slash + 1 : model;
-        size_t stem_length = strlen(stem) - (ends_with(stem, ".keras") ? strlen(".keras") : 0);
+        size_t stem_length = strlen(stem) - (output_ends_in(stem, ".keras") ? strlen(".keras") : 0);
         length = snprintf(path, OUTPUT_SIZE, "%.*s%s", (int)stem_length, stem, suffix);
     }
     if (length >= OUTPUT_SIZE)

@@ -63,13 +63,31 @@ static void draw_on(cairo_surface_t *on, void (*draw)(cairo_t *to, const void *w
     cairo_destroy(to);
 }
 
-static cairo_status_t end_surface(cairo_surface_t *on, bool svg, const char *path)
+/* A file that cairo writes to, and why it could not. */
+struct sink {
+    FILE *file;
+    int reason;
+};
+
+static cairo_status_t write_bytes(void *user, const unsigned char *bytes, unsigned size)
 {
-    cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png(on, path);
+    struct sink *to = user;
+    if (fwrite(bytes, 1, size, to->file) == size)
+        return CAIRO_STATUS_SUCCESS;
+    to->reason = to->reason ? to->reason : errno;
+    return CAIRO_STATUS_WRITE_ERROR;
+}
+
+/* What was written is on its way only once the file is closed. */
+static cairo_status_t end_surface(cairo_surface_t *on, bool svg, struct sink *to)
+{
+    cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png_stream(on, write_bytes, to);
     cairo_surface_finish(on);
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(on);
     cairo_surface_destroy(on);
+    if (fclose(to->file) != 0 && !to->reason)
+        to->reason = errno;
     return status;
 }
 
@@ -79,15 +97,18 @@ int picture_save(const char *path, int width, int height, void (*draw)(cairo_t *
     bool svg = ends_in(path, ".svg");
     if (snprintf(beside, sizeof beside, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof beside)
         return tool_fail("%s: the name is too long", path);
-    cairo_surface_t *on = svg ? cairo_svg_surface_create(beside, width, height)
+    struct sink to = {.file = fopen(beside, "wb")};
+    if (!to.file)
+        return tool_fail("cannot write %s: %s", path, strerror(errno));
+    cairo_surface_t *on = svg ? cairo_svg_surface_create_for_stream(write_bytes, &to, width, height)
                               : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
     draw_on(on, draw, what);
-    cairo_status_t status = end_surface(on, svg, beside);
-    if (status == CAIRO_STATUS_SUCCESS && rename(beside, path) == 0)
+    cairo_status_t status = end_surface(on, svg, &to);
+    if (status == CAIRO_STATUS_SUCCESS && !to.reason && rename(beside, path) != 0)
+        to.reason = errno;
+    if (status == CAIRO_STATUS_SUCCESS && !to.reason)
         return TOOL_DONE;
-    int reason = errno;
     unlink(beside);
-    return tool_fail("cannot write %s: %s", path,
-                     status == CAIRO_STATUS_SUCCESS ? strerror(reason) : cairo_status_to_string(status));
+    return tool_fail("cannot write %s: %s", path, to.reason ? strerror(to.reason) : cairo_status_to_string(status));
 }
 #endif

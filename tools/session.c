@@ -43,7 +43,7 @@ int session_end_trace(const struct options *options, const struct session *sessi
         return status;
     td_clear_error(session->context);
     if (td_trace_end(session->context, options->trace) != TD_OK)
-        return session_failed(session);
+        return tool_fail("--trace: %s%s", td_error(session->context), status == TOOL_DONE ? "; all else is done" : "");
     if (!options->quiet)
         printf("Saved %s: the timeline, for ui.perfetto.dev.\n", options->trace);
     return status;

@@ -1,9 +1,12 @@
 """The floor of a step: the least time in which this machine could do the operations and move the bytes of Tandem's plan.
 
 Each op of the plan takes at least its operations over the peak, and at least its bytes over the bandwidth: the larger of
-the two counts, since a good kernel hides the smaller behind it; the ops' times are added up. The bandwidth is that of the
-data in use (weights, gradients, slots, activations), shared by the threads: what fits into L2 moves faster than what does
-not. It is a floor of this plan, not of the network: an algorithm with fewer operations (Winograd) may go below it."""
+the two counts, since a good kernel hides the smaller behind it; the ops' times are added up. What the step itself makes may
+lie as near as the op's own data, shared by the threads, has room; weights and slots are reached once a step, and come from
+where all data in use (weights, gradients, slots, activations) has room. It is a floor of this plan, not of the network: an
+algorithm with fewer operations (Winograd) may go below it.
+
+`tandem explain --time` reckons alike, with roofs of its own; tests/bench/parts.py holds the two against each other."""
 import json
 import subprocess
 
@@ -19,20 +22,30 @@ def plan(case, path):
     return json.loads(run.stdout) if run.returncode == 0 else None
 
 
-def peak(case, roofs):
-    names = ("bf16_tile_flops", "bf16_vector_flops", "fp32_flops") if case.precision == "bfloat16" else ("fp32_flops",)
+def peak(step, roofs):
+    names = ("fp32_flops", *(("bf16_tile_flops", "bf16_vector_flops", "bf16_flops") if step["bfloat16"] else ()))
     return max(roofs[name]["all"] for name in names if name in roofs)
 
 
-def of_step(case, found, roofs):
+def bandwidth(roofs, size):
+    """Bytes a second over `size` bytes that the threads share."""
+    return max(machine.bandwidth(roofs, kind, roofs["threads"], size / roofs["threads"]) for kind in ("read", "update"))
+
+
+def of_op(step, times, in_use, roofs):
+    """Seconds of one step of the plan, made `times` times."""
+    moved, kept = times * step["bytes"], times * step["kept_bytes"]
+    memory = (moved - kept) / bandwidth(roofs, moved) + kept / bandwidth(roofs, in_use)
+    return max(times * step["flops"] / peak(step, roofs), memory)
+
+
+def of_step(found, roofs):
     """{us, flops, bytes, ...} of one training step."""
-    threads = roofs["threads"]
-    in_use = (found["state_bytes"] + found["activation_bytes"] * found["parts"]) / threads
-    speed = max(machine.bandwidth(roofs, kind, threads, in_use) for kind in ("read", "update"))
-    total = {"us": 0.0, "flops": 0.0, "bytes": 0.0, "speed": speed, "in_use": in_use * threads}
+    in_use = found["state_bytes"] + found["activation_bytes"] * found["parts"]
+    total = {"us": 0.0, "flops": 0.0, "bytes": 0.0, "speed": bandwidth(roofs, in_use), "in_use": in_use}
     for step in found["steps"]:
         times = 1 if step["once"] else found["parts"]
-        total["us"] += 1e6 * times * max(step["flops"] / peak(case, roofs), step["bytes"] / speed)
+        total["us"] += 1e6 * of_op(step, times, in_use, roofs)
         total["flops"] += times * step["flops"]
         total["bytes"] += times * step["bytes"]
     return total

@@ -147,4 +147,4 @@ class Measurement:
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
                 "foreign": max(self.foreign, default=0.0),
                 "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,
-                "floor": plan and floor.of_step(case, plan, roofs)}
+                "floor": plan and floor.of_step(plan, roofs)}

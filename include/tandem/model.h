@@ -448,14 +448,50 @@ TD_API td_status td_set_learning_rate(td_model *model, float learning_rate);
 /* Keras's table of layers. */
 TD_API td_status td_summary(td_model *model, FILE *out);
 
-/* What the plan of one training step is: per op the kernel chosen, who declined and why, bytes and FLOPs, what was
- * fused, how many replicas and lanes and why. `batch_size` is the global batch; 0: as td_fit's. */
-TD_API td_status td_explain(td_model *model, int64_t batch_size, FILE *out);
-/* The same for a program: a JSON object with replicas, parts, lanes, "state_bytes" (weights, gradients, slots), and of
- * one part "activation_bytes" and "steps", each with its layer, op, kernel, share, shape, "flops", "bytes" (read and
- * written), whether the lanes meet before it ("barrier") and whether it runs once for all parts of a replica ("once").
+/* What a step does. */
+typedef enum td_mode {
+    TD_MODE_DEFAULT = 0, /* trains; of a model without an optimizer or a loss: predicts */
+    TD_MODE_TRAIN,
+    TD_MODE_EVALUATE,
+    TD_MODE_PREDICT
+} td_mode;
+
+typedef struct td_explain_args {
+    td_location at;
+    td_model *model;
+    FILE *out;
+    td_guard guard;
+    int64_t batch_size; /* as td_fit's */
+    td_mode mode;
+    td_choice time; /* no; yes: where the time of a step goes */
+    td_choice json; /* no; yes: for a program */
+} td_explain_args;
+
+/* What the plan of one step is: how many replicas and lanes and why, what was fused, per op the kernel chosen, who
+ * declined and why, bytes and FLOPs.
+ *
+ * With .time, instead: the ten ops that take most of a step's time, each with its kernel, the calls of it, us a step,
+ * and its floor: the least time in which the threads could do its operations and move its bytes, by what loops that do
+ * nothing else have just reached on them; measured / floor; what bounds it. Then what the other ops take, feeding and
+ * waiting: the times add up to the step's. It runs steps on made-up rows for a second or two, with copies of weights
+ * and slots: nothing of the model changes. TD_NOT_FINITE when the model's loss is not a number on them.
+ *
+ * With .json an object: the model's name, "mode", "batch_size", replicas, parts, workers, lanes, "state_bytes"
+ * (weights; to train, gradients and slots too); of one part "activation_bytes", "scratch_bytes", and "steps", one for
+ * each op: layer, "variable" (the weight whose gradient or new value it makes), op, "pass" (forward, backward, update),
+ * kernel, share, shape, "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots), whether
+ * products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, and whether the lanes meet
+ * before it
+ * ("barrier"). With .time each has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all parts, and
+ * "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us", "floor_us",
+ * and "roofs", what the threads can do at most: operations a second, and bytes a second by the bytes of each thread's
+ * data.
  */
-TD_API td_status td_explain_json(td_model *model, int64_t batch_size, FILE *out);
+TD_API td_status td_explain_(const td_explain_args *args);
+#ifndef __cplusplus
+#define td_explain(...) td_explain_(&(td_explain_args){.at = TD_HERE, .model = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_status, td_explain, td_explain_args)
 
 /* What this machine offers: CPU features, cores allowed, libraries found, and what each gives. */
 TD_API td_status td_doctor(td_context *context, FILE *out);

@@ -68,10 +68,16 @@ static const char *copy(tdi_trace *trace, const char *text)
 
 const tdi_label *tdi_trace_label(tdi_trace *trace, const char *name, const char *category, const char *about)
 {
+    return tdi_trace_step_label(trace, name, category, about, -1);
+}
+
+const tdi_label *tdi_trace_step_label(tdi_trace *trace, const char *name, const char *category, const char *about,
+                                      int step)
+{
     pthread_mutex_lock(&trace->lock);
     tdi_label *label = TDI_NEW_ARRAY(trace->arena, tdi_label, 1);
     if (label)
-        *label = (tdi_label){copy(trace, name), copy(trace, category), copy(trace, about)};
+        *label = (tdi_label){copy(trace, name), copy(trace, category), copy(trace, about), step};
     pthread_mutex_unlock(&trace->lock);
     return label && label->name && label->category && label->about ? label : NULL;
 }

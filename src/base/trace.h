@@ -16,6 +16,7 @@ typedef struct tdi_track tdi_track;
 /* What an event is; `category` is one of a few words, `about` a few more, or "". */
 typedef struct tdi_label {
     const char *name, *category, *about;
+    int step; /* of a plan, for those who add up; -1: none */
 } tdi_label;
 
 typedef struct tdi_trace_event {
@@ -32,6 +33,8 @@ uint64_t tdi_trace_id(const tdi_trace *trace);
 
 /* A copy that lives as long as the trace; NULL when memory is out. Any thread. */
 const tdi_label *tdi_trace_label(tdi_trace *trace, const char *name, const char *category, const char *about);
+const tdi_label *tdi_trace_step_label(tdi_trace *trace, const char *name, const char *category, const char *about,
+                                      int step);
 /* The track of this name, made when there is none; NULL when memory is out or `trace` is. Any thread; then one thread
  * at a time writes into it. */
 tdi_track *tdi_trace_track(tdi_trace *trace, const char *name);

@@ -9,6 +9,7 @@
 #include "cpu/features.h"
 #include "cpu/library.h"
 #include "cpu/loops.h"
+#include "cpu/roofs.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
@@ -75,6 +76,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .allocate = allocate,
                            .release = release,
                            .convert_bytes = tdi_cpu_loops()->convert_bytes,
+                           .roofs = tdi_cpu_roofs,
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};

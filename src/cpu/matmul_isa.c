@@ -216,21 +216,21 @@ static void add_up(int64_t n, const float *sums, int lanes, int64_t apart, float
         TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += sums[i + lane * apart];
 }
 
-/* A run of rows is one run; of columns, one per row. */
+/* Row by row, while it is in the first-level cache. */
 static void finish(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
     int64_t columns = tdi_last_extent(&call->out.shape), elements = tdi_shape_elements(&call->out.shape);
     tdi_runs runs = tdi_call_runs(call);
     bool by_columns = call->split == TDI_COLUMNS;
+    int64_t n = by_columns ? runs.length : columns, end = runs.first + runs.count * runs.length / n * columns;
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    float *out = (float *)call->out.data + runs.first;
-    for (int64_t r = 0; r < runs.count; r++)
-        add_up(runs.length, call->sums + runs.first + r * runs.stride, call->lanes, elements, out + r * runs.stride);
-    if (bias || attrs->activation)
-        TDI_ISA_NAME(tdi_loops).epilogue(by_columns ? runs.count : runs.length / columns,
-                                         by_columns ? runs.length : columns, columns,
-                                         bias && by_columns ? bias + call->begin : bias, attrs->activation, out);
+    bias = bias && by_columns ? bias + call->begin : bias;
+    for (int64_t at = runs.first; at < end; at += columns) {
+        float *out = (float *)call->out.data + at;
+        add_up(n, call->sums + at, call->lanes, elements, out);
+        TDI_ISA_NAME(tdi_loops).epilogue(1, n, columns, bias, attrs->activation, out);
+    }
 }
 
 static void run(const tdi_call *call)

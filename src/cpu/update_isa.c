@@ -16,15 +16,14 @@ enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
 {
 #if defined(__AVX512F__)
-    /* Both to 14 bits, then one step of Newton's method each: within 2 units in the last place, in half the divider's
-     * time. An infinite v, from a gradient whose square overflows, gives 0. */
-    __mmask16 finite = _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(INFINITY), _CMP_NEQ_UQ);
-    tdi_vector r = (tdi_vector)_mm512_rsqrt14_ps(_mm512_max_ps((__m512)v, _mm512_set1_ps(0x1p-126f)));
+    /* 1 / sqrt(v) to 14 bits, then one step of Newton's method to twice the root; the divider works beside the
+     * multipliers. Within 2 units in the last place. Of 0, and of an infinite v from a gradient whose square overflows,
+     * the nearest number that has a root is taken: the quotient is x / epsilon, or 0. */
+    __m512i above = _mm512_max_epi32((__m512i)v, _mm512_set1_epi32(0x00800000));
+    __m512i within = _mm512_min_epi32(above, _mm512_set1_epi32(0x7f7fffff));
+    tdi_vector r = (tdi_vector)_mm512_rsqrt14_ps((__m512)within);
     tdi_vector root = v * r;
-    tdi_vector under = root + r * 0.5f * (v - root * root) + epsilon;
-    tdi_vector over = (tdi_vector)_mm512_rcp14_ps((__m512)under);
-    tdi_vector quotient = x * over;
-    return (tdi_vector)_mm512_maskz_fmadd_ps(finite, (__m512)(x - quotient * under), (__m512)over, (__m512)quotient);
+    return (x + x) / (root * (3.0f - root * r) + 2.0f * epsilon);
 #elif defined(__AVX2__)
     return x / ((tdi_vector)_mm256_sqrt_ps((__m256)v) + epsilon);
 #elif defined(__x86_64__)
@@ -48,7 +47,8 @@ TDI_INLINE void adam_vector(tdi_update k, tdi_stretch s)
     tdi_vector g = tdi_load(s.gradient), w = tdi_load(s.weight), m = tdi_load(s.slot[0]), v = tdi_load(s.slot[1]);
     if (k.clip < INFINITY)
         g = clipped(g, k.clip);
-    w -= w * k.decay;
+    if (k.decay != 0.0f)
+        w -= w * k.decay;
     m += (g - m) * k.rate_1;
     v += (g * g - v) * k.rate_2;
     tdi_store(s.slot[0], m);

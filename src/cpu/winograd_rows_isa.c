@@ -122,32 +122,45 @@ static float share_of_point(int point)
 
 /* ---- places ---- */
 
-/* Values at points are [point, row, tile, channel, lane]; filters at points [point, kh, c, f]. Between points lies an
- * odd number of lines, so that a tile's eight values do not share a cache set. */
+/* Values at points are [point, tile, row, channel, lane], so that the rows under a column of the filter are a straight
+ * run, with zeros for those in the padding; for the gradient of the input, most of whose padding is never multiplied,
+ * [point, row, tile, channel, lane] without it. Filters at points are [point, kh, c, f]. Between points lies an odd
+ * number of lines, so that a tile's eight values do not share a cache set. */
+typedef struct steps {
+    int64_t point, tile, row;
+} steps;
+
 static int64_t point_stride(int64_t floats)
 {
     return ((floats + LINE - 1) / LINE | 1) * LINE;
 }
 
-static int64_t rows_stride(const winograd *p, int64_t rows, int64_t channels)
+static steps steps_of(const winograd *p, int64_t rows, int64_t channels)
 {
-    return point_stride(rows * p->tiles * channels * TDI_WIDTH);
+    int64_t one = channels * TDI_WIDTH, point = point_stride(rows * p->tiles * one);
+    return p->turned ? (steps){point, one, p->tiles * one} : (steps){point, rows * one, one};
 }
 
-/* Rows that a band is made from. */
-static int64_t rows_under(const winograd *p)
+/* Rows that `rows` of the result are made from; negative ones, and those from h on, are zeros. */
+static tdi_rows rows_from(const winograd *p, tdi_rows rows)
 {
-    return tdi_least(p->band + p->conv.kh - 1, p->conv.h);
+    int64_t begin = rows.begin - p->conv.before_h, end = rows.end - p->conv.before_h + p->conv.kh - 1;
+    return p->turned ? (tdi_rows){tdi_most(begin, 0), tdi_least(end, p->conv.h)} : (tdi_rows){begin, end};
 }
 
-static int64_t from_stride(const winograd *p)
+static tdi_rows band_at(const winograd *p, int64_t begin)
 {
-    return rows_stride(p, rows_under(p), p->conv.c);
+    return (tdi_rows){begin, tdi_least(begin + p->band, p->conv.oh)};
 }
 
-static int64_t to_stride(const winograd *p)
+static int64_t from_floats(const winograd *p)
 {
-    return rows_stride(p, p->band, p->conv.f);
+    return POINTS * steps_of(p, p->band + p->conv.kh - 1, p->conv.c).point;
+}
+
+static int64_t to_floats(const winograd *p)
+{
+    return POINTS * steps_of(p, p->band, p->conv.f).point;
 }
 
 /* A row of the filter at a point, [c, f]. */
@@ -251,76 +264,85 @@ TDI_INLINE void evaluate_columns(int count, const tdi_vector *from, tdi_vector *
     evaluate_window(from, to);
 }
 
-/* A row [width, channels, lane] at points; tile t is made from `count` columns from t * out - before on. */
-TDI_INLINE void row_points(transform *make, int count, const winograd *p, const float *row, int64_t width,
-                           int64_t channels, int64_t before, const float *zeros, int64_t stride, float *to)
-{
-    for (int64_t t = 0; t < p->tiles; t++) {
-        const float *at[POINTS];
-        locate(row, width, channels, t * p->out - before, count, zeros, at);
-        for (int64_t c = 0; c < channels; c++, to += TDI_WIDTH) {
-            tdi_vector from[POINTS], made[POINTS];
-            for (int j = 0; j < count; j++)
-                from[j] = tdi_load(at[j] + c * TDI_WIDTH);
-            make(count, from, made);
-            for (int k = 0; k < POINTS; k++)
-                tdi_store(to + k * stride, made[k]);
-        }
-    }
-}
-
-static void x_row_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
-                         int64_t stride, float *to)
-{
-    row_points(evaluate_columns, POINTS, p, row, width, channels, p->conv.before_w, zeros, stride, to);
-}
-
-static void y_row_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
-                         int64_t stride, float *to)
-{
-    if (p->taps == 3)
-        row_points(evaluate, 6, p, row, width, channels, 0, zeros, stride, to);
-    else
-        row_points(evaluate, 4, p, row, width, channels, 0, zeros, stride, to);
-}
-
-typedef void to_points(const winograd *p, const float *row, int64_t width, int64_t channels, const float *zeros,
-                       int64_t stride, float *to);
-
 /* What is read as points: a block of samples, [h, w, channels]. */
 typedef struct image {
     const tdi_value *value;
     int64_t first, lanes, h, w, channels; /* first sample, samples */
-    float *row, *zeros;                   /* room for a row, if it does not stand abreast */
+    float *row, *zeros;                   /* room for a row that does not stand abreast; a column of zeros */
 } image;
 
-static void image_points(const winograd *p, const image *from, tdi_rows rows, to_points *make, int64_t stride,
-                         float *to)
+/* A row [w, channels, lane] at points; tile t is made from `count` columns from t * out - before on. */
+TDI_INLINE void row_points(transform *make, int count, const winograd *p, const image *from, const float *row,
+                           int64_t before, steps step, float *to)
+{
+    for (int64_t t = 0; t < p->tiles; t++) {
+        const float *at[POINTS];
+        locate(row, from->w, from->channels, t * p->out - before, count, from->zeros, at);
+        for (int64_t i = 0; i < from->channels * TDI_WIDTH; i += TDI_WIDTH) {
+            tdi_vector column[POINTS], made[POINTS];
+            for (int j = 0; j < count; j++)
+                column[j] = tdi_load(at[j] + i);
+            make(count, column, made);
+            for (int k = 0; k < POINTS; k++)
+                tdi_store(to + k * step.point + t * step.tile + i, made[k]);
+        }
+    }
+}
+
+typedef void to_points(const winograd *p, const image *from, const float *row, steps step, float *to);
+
+static void x_row_points(const winograd *p, const image *from, const float *row, steps step, float *to)
+{
+    row_points(evaluate_columns, POINTS, p, from, row, p->conv.before_w, step, to);
+}
+
+static void y_row_points(const winograd *p, const image *from, const float *row, steps step, float *to)
+{
+    if (p->taps == 3)
+        row_points(evaluate, 6, p, from, row, 0, step, to);
+    else
+        row_points(evaluate, 4, p, from, row, 0, step, to);
+}
+
+static void zero_row_points(const winograd *p, const image *from, steps step, float *to)
+{
+    for (int k = 0; k < POINTS; k++)
+        for (int64_t t = 0; t < p->tiles; t++)
+            tdi_clear(to + k * step.point + t * step.tile, from->channels * TDI_WIDTH);
+}
+
+static const float *row_abreast(const image *from, int64_t i)
 {
     int64_t line = from->w * from->channels, sample = from->h * line;
     const float *data = (const float *)from->value->data + from->first * sample;
-    for (int64_t i = rows.begin; i < rows.end; i++) {
-        const float *row = data + i * line * TDI_WIDTH;
-        if (!from->value->abreast) {
-            tdi_turn_in(data + i * line, sample, from->lanes, line, from->row);
-            row = from->row;
-        }
-        make(p, row, from->w, from->channels, from->zeros, stride,
-             to + (i - rows.begin) * p->tiles * from->channels * TDI_WIDTH);
-    }
+    if (from->value->abreast)
+        return data + i * line * TDI_WIDTH;
+    tdi_turn_in(data + i * line, sample, from->lanes, line, from->row);
+    return from->row;
+}
+
+static void image_points(const winograd *p, const image *from, tdi_rows rows, to_points *make, float *to)
+{
+    steps step = steps_of(p, rows.end - rows.begin, from->channels);
+    for (int64_t i = rows.begin; i < rows.end; i++, to += step.row)
+        if (i >= 0 && i < from->h)
+            make(p, from, row_abreast(from, i), step, to);
+        else
+            zero_row_points(p, from, step, to);
 }
 
 /* ---- points to rows ---- */
 
 /* A row of y, [ow, f, lane]. */
-TDI_INLINE void interpolate_row(int out, const winograd *p, const float *points, const float *bias, float *row)
+TDI_INLINE void interpolate_row(int out, const winograd *p, const float *points, steps step, const float *bias,
+                                float *row)
 {
-    int64_t stride = to_stride(p), channels = p->conv.f, width = p->conv.ow;
+    int64_t channels = p->conv.f, width = p->conv.ow;
     for (int64_t t = 0; t < p->tiles; t++)
-        for (int64_t f = 0; f < channels; f++, points += TDI_WIDTH) {
+        for (int64_t f = 0; f < channels; f++) {
             tdi_vector from[POINTS], made[POINTS];
             for (int k = 0; k < POINTS; k++)
-                from[k] = tdi_load(points + k * stride);
+                from[k] = tdi_load(points + k * step.point + t * step.tile + f * TDI_WIDTH);
             interpolate(out, from, made);
             for (int64_t j = 0; j < out && t * out + j < width; j++)
                 tdi_store(row + ((t * out + j) * channels + f) * TDI_WIDTH, bias ? made[j] + bias[f] : made[j]);
@@ -335,14 +357,14 @@ TDI_INLINE void put(const winograd *p, int64_t column, tdi_vector v, float *chan
 }
 
 /* A row of dx, [w, c, lane]; a window's last columns wait for the next one's first. */
-TDI_INLINE void spread_row(int out, const winograd *p, const float *points, float *row)
+TDI_INLINE void spread_row(int out, const winograd *p, const float *points, steps step, float *row)
 {
-    int64_t stride = to_stride(p), channels = p->conv.f, before = p->conv.before_w;
-    for (int64_t c = 0; c < channels; c++, row += TDI_WIDTH, points += TDI_WIDTH) {
+    int64_t before = p->conv.before_w;
+    for (int64_t c = 0; c < p->conv.f; c++, row += TDI_WIDTH, points += TDI_WIDTH) {
         tdi_vector from[POINTS], made[POINTS], left[POINTS] = {{0}};
         for (int64_t t = 0; t < p->tiles; t++) {
             for (int k = 0; k < POINTS; k++)
-                from[k] = tdi_load(points + t * channels * TDI_WIDTH + k * stride);
+                from[k] = tdi_load(points + k * step.point + t * step.tile);
             spread_window(from, made);
             for (int j = 0; j < out; j++)
                 put(p, t * out + j - before, j < POINTS - out ? made[j] + left[j] : made[j], row);
@@ -354,43 +376,35 @@ TDI_INLINE void spread_row(int out, const winograd *p, const float *points, floa
     }
 }
 
-static void row_of(const winograd *p, const float *points, const float *bias, float *row)
+static void row_of(const winograd *p, const float *points, steps step, const float *bias, float *row)
 {
     if (p->turned && p->taps == 3)
-        spread_row(6, p, points, row);
+        spread_row(6, p, points, step, row);
     else if (p->turned)
-        spread_row(4, p, points, row);
+        spread_row(4, p, points, step, row);
     else if (p->taps == 3)
-        interpolate_row(6, p, points, bias, row);
+        interpolate_row(6, p, points, step, bias, row);
     else
-        interpolate_row(4, p, points, bias, row);
+        interpolate_row(4, p, points, step, bias, row);
 }
 
 /* ---- bands of rows ---- */
 
-/* The convolution of one point, for rows `to` of the whole one's, from its rows `from`. */
+/* The convolution of one point, from rows `from` of the whole one's to its rows `to`. */
 static tdi_conv conv_of_point(const winograd *p, tdi_rows from, tdi_rows to)
 {
     tdi_conv q = p->conv;
-    q.h = from.end - from.begin;
-    q.w = q.row = q.ow = p->tiles;
-    q.kw = 1;
-    q.oh = to.end - to.begin;
-    q.before_h = p->conv.before_h - to.begin + from.begin;
+    int64_t read = from.end - from.begin, made = to.end - to.begin;
+    q.before_h = p->turned ? p->conv.before_h - to.begin + from.begin : 0;
     q.before_w = 0;
+    q.h = p->turned ? read : p->tiles;
+    q.w = q.row = p->turned ? p->tiles : read;
+    q.kh = p->turned ? p->conv.kh : 1;
+    q.kw = p->turned ? 1 : p->conv.kh;
+    q.oh = p->turned ? made : p->tiles;
+    q.ow = p->turned ? p->tiles : made;
     q.in_place = true;
     return q;
-}
-
-static tdi_rows rows_from(const winograd *p, tdi_rows to)
-{
-    int64_t begin = to.begin - p->conv.before_h, end = to.end - p->conv.before_h + p->conv.kh - 1;
-    return (tdi_rows){tdi_most(begin, 0), tdi_least(end, p->conv.h)};
-}
-
-static tdi_rows band_at(const winograd *p, int64_t begin)
-{
-    return (tdi_rows){begin, tdi_least(begin + p->band, p->conv.oh)};
 }
 
 /* scratch: filter as it is, and at points; zeros, a row of what is read, and of what is made; both at points */
@@ -407,7 +421,7 @@ static size_t room_bytes(const winograd *p)
 {
     const tdi_conv *c = &p->conv;
     int64_t rows = (c->c + c->w * c->c + c->ow * c->f) * TDI_WIDTH;
-    int64_t floats = plain_floats(p) + rows + POINTS * (filter_stride(p) + from_stride(p) + to_stride(p));
+    int64_t floats = plain_floats(p) + rows + POINTS * filter_stride(p) + from_floats(p) + to_floats(p);
     return (size_t)floats * sizeof(float);
 }
 
@@ -420,7 +434,7 @@ static room room_of(const winograd *p, void *scratch)
     r.from_row = r.zeros + c->c * TDI_WIDTH;
     r.to_row = r.from_row + c->w * c->c * TDI_WIDTH;
     r.from = r.to_row + c->ow * c->f * TDI_WIDTH;
-    r.to = r.from + POINTS * from_stride(p);
+    r.to = r.from + from_floats(p);
     tdi_clear(r.zeros, c->c * TDI_WIDTH);
     return r;
 }
@@ -428,11 +442,11 @@ static room room_of(const winograd *p, void *scratch)
 static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi_rows to)
 {
     tdi_conv q = conv_of_point(p, from, to);
+    int64_t read = steps_of(p, from.end - from.begin, q.c).point, made = steps_of(p, to.end - to.begin, q.f).point;
     for (int k = 0; k < POINTS; k++)
         for (int64_t i = 0; i < q.oh; i++)
             TDI_ISA_NAME(tdi_conv_row)
-    (&q, r->from + k * from_stride(p), r->filter + k * filter_stride(p), NULL, i,
-     r->to + k * to_stride(p) + i * tdi_conv_row_of_y(&q));
+    (&q, r->from + k * read, r->filter + k * filter_stride(p), NULL, i, r->to + k * made + i * tdi_conv_row_of_y(&q));
 }
 
 static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
@@ -441,9 +455,10 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
     const tdi_conv *c = &p->conv;
     int64_t line = c->ow * c->f, sample = c->oh * line;
     float *data = (float *)y->data + (c->first + block * TDI_WIDTH) * sample;
+    steps step = steps_of(p, rows.end - rows.begin, c->f);
     for (int64_t i = rows.begin; i < rows.end; i++) {
         float *row = y->abreast ? data + i * line * TDI_WIDTH : r->to_row;
-        row_of(p, r->to + (i - rows.begin) * p->tiles * c->f * TDI_WIDTH, bias, row);
+        row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
         TDI_ISA_NAME(tdi_loops).epilogue(1, line * TDI_WIDTH, 0, NULL, activation, row);
         if (!y->abreast)
             tdi_turn_out(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
@@ -460,7 +475,7 @@ static void convolve(const winograd *p, const room *r, const tdi_value *x, const
                       r->zeros};
         for (int64_t begin = 0; begin < c->oh; begin += p->band) {
             tdi_rows made = band_at(p, begin), read = rows_from(p, made);
-            image_points(p, &from, read, p->turned ? y_row_points : x_row_points, from_stride(p), r->from);
+            image_points(p, &from, read, p->turned ? y_row_points : x_row_points, r->from);
             multiply_points(p, r, read, made);
             store_rows(p, r, made, block, bias, activation, y);
         }
@@ -492,11 +507,13 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
     for (int64_t begin = 0; begin < c->oh; begin += p->band) {
         tdi_rows y = band_at(p, begin), read = rows_from(p, y);
         tdi_conv q = conv_of_point(p, read, y);
-        image_points(p, &of_x, read, x_row_points, from_stride(p), r->from);
-        image_points(p, &of_dy, y, y_row_points, to_stride(p), r->to);
+        image_points(p, &of_x, read, x_row_points, r->from);
+        image_points(p, &of_dy, y, y_row_points, r->to);
+        int64_t of_x_point = steps_of(p, read.end - read.begin, c->c).point;
+        int64_t of_dy_point = steps_of(p, y.end - y.begin, c->f).point;
         for (int k = 0; k < POINTS; k++)
             TDI_ISA_NAME(tdi_conv_correlate)
-        (&q, r->from + k * from_stride(p), r->to + k * to_stride(p), (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
+        (&q, r->from + k * of_x_point, r->to + k * of_dy_point, (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
     }
 }
 
@@ -519,7 +536,7 @@ static void correlate(const winograd *p, const room *r, const tdi_value *x, cons
 /* Transforms have to be paid for by the products that they save, in additions of vectors for each tile. */
 static bool pays(const td_shape *filter, int64_t out)
 {
-    enum { TRANSFORM = 60 };
+    enum { TRANSFORM = 40 };
     int64_t kh = filter->dim[0], kw = filter->dim[1], c = filter->dim[2], f = filter->dim[3];
     return kh * c * f * (kw * out - POINTS) > TRANSFORM * (c + f);
 }

@@ -23,6 +23,18 @@ typedef struct tdi_device_interface {
 /* Every device type there is, NULL-terminated; defined by the composition root. */
 extern const tdi_device_interface *const tdi_device_interfaces[];
 
+/* Loops that do one thing as fast as the device can, on the thread that calls them: what they take is what the device's
+ * kernels need at least. */
+typedef struct tdi_roof_loops {
+    const char *name; /* "avx512" */
+    double flops;     /* of one multiply_add, in float32 */
+    void (*multiply_add)(int64_t times);
+    double bfloat16_flops; /* the same of products of bfloat16 numbers; 0 and NULL: the device is not made for them */
+    void (*multiply_add_bfloat16)(int64_t times);
+    void (*read)(const float *data, int64_t count); /* count: a multiple of 128; data as `allocate` gives it */
+    void (*update)(float *data, int64_t count);     /* reads and writes each */
+} tdi_roof_loops;
+
 struct tdi_device {
     const tdi_device_interface *interface;
     char name[16];                    /* "cpu:0" */
@@ -39,6 +51,7 @@ struct tdi_device {
     /* `count` bytes as floats, each value * scale rounded once: how images become inputs. NULL: a plain loop does it.
      */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
+    void (*roofs)(tdi_roof_loops *loops);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
     int (*enter_thread)(tdi_device *device);

@@ -1,5 +1,12 @@
 /* explain.c - how a compiled model runs, in words. */
+#include "dist/explain.h"
+
 #include "dist/inside.h"
+
+bool tdi_computes_bfloat16(const tdi_runtime *runtime)
+{
+    return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 && !runtime->float32;
+}
 
 static void explain_precision(const tdi_runtime *runtime, FILE *out)
 {
@@ -62,68 +69,53 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
 }
 
-/* Weights, gradients and slots together. */
-static double state_bytes(const tdi_runtime *runtime)
+double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)
 {
     const td_model *model = runtime->model;
-    return (double)(model->total +
-                    model->trained * (runtime->division.parts + tdi_optimizer_slots(&model->optimizer))) *
-           4;
-}
-
-static bool trains(const td_model *model)
-{
-    return model->optimizer.kind != TD_OPTIMIZER_NONE && model->compiled;
-}
-
-/* The plan of the first part of a batch. */
-static td_status plan_of(tdi_runtime *runtime, int64_t batch, const tdi_plan **plan, tdi_error *error)
-{
-    tdi_plan *plans[TDI_MAX_PARTS];
-    TDI_TRY(tdi_runtime_prepare(runtime, trains(runtime->model) ? TDI_TRAIN : TDI_PREDICT, batch, plans, error));
-    *plan = plans[0];
-    return TD_OK;
+    int slots = mode == TDI_TRAIN ? runtime->division.parts + tdi_optimizer_slots(&model->optimizer) : 0;
+    return (double)(model->total + model->trained * slots) * 4;
 }
 
 /* What a step needs in memory besides the data. */
-static void explain_memory(const tdi_runtime *runtime, const tdi_plan *plan, FILE *out)
+static void explain_memory(const tdi_explained *e, FILE *out)
 {
-    const tdi_division *d = &runtime->division;
-    double activations = (double)tdi_plan_activation_bytes(plan) * d->parts;
-    double scratch = (double)tdi_plan_scratch_bytes(plan) * d->workers * d->lanes;
-    double exchange = (double)tdi_plan_exchange_bytes(plan), state = state_bytes(runtime);
-    fprintf(out, "weights %.2f MB, with their gradients and slots %.2f MB\n", (double)runtime->model->total * 4e-6,
-            state * 1e-6);
-    fprintf(out,
-            "peak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of weights and theirs\n",
+    const tdi_division *d = &e->runtime->division;
+    double activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts;
+    double scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes;
+    double exchange = (double)tdi_plan_exchange_bytes(e->plan), state = tdi_state_bytes(e->runtime, e->mode);
+    fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
+    if (e->mode == TDI_TRAIN)
+        fprintf(out, ", with their gradients and slots %.2f MB", state * 1e-6);
+    fprintf(out, "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of weights%s\n",
             (activations + scratch + exchange + state) * 1e-6, activations * 1e-6, scratch * 1e-6, exchange * 1e-6,
-            state * 1e-6);
+            state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
 }
 
-td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error)
+static const char *title(const tdi_explained *e)
 {
-    bool training = trains(runtime->model);
-    const tdi_plan *plan;
-    TDI_TRY(plan_of(runtime, batch, &plan, error));
-    explain_division(runtime, training ? TDI_TRAIN : TDI_PREDICT, batch, out);
-    fprintf(out, "\n%s\n", training ? "one training step:" : "one prediction (the model is not compiled to train):");
-    tdi_plan_explain(plan, out);
-    explain_memory(runtime, plan, out);
-    return TD_OK;
+    const td_model *model = e->runtime->model;
+    bool trains = model->compiled && model->optimizer.kind != TD_OPTIMIZER_NONE;
+    if (e->mode == TDI_PREDICT)
+        return trains ? "one prediction:" : "one prediction (the model is not compiled to train):";
+    return e->mode == TDI_TRAIN ? "one training step:" : "one step of evaluation:";
 }
 
-td_status tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error)
+static void explain_plan(const tdi_explained *e, FILE *out)
 {
-    const tdi_division *d = &runtime->division;
-    const tdi_plan *plan;
-    TDI_TRY(plan_of(runtime, batch, &plan, error));
-    fprintf(
-        out,
-        "{\n\"training\": %s, \"batch_size\": %lld, \"replicas\": %d, \"parts\": %d, \"workers\": %d, \"lanes\": %d,\n"
-        "\"state_bytes\": %.0f,\n",
-        trains(runtime->model) ? "true" : "false", (long long)batch, d->replicas, d->parts, d->workers, d->lanes,
-        state_bytes(runtime));
-    tdi_plan_explain_json(plan, out);
-    fprintf(out, "}\n");
+    explain_division(e->runtime, e->mode, e->batch, out);
+    fprintf(out, "\n%s\n", title(e));
+    tdi_plan_explain(e->plan, out);
+    explain_memory(e, out);
+}
+
+td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
+                              tdi_error *error)
+{
+    tdi_plan *plans[TDI_MAX_PARTS];
+    TDI_TRY(tdi_runtime_prepare(runtime, mode, batch, plans, error));
+    tdi_explained explained = {.runtime = runtime, .mode = mode, .batch = batch, .plan = plans[0]};
+    if (json)
+        return tdi_explain_json(&explained, out, error);
+    explain_plan(&explained, out);
     return TD_OK;
 }

@@ -68,7 +68,7 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
     return TD_OK;
 }
 
-static int64_t limit_of(const td_model *model, int slot)
+int64_t tdi_input_limit(const td_model *model, int slot)
 {
     if (slot < model->n_inputs)
         return model->indices[slot];
@@ -85,7 +85,7 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
 static td_status check_range(const td_model *model, int slot, const int32_t *numbers, int64_t rows, int64_t step,
                              int64_t first, tdi_error *error)
 {
-    int64_t limit = limit_of(model, slot), per_row = elements_per_row(model, slot);
+    int64_t limit = tdi_input_limit(model, slot), per_row = elements_per_row(model, slot);
     tdi_ignore_attrs ignore = ignored_of(model, slot);
     for (int64_t i = 0; i < rows * per_row; i++) {
         if ((numbers[i] >= 0 && numbers[i] < limit) || tdi_ignores(&ignore, numbers[i]))

@@ -92,6 +92,11 @@ td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **
 /* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
 
+/* Weights, and of a step that trains their gradients and slots. */
+double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode);
+
+bool tdi_computes_bfloat16(const tdi_runtime *runtime);
+
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */
 void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);

@@ -1,90 +1,21 @@
-/* rehearse.c - whole steps against the clock: the model's own, run in several ways by runtimes made for it.
- *
- * They work on a shadow of the model, with copies of its weights and a learning rate of zero, so that numbers stay what
- * they are. The ways take turns, and of each the best round counts. */
+/* rehearse.c - whole steps against the clock: the model's own, run in several ways by runtimes made for a shadow of it.
+ * The ways take turns, and of each the best round counts. */
 #include <stdio.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "dist/inside.h"
+#include "dist/shadow.h"
 
 enum { ROUNDS = 5, FEW_ROUNDS = 2, MOST_STEPS = 200 };
 static const double round_seconds = 4e-3, long_step = 0.1;
 
 typedef struct rehearsal {
-    td_model model; /* the shadow */
-    tdi_mode mode;
-    int64_t rows;
-    float *inputs[2 * TDI_MAX_IO]; /* NULL: class numbers */
+    tdi_shadow shadow;
     tdi_runtime *trials[TDI_MAX_CANDIDATES];
 } rehearsal;
 
-/* ---- the shadow ---- */
-
-static td_status make_shadow(rehearsal *r, const td_model *model, tdi_error *error)
-{
-    TDI_TRY(tdi_model_shadow(model, &r->model, error));
-    r->model.optimizer.learning_rate = 0;
-    r->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
-    return TD_OK;
-}
-
-static bool make_inputs(rehearsal *r)
-{
-    int slots = r->model.n_inputs + (r->mode == TDI_PREDICT ? 0 : r->model.n_outputs);
-    for (int slot = 0; slot < slots; slot++) {
-        int64_t count = r->rows * tdi_input_bytes_per_row(&r->model, slot) / (int64_t)sizeof(float);
-        r->inputs[slot] = tdi_buffer_create((size_t)count * sizeof(float));
-        if (!r->inputs[slot])
-            return false;
-        for (int64_t i = 0; i < count; i++)
-            r->inputs[slot][i] = (float)(i % 17) * 0.0625f;
-    }
-    return true;
-}
-
-static void release(rehearsal *r, int count)
-{
-    for (int i = 0; i < count; i++)
-        tdi_runtime_free(r->trials[i]);
-    for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
-        tdi_buffer_free(r->inputs[slot]);
-    tdi_model_release_shadow(&r->model);
-}
-
-/* ---- its data ---- */
-
-static const void *in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)
-{
-    const rehearsal *r = context;
-    (void)step;
-    int64_t per_row = tdi_input_bytes_per_row(&r->model, slot) / (int64_t)sizeof(float);
-    return as == TD_FLOAT32 ? r->inputs[slot] + first * per_row : NULL;
-}
-
-/* Whole numbers: 0 is a class, and an index, of every model. */
-static td_status rows_of(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
-                         tdi_error *error)
-{
-    const rehearsal *r = context;
-    (void)step, (void)first, (void)as, (void)error;
-    memset(to, 0, (size_t)(count * tdi_input_bytes_per_row(&r->model, slot)));
-    return TD_OK;
-}
-
-/* ---- the clock ---- */
-
 static td_status run_steps(rehearsal *r, int trial, int64_t steps, double *seconds, tdi_error *error)
 {
-    tdi_job job = {.mode = r->mode,
-                   .feed = {.context = r, .rows = rows_of, .in_place = in_place},
-                   .steps = steps,
-                   .batch = r->rows,
-                   .samples = steps * r->rows};
-    double begun = tdi_seconds();
-    TDI_TRY(tdi_runtime_run(r->trials[trial], &job, error));
-    *seconds = (tdi_seconds() - begun) / (double)steps;
-    return TD_OK;
+    return tdi_shadow_run(&r->shadow, r->trials[trial], steps, seconds, error);
 }
 
 /* The first step makes the plans, the second warms up. */
@@ -122,15 +53,15 @@ static td_status compete(rehearsal *r, int count, tdi_candidate *candidates, tdi
 td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, int count,
                        tdi_candidate *candidates, tdi_error *error)
 {
-    rehearsal r = {.mode = mode, .rows = rows};
-    td_status status = make_shadow(&r, runtime->model, error);
-    if (status == TD_OK && !make_inputs(&r))
-        status = tdi_no_memory(error);
+    rehearsal r = {0};
+    td_status status = tdi_shadow_create(runtime->model, mode, rows, &r.shadow, error);
     for (int i = 0; i < count && status == TD_OK; i++)
-        status = tdi_runtime_create(&r.model, &ways[i], &r.trials[i], error);
+        status = tdi_runtime_create(&r.shadow.model, &ways[i], &r.trials[i], error);
     if (status == TD_OK)
         status = compete(&r, count, candidates, error);
-    release(&r, count);
+    for (int i = 0; i < count; i++)
+        tdi_runtime_free(r.trials[i]);
+    tdi_shadow_release(&r.shadow);
     return status;
 }
 

@@ -56,6 +56,8 @@ void tdi_runtime_free(tdi_runtime *runtime);
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
 int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+/* Whole numbers of a slot, indices or classes, are below this. */
+int64_t tdi_input_limit(const td_model *model, int slot);
 
 /* The device that the first part runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
@@ -83,7 +85,10 @@ bool tdi_runtime_has_gradients(const tdi_runtime *runtime);
 /* The reduced gradient of a trained variable after a TDI_GRADIENTS step. */
 float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
 
-td_status tdi_runtime_explain(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error);
-td_status tdi_runtime_explain_json(tdi_runtime *runtime, int64_t batch, FILE *out, tdi_error *error);
+/* How a step of `batch` rows is made; mode: TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT. */
+td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
+                              tdi_error *error);
+/* Where the time of such steps goes: some are run on a shadow of the model, which stays as it is. */
+td_status tdi_explain_time(const td_model *model, tdi_mode mode, int64_t batch, bool json, FILE *out, tdi_error *error);
 
 #endif

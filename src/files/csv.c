@@ -89,7 +89,7 @@ static td_status read_chunk(tdi_csv *csv, tdi_error *error)
     const char *reason = gzerror(csv->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
         return tdi_fail(error, code == Z_ERRNO ? TD_IO : TD_BAD_FILE, "%s: line %" PRId64 ": cannot be read: %s",
-                        csv->path, csv->line, code == Z_ERRNO ? strerror(errno) : reason);
+                        csv->path, csv->line + 1, code == Z_ERRNO ? strerror(errno) : reason);
     csv->begin = 0;
     csv->end = (size_t)got;
     csv->at_end = got == 0;

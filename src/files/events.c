@@ -90,10 +90,10 @@ td_status tdi_events_create(char *folder, tdi_events **events, tdi_error *error)
         free(made);
         return tdi_no_memory(error);
     }
-    tdi_make_folders(folder, 0777);
-    made->file = fopen(made->path, "w+e");
+    int reason = tdi_make_folders(folder, 0777);
+    made->file = reason ? NULL : fopen(made->path, "w+e");
     if (!made->file) {
-        tdi_fail(error, TD_IO, "cannot write \"%s\": %s", made->path, strerror(errno));
+        tdi_fail(error, TD_IO, "cannot write \"%s\": %s", made->path, strerror(reason ? reason : errno));
         tdi_events_close(made);
         return TD_IO;
     }

@@ -1,6 +1,7 @@
 /* folders.c - folders, and where the user's cache is. */
 #include "files/folders.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,25 @@ bool tdi_is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-void tdi_make_folders(char *path, mode_t mode)
+/* The first reason counts: what is below fails for its sake. */
+static void make_folder(const char *path, mode_t mode, int *reason)
 {
+    if (mkdir(path, mode) != 0 && errno != EEXIST && !*reason)
+        *reason = errno;
+}
+
+int tdi_make_folders(char *path, mode_t mode)
+{
+    int reason = 0;
     for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         if (slash == path)
             continue;
         *slash = '\0';
-        mkdir(path, mode);
+        make_folder(path, mode, &reason);
         *slash = '/';
     }
-    mkdir(path, mode);
+    make_folder(path, mode, &reason);
+    return tdi_is_folder(path) ? 0 : reason ? reason : ENOTDIR;
 }
 
 bool tdi_user_cache(const char *name, char *path, size_t size)

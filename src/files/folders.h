@@ -8,8 +8,8 @@
 
 bool tdi_is_folder(const char *path);
 
-/* mkdir -p. What cannot be made is seen when something is written there. `path` is changed on the way and restored. */
-void tdi_make_folders(char *path, mode_t mode);
+/* mkdir -p: 0, or the errno of why there is no such folder. `path` is changed on the way and restored. */
+int tdi_make_folders(char *path, mode_t mode);
 
 /* The user's cache by the XDG rules, "tandem/`name`" in it; "" for the folder itself. A relative $XDG_CACHE_HOME or
  * $HOME counts as unset. False when there is no such place, or it does not fit. */

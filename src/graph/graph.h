@@ -53,8 +53,9 @@ struct tdi_graph {
     tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
     const char *scope;              /* given to new nodes, as is `bfloat16`; set by whoever emits */
     bool bfloat16;
-    int parts;  /* how many parts the global batch is cut into: the first extent of an all_gather */
-    bool norms; /* squared norms are taken of gradients: replicas cut updates between their blocks */
+    const tdi_node *backward; /* the first node of backpropagation; NULL: there is none */
+    int parts;                /* how many parts the global batch is cut into: the first extent of an all_gather */
+    bool norms;               /* squared norms are taken of gradients: replicas cut updates between their blocks */
     tdi_error error;
 };
 

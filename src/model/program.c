@@ -13,7 +13,6 @@ typedef struct builder {
     bool bfloat16; /* where a layer wishes it */
     tdi_emit emit;
     tdi_node *(*values)[TDI_MAX_LAYER_OUTPUTS]; /* by position in model->sites */
-    const tdi_node *backward;                   /* the first node of backpropagation; NULL: there is none */
     tdi_node *predictions[TDI_MAX_IO], *targets[TDI_MAX_IO], *losses[TDI_MAX_IO];
     tdi_node *metrics[TDI_MAX_IO][TDI_MAX_METRICS];
 } builder;
@@ -330,7 +329,7 @@ static td_status build(builder *b)
     if (b->mode == TDI_TRAIN || b->mode == TDI_GRADIENTS) {
         int forward = b->graph->nodes.count;
         TDI_TRY(emit_backward(b, loss));
-        b->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
+        b->graph->backward = forward < b->graph->nodes.count ? b->graph->nodes.at[forward] : NULL;
     }
     accumulate_metrics(b);
     for (int o = 0; b->mode == TDI_CONFUSION && o < b->model->n_outputs; o++)
@@ -346,8 +345,8 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
         TDI_TRY(tdi_precision(program->graph, device->kernels));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     TDI_TRY(tdi_fuse(program->graph, &program->notes));
-    if (b->model->rematerialize && b->backward)
-        TDI_TRY(tdi_rematerialize(program->graph, b->backward->id, &program->notes));
+    if (b->model->rematerialize && b->graph->backward)
+        TDI_TRY(tdi_rematerialize(program->graph, b->graph->backward->id, &program->notes));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }

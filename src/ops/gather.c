@@ -64,7 +64,8 @@ const tdi_op tdi_op_gather = {.name = "gather",
                               .gradient = gather_gradient,
                               .reference = gather_reference,
                               .flops = tdi_flops_none,
-                              .reads = gather_reads};
+                              .reads = gather_reads,
+                              .moves = true};
 
 tdi_node *tdi_gather(tdi_graph *graph, tdi_node *table, tdi_node *indices)
 {

@@ -223,7 +223,8 @@ const tdi_op tdi_op_lstm_output = {.name = "lstm_output",
                                    .gradient = lstm_output_gradient,
                                    .reference = lstm_output_reference,
                                    .flops = tdi_flops_none,
-                                   .reads = lstm_output_reads};
+                                   .reads = lstm_output_reads,
+                                   .moves = true};
 
 tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
 {
@@ -263,7 +264,8 @@ const tdi_op tdi_op_lstm_keep = {.name = "lstm_keep",
                                  .infer = lstm_keep_infer,
                                  .no_gradient = "Keras lets none go from a batch to the one before",
                                  .reference = lstm_keep_reference,
-                                 .flops = tdi_flops_none};
+                                 .flops = tdi_flops_none,
+                                 .moves = true};
 
 tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c)
 {

@@ -58,6 +58,7 @@ const tdi_op tdi_op_slice = {.name = "slice",
                              .reference = slice_reference,
                              .flops = tdi_flops_none,
                              .reads = slice_reads,
+                             .moves = true,
                              .describe = slice_describe};
 
 tdi_node *tdi_slice(tdi_graph *graph, tdi_node *x, int axis, int64_t begin, int64_t size)

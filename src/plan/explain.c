@@ -2,26 +2,85 @@
 
 #include "plan/inside.h"
 
-double tdi_planned_flops(const tdi_planned *step)
+static double planned_flops(const tdi_planned *step)
 {
     const tdi_call *call = &step->calls[0];
     return step->node->op->flops ? step->node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
 }
 
-double tdi_planned_bytes(const tdi_plan *plan, const tdi_planned *step)
+/* Slots are read by what writes them too. */
+static double bytes_read(const tdi_plan *plan, const tdi_node *node, bool kept)
 {
-    const tdi_node *node = step->node;
-    double bytes = (double)tdi_node_bytes(plan, node);
-    for (int i = 0; i < node->n_in; i++)
-        if (node->in[i])
-            bytes += (double)tdi_node_bytes(plan, node->in[i]);
-    return bytes;
+    double bytes = 0;
+    for (int i = 0; i < node->n_in; i++) {
+        if (!node->in[i])
+            continue;
+        tdi_home home = tdi_root(node->in[i])->home;
+        if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
+            bytes += (double)tdi_node_bytes(plan, node->in[i]) * (home == TDI_HOME_SLOT ? 2 : 1);
+    }
+    double made = (double)tdi_node_bytes(plan, node);
+    return node->op->moves && bytes > made ? made : bytes;
+}
+
+static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
+{
+    return bytes_read(plan, step->node, false) + (double)tdi_node_bytes(plan, step->node);
+}
+
+static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
+{
+    bool writes = step->node->home == TDI_HOME_VARIABLE || step->node->home == TDI_HOME_SLOT;
+    return bytes_read(plan, step->node, true) + (writes ? (double)tdi_node_bytes(plan, step->node) : 0);
 }
 
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
 {
     static const char *const names[] = {"whole", "rows", "columns", "flat"};
     return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->split];
+}
+
+static const char *pass_of(const tdi_node *node)
+{
+    const tdi_node *backward = node->graph->backward;
+    if (node->once)
+        return "update";
+    return backward && node->id >= backward->id && node->home != TDI_HOME_METRIC ? "backward" : "forward";
+}
+
+static bool is_narrow(const tdi_node *node)
+{
+    bool narrow = false;
+    for (int i = 0; i < node->n_in; i++)
+        narrow = narrow || (node->in[i] && node->in[i]->dtype == TD_BFLOAT16);
+    return narrow;
+}
+
+int tdi_plan_steps(const tdi_plan *plan)
+{
+    return plan->n_steps;
+}
+
+bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
+{
+    const tdi_planned *step = &plan->planned[s];
+    const tdi_node *node = step->node;
+    if (!node || step->constant)
+        return false;
+    *op = (tdi_plan_op){.layer = node->scope,
+                        .variable = node->variable ? node->variable->name : NULL,
+                        .op = node->op->name,
+                        .pass = pass_of(node),
+                        .kernel = step->kernel ? step->kernel->name : "reference",
+                        .share = tdi_planned_share(plan, step),
+                        .shape = tdi_placed_of(plan, node)->shape,
+                        .flops = planned_flops(step),
+                        .bytes = planned_bytes(plan, step),
+                        .kept_bytes = kept_bytes(plan, step),
+                        .bfloat16 = node->op->multiplies && is_narrow(node),
+                        .once = node->once,
+                        .barrier = step->barrier};
+    return true;
 }
 
 void tdi_choice_explain(const tdi_choice *choice, FILE *out)
@@ -42,7 +101,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         node->op->describe(node, details, sizeof details);
     fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", node->scope, node->op->name,
             tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), step->kernel ? step->kernel->name : "reference",
-            tdi_planned_share(plan, step), tdi_planned_bytes(plan, step) / 1e3, tdi_planned_flops(step) / 1e3);
+            tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
     if (tdi_placed_of(plan, node)->abreast)
@@ -59,7 +118,7 @@ double tdi_plan_flops(const tdi_plan *plan)
 {
     double flops = 0;
     for (int s = 0; s < plan->n_steps; s++)
-        flops += plan->planned[s].node ? tdi_planned_flops(&plan->planned[s]) : 0;
+        flops += plan->planned[s].node ? planned_flops(&plan->planned[s]) : 0;
     return flops;
 }
 
@@ -99,8 +158,8 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
             continue;
         explain_step(plan, step, out);
         barriers += step->barrier + (step->finish != NULL);
-        flops += tdi_planned_flops(step);
-        bytes += tdi_planned_bytes(plan, step);
+        flops += planned_flops(step);
+        bytes += planned_bytes(plan, step);
     }
     fprintf(
         out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",

@@ -105,9 +105,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
 
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
-/* For reports: of one part, all lanes together; "rows", "columns", "flat", "depth" or "whole". */
-double tdi_planned_flops(const tdi_planned *step);
-double tdi_planned_bytes(const tdi_plan *plan, const tdi_planned *step);
+/* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */

@@ -26,7 +26,7 @@ static const tdi_label *label_of(const tdi_plan *plan, int lane, const tdi_call 
     snprintf(about, sizeof about, "%s%s%s by %s, shared by %s",
              tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), *details ? " " : "", details,
              step->kernel ? step->kernel->name : "the reference", tdi_planned_share(plan, step));
-    return tdi_trace_label(trace, name, "op", about);
+    return tdi_trace_step_label(trace, name, "op", about, (int)(step - plan->planned));
 }
 
 static td_status label_lane(const tdi_plan *plan, int lane, tdi_trace *trace, tdi_error *error)

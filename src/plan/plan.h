@@ -93,7 +93,24 @@ bool tdi_plan_goes_in_turn(const tdi_plan *plan);
 
 /* Per op: kernel, share, who declined and why, bytes, FLOPs. */
 void tdi_plan_explain(const tdi_plan *plan, FILE *out);
-/* The same as members of a JSON object, without its braces. */
-void tdi_plan_explain_json(const tdi_plan *plan, FILE *out);
+
+/* What one step of a plan is, for reports: of one part, all lanes together. Texts are the plan's. */
+typedef struct tdi_plan_op {
+    const char *layer;    /* "dense_1", "loss", ... */
+    const char *variable; /* what it makes, a gradient or new values, is this weight's: "kernel"; NULL: no weight's */
+    const char *op, *kernel;
+    const char *pass;  /* "forward", "backward" or "update" */
+    const char *share; /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
+    td_shape shape;
+    double flops, bytes; /* read and written */
+    double kept_bytes;   /* of them, of weights and slots */
+    bool bfloat16;       /* products of bfloat16 numbers */
+    bool once;           /* for all parts of a replica */
+    bool barrier;        /* the lanes meet before it */
+} tdi_plan_op;
+
+int tdi_plan_steps(const tdi_plan *plan);
+/* false: step `s` computes nothing, or what it makes was made with the plan. */
+bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op);
 
 #endif

@@ -267,11 +267,11 @@ static void drop_unfinished(int folder)
 
 static td_status open_folder(backup *self, tdi_error *error)
 {
-    tdi_make_folders(self->folder, 0777);
+    int reason = tdi_make_folders(self->folder, 0777);
     self->lock = open(self->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (self->lock < 0 || access(self->folder, W_OK | X_OK) != 0)
         return tdi_fail(error, TD_IO, "BackupAndRestore: the folder \"%.200s\" cannot be used: %s", self->folder,
-                        strerror(errno));
+                        strerror(reason ? reason : errno));
     if (flock(self->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "BackupAndRestore: the folder \"%.200s\" is in use by another run; give each run its own",

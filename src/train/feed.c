@@ -137,6 +137,10 @@ td_status tdi_check_data(const td_model *model, const tdi_source *source, bool t
     TDI_TRY(check_inputs(model, source, error));
     if (!targets)
         return TD_OK;
+    if (source->n_y == 0)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s holds no targets, which the loss of model \"%s\" is of: give y too, as its format has it",
+                        source->name, model->name);
     if (source->n_y != model->n_outputs)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s has %d target arrays, but model \"%s\" has %d outputs",
                         source->name, source->n_y, model->name, model->n_outputs);

@@ -19,14 +19,18 @@ typedef struct checkpoint {
     tdi_error failed; /* the last save's failure */
 } checkpoint;
 
-static void make_folders_of(char *path)
+/* Also in a folder that is not there yet. */
+static td_status save(td_model *model, char *path, tdi_error *error)
 {
     char *name = strrchr(path, '/');
-    if (!name || name == path)
-        return;
-    *name = '\0';
-    tdi_make_folders(path, 0777);
-    *name = '/';
+    int reason = 0;
+    if (name && name != path) {
+        *name = '\0';
+        reason = tdi_make_folders(path, 0777);
+        *name = '/';
+    }
+    return reason ? tdi_fail(error, TD_IO, "cannot make the folder of \"%s\": %s", path, strerror(reason))
+                  : tdi_keras_write(model, path, error);
 }
 
 /* Keras: without the monitored log, it saves. */
@@ -53,21 +57,22 @@ static bool is_wanted(checkpoint *self, td_training *training, const td_logs *lo
     return wanted;
 }
 
-static td_status save_when_wanted(checkpoint *self, td_training *training, const td_logs *logs)
+static void save_when_wanted(checkpoint *self, td_training *training, const td_logs *logs)
 {
     char path[MAX_PATH];
     int64_t batch = self->save_freq ? training->steps : 0;
-    TDI_TRY(tdi_path_fill(self->pattern, training->epoch + 1, batch, logs, path, sizeof path, &training->error));
-    if (!is_wanted(self, training, logs, path))
-        return TD_OK;
-    make_folders_of(path);
-    self->failed = (tdi_error){0};
-    if (tdi_keras_write(training->model, path, &self->failed) != TD_OK) {
-        char line[sizeof self->failed.message + 64];
-        snprintf(line, sizeof line, "ModelCheckpoint: %s; the training goes on", self->failed.message);
+    tdi_error failed = {0};
+    if (tdi_path_fill(self->pattern, training->epoch + 1, batch, logs, path, sizeof path, &failed) == TD_OK) {
+        if (!is_wanted(self, training, logs, path))
+            return;
+        save(training->model, path, &failed);
+    }
+    self->failed = failed;
+    if (failed.status != TD_OK) {
+        char line[sizeof failed.message + 64];
+        snprintf(line, sizeof line, "ModelCheckpoint: %s; the training goes on", failed.message);
         td_training_say(training, line);
     }
-    return TD_OK;
 }
 
 static td_status checkpoint_begin(void *user, td_training *training)
@@ -81,13 +86,16 @@ static td_status checkpoint_begin(void *user, td_training *training)
 
 static td_status checkpoint_batch(void *user, td_training *training, const td_logs *logs)
 {
-    return save_when_wanted(user, training, logs);
+    save_when_wanted(user, training, logs);
+    return TD_OK;
 }
 
 static td_status checkpoint_epoch(void *user, td_training *training, td_epoch *epoch)
 {
     checkpoint *self = user;
-    return self->save_freq ? TD_OK : save_when_wanted(self, training, &epoch->logs);
+    if (!self->save_freq)
+        save_when_wanted(self, training, &epoch->logs);
+    return TD_OK;
 }
 
 static td_status checkpoint_end(void *user, td_training *training)

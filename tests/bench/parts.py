@@ -44,6 +44,10 @@ class Programs(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
+    def explain(self, *options):
+        return json.loads(subprocess.run([TANDEM, "explain", self.model, "--json", *options], stdout=subprocess.PIPE,
+                                         check=True).stdout)
+
     def test_epochs(self):
         first, *rounds, end = speak(STEPS, "fit", self.model, 8, 3, 10, "bytes", "cpu", "float32")
         self.assertEqual(first["parameters"], 269322)
@@ -61,10 +65,21 @@ class Programs(unittest.TestCase):
         self.assertIsNone(speak(ROOFS, 1, "meet", rounds=0)[0]["handover_ns"])
 
     def test_plan(self):
-        plan = json.loads(subprocess.run([TANDEM, "explain", self.model, "--json"], stdout=subprocess.PIPE, check=True).stdout)
-        total = floor.of_step(CASES["mlp"], plan, ROOFS_MADE)
+        total = floor.of_step(self.explain(), ROOFS_MADE)
         self.assertGreater(total["flops"], 2 * 3 * 32 * 784 * 256 * 0.66)  # the first layer has no gradient of its input
         self.assertGreater(total["us"], total["flops"] / 2e9 * 1e6 * 0.99)
+
+    def test_one_floor(self):
+        """The bench and `tandem explain --time` reckon alike, step by step, from the same roofs."""
+        for options in ((), ("--precision", "bfloat16", "--batch-size", "100"), ("--mode", "predict", "--batch-size", "1"),
+                        ("--shards", "2")):
+            found = self.explain("--time", *options)
+            time = found["time"]
+            self.assertAlmostEqual(floor.of_step(found, time["roofs"])["us"] / time["floor_us"], 1, places=6)
+            in_use = found["state_bytes"] + found["activation_bytes"] * found["parts"]
+            for step in found["steps"]:
+                seconds = floor.of_op(step, 1 if step["once"] else found["parts"], in_use, time["roofs"])
+                self.assertAlmostEqual(seconds * 1e6, step["floor_us"], places=6)
 
 
 class Numbers(unittest.TestCase):

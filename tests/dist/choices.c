@@ -67,7 +67,7 @@ static outcome train_by(td_tensor *(*network)(td_tensor *in), int shards, int64_
            .seed = 5);
     o.weights = small_weights(model, &o.count);
     FILE *out = open_memstream(&o.explained, &size);
-    td_explain(model, batch, out);
+    td_explain(model, out, .batch_size = batch);
     fclose(out);
     assert_string_equal(td_error(context), "");
     td_context_free(context);

@@ -58,6 +58,7 @@ says 2 "seed: expected a whole number" fit m.keras --train d.npz --seed 92233720
 says 2 "batch-size: expected" evaluate m.keras --data d.npz --batch-size 0
 says 2 "batch-size: expected" predict m.keras --data d.npz --batch-size 0
 says 2 "batch-size: expected" explain m.keras --batch-size 0
+says 2 "mode: expected train, evaluate or predict, got 'training'; try --mode train" explain m.keras --mode training
 
 # Numbers: whatever the locale, a comma is not a decimal point.
 for value in nan inf -1 0 0,1 1e99 1e-99 "" x 1x " 1"; do

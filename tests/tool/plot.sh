@@ -26,7 +26,16 @@ if "$TANDEM" plot a.jsonl --output probe.svg --quiet 2>err; then
     [ ! -s out ] || fail "plot --quiet printed: $(cat out)"
     grep -q "<svg" p.svg || fail "p.svg is no SVG"
     says 2 "expected a name that ends in .png or .svg" plot a.jsonl --output p.pdf
-    says 1 "cannot write" plot a.jsonl --quiet --output no/p.png
+    says 1 "cannot write no/p.png: No such file" plot a.jsonl --quiet --output no/p.png
+    # A full disk leaves the picture that was there.
+    cp p.png before.png
+    for picture in p.png p.svg; do
+        (trap '' XFSZ; ulimit -f 1; "$TANDEM" plot a.jsonl --quiet --output $picture) 2>err
+        [ $? -eq 1 ] || fail "a full disk under $picture: expected status 1"
+        grep -q "cannot write $picture: File too large" err || fail "a full disk under $picture: $(cat err)"
+    done
+    cmp p.png before.png || fail "a full disk lost the picture that was there"
+    [ -z "$(find . -name '*.tmp')" ] || fail "a full disk left $(find . -name '*.tmp')"
     [ -z "$(ls | grep tmp)" ] || fail "plot left behind: $(ls)"
 else
     grep -q "built without cairo" err || fail "plot --output: $(cat err)"

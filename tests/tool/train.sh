@@ -11,10 +11,28 @@ expect 0 explain mlp.keras --batch-size 16 --devices cpu:0,cpu:1
 expect 0 explain "$ROOT/tests/formats/golden/plain.keras"
 grep -q "^one prediction" out || fail "explain of a file without an optimizer printed: $(cat out)"
 expect 0 explain mlp.keras --batch-size 16 --json
-grep -q '"flops": [1-9][0-9]*, "bytes": [1-9][0-9]*, .*"op": "matmul"' out || fail "explain --json has no matmul: $(cat out)"
-if command -v python3 >/dev/null; then
-    python3 -m json.tool out >/dev/null || fail "explain --json is not JSON: $(cat out)"
-fi
+grep -q '"op": "matmul"' out && grep -q '"flops": [1-9]' out && grep -q '"bytes": [1-9]' out ||
+    fail "explain --json has no matmul: $(cat out)"
+json() {
+    ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "explain $* is not JSON: $(cat out)"
+}
+json --json
+
+# Where the time goes: a table, or numbers; of any step that the file can make, and nothing is written.
+mkdir timed && cd timed || exit 1
+for mode in train evaluate predict; do
+    expect 0 explain ../mlp.keras --mode $mode --time
+    grep -q "^a step .* 100.0% " out && grep -q "matmul .* forward " out || fail "explain --mode $mode --time: $(cat out)"
+    expect 0 explain ../mlp.keras --mode $mode --time --json --batch-size 3 --precision bfloat16
+    grep -q "\"mode\": \"$mode\"" out || fail "explain --mode $mode --json: $(cat out)"
+    json --mode $mode --time --json
+done
+rm out err
+[ -z "$(ls)" ] || fail "explain --time wrote $(ls)"
+cd .. && rmdir timed
+expect 0 explain "$ROOT/tests/formats/golden/plain.keras" --time
+grep -q ", prediction in float32, by " out || fail "explain --time of a file without an optimizer: $(cat out)"
+says 2 "optimizer" explain "$ROOT/tests/formats/golden/plain.keras" --time --mode train
 expect 0 doctor
 [ -s out ] || fail "doctor printed nothing"
 
@@ -169,6 +187,16 @@ rm -f mlp-trained.keras
 } | head -n 1 >/dev/null
 [ "$(cat status)" = 0 ] || fail "fit into a closed pipe: status $(cat status)"
 [ -s mlp-trained.keras ] || fail "fit into a closed pipe saved nothing"
+
+# Nor does a checkpoint that cannot be named, or written.
+says 2 "--checkpoint: expected a name that ends in .keras" fit mlp.keras --train digits --checkpoint best.npz
+for name in '{nothing}.keras' digits/train-labels-idx1-ubyte/best.keras; do
+    rm -f mlp-trained.keras
+    expect 1 fit mlp.keras --train digits --epochs 2 --checkpoint "$name"
+    grep -q "ModelCheckpoint: .*; the training goes on" out || fail "said: $(cat out)"
+    grep -q "ModelCheckpoint: .*saved in mlp-trained.keras" err || fail "said: $(cat err)"
+    [ -s mlp-trained.keras ] || fail "a checkpoint that cannot be written lost the model"
+done
 
 # A log that cannot be written loses no model.
 if [ -c /dev/full ]; then

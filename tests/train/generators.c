@@ -230,7 +230,7 @@ static void test_failures(void **state)
     expect_failure(td_generator(shape(), .read = any, .user = &of), 1, 1, TD_INVALID_ARGUMENT, "samples is 0");
     expect_failure(td_generator(TD_SHAPE(0), .next = next, .user = &of), 1, 1, TD_INVALID_ARGUMENT, "x_shape");
     expect_failure(td_generator(shape(), .next = next, .targets = TD_NO, .user = &of), 1, 1, TD_INVALID_ARGUMENT,
-                   "0 target arrays");
+                   "holds no targets");
     td_context *context = td_context_create(NULL);
     td_data *data = td_generator(shape(), .next = next, .samples = 9, .user = &of);
     float one[SMALL_SAMPLE];

@@ -72,7 +72,7 @@ static double activations(td_choice rematerialize)
     td_model *model = residual(context, (td_strategy){.devices = "cpu:0"}, rematerialize);
     FILE *file = tmpfile();
     assert_non_null(file);
-    assert_int_equal(td_explain(model, 256, file), TD_OK);
+    assert_int_equal(td_explain(model, file, .batch_size = 256), TD_OK);
     rewind(file);
     double total = 0, part = 0;
     for (char line[512]; part == 0 && fgets(line, sizeof line, file);)

@@ -40,12 +40,12 @@ static void expect_in(char *text, const char *const *parts)
 
 static td_status explain(void *model, FILE *out)
 {
-    return td_explain(model, 16, out);
+    return td_explain(model, out, .batch_size = 16);
 }
 
 static td_status explain_nothing(void *model, FILE *out)
 {
-    return td_explain(model, -1, out);
+    return td_explain(model, out, .batch_size = -1);
 }
 
 static td_status doctor(void *context, FILE *out)

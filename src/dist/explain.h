@@ -1,0 +1,17 @@
+/* explain.h - how a compiled model runs, for the files that say so: in words, as a table of times, as JSON. */
+#ifndef TDI_DIST_EXPLAIN_H
+#define TDI_DIST_EXPLAIN_H
+
+#include "dist/timing.h"
+
+typedef struct tdi_explained {
+    const tdi_runtime *runtime;
+    tdi_mode mode; /* TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT */
+    int64_t batch;
+    const tdi_plan *plan;     /* the first part's */
+    const tdi_timing *timing; /* NULL: nothing was timed */
+} tdi_explained;
+
+td_status tdi_explain_json(const tdi_explained *explained, FILE *out, tdi_error *error);
+
+#endif
