@@ -73,7 +73,7 @@ TD_API void td_callback_free(td_callback *callback);
 
 /* ---- Keras's ---- */
 
-/* By TD_AUTO a loss is to fall and any other metric to rise. */
+/* By TD_AUTO a loss and an error are to fall and any other metric to rise. */
 typedef enum td_monitor_mode { TD_AUTO = 0, TD_MIN, TD_MAX } td_monitor_mode;
 
 /* Stops when `monitor` has not improved for `patience` epochs. */

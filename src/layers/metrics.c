@@ -27,21 +27,22 @@ static const tdi_field iou[] = {FIELD(INT, num_classes, "num_classes", 0),
                                 {0}};
 
 static const tdi_metric_type types[TD_METRIC_COUNT] = {
-    [TD_METRIC_ACCURACY] = {NULL, "accuracy", "acc", none},
-    [TD_METRIC_SPARSE_CATEGORICAL_ACCURACY] = {"SparseCategoricalAccuracy", "sparse_categorical_accuracy", NULL, none},
-    [TD_METRIC_CATEGORICAL_ACCURACY] = {"CategoricalAccuracy", "categorical_accuracy", NULL, none},
-    [TD_METRIC_BINARY_ACCURACY] = {"BinaryAccuracy", "binary_accuracy", NULL, threshold},
+    [TD_METRIC_ACCURACY] = {NULL, "accuracy", "acc", none, NULL},
+    [TD_METRIC_SPARSE_CATEGORICAL_ACCURACY] = {"SparseCategoricalAccuracy", "sparse_categorical_accuracy", NULL, none,
+                                               NULL},
+    [TD_METRIC_CATEGORICAL_ACCURACY] = {"CategoricalAccuracy", "categorical_accuracy", NULL, none, NULL},
+    [TD_METRIC_BINARY_ACCURACY] = {"BinaryAccuracy", "binary_accuracy", NULL, threshold, NULL},
     [TD_METRIC_SPARSE_TOP_K_CATEGORICAL_ACCURACY] = {"SparseTopKCategoricalAccuracy",
-                                                     "sparse_top_k_categorical_accuracy", NULL, k},
-    [TD_METRIC_TOP_K_CATEGORICAL_ACCURACY] = {"TopKCategoricalAccuracy", "top_k_categorical_accuracy", NULL, k},
-    [TD_METRIC_PRECISION] = {"Precision", "precision", NULL, positives, .lists = "thresholds"},
-    [TD_METRIC_RECALL] = {"Recall", "recall", NULL, positives, .lists = "thresholds"},
-    [TD_METRIC_MEAN_IOU] = {"MeanIoU", "mean_io_u", NULL, iou},
-    [TD_METRIC_IOU] = {"IoU", "io_u", NULL, iou, .lists = "target_class_ids"},
-    [TD_METRIC_BINARY_IOU] = {"BinaryIoU", "binary_io_u", NULL, threshold, .lists = "target_class_ids"},
-    [TD_METRIC_MEAN_SQUARED_ERROR] = {"MeanSquaredError", "mean_squared_error", "mse", none},
-    [TD_METRIC_ROOT_MEAN_SQUARED_ERROR] = {"RootMeanSquaredError", "root_mean_squared_error", NULL, none},
-    [TD_METRIC_MEAN_ABSOLUTE_ERROR] = {"MeanAbsoluteError", "mean_absolute_error", "mae", none},
+                                                     "sparse_top_k_categorical_accuracy", NULL, k, NULL},
+    [TD_METRIC_TOP_K_CATEGORICAL_ACCURACY] = {"TopKCategoricalAccuracy", "top_k_categorical_accuracy", NULL, k, NULL},
+    [TD_METRIC_PRECISION] = {"Precision", "precision", NULL, positives, "thresholds"},
+    [TD_METRIC_RECALL] = {"Recall", "recall", NULL, positives, "thresholds"},
+    [TD_METRIC_MEAN_IOU] = {"MeanIoU", "mean_io_u", NULL, iou, NULL},
+    [TD_METRIC_IOU] = {"IoU", "io_u", NULL, iou, "target_class_ids"},
+    [TD_METRIC_BINARY_IOU] = {"BinaryIoU", "binary_io_u", NULL, threshold, "target_class_ids"},
+    [TD_METRIC_MEAN_SQUARED_ERROR] = {"MeanSquaredError", "mean_squared_error", "mse", none, NULL},
+    [TD_METRIC_ROOT_MEAN_SQUARED_ERROR] = {"RootMeanSquaredError", "root_mean_squared_error", NULL, none, NULL},
+    [TD_METRIC_MEAN_ABSOLUTE_ERROR] = {"MeanAbsoluteError", "mean_absolute_error", "mae", none, NULL},
 };
 
 const tdi_metric_type *tdi_metric_type_of(td_metric_kind kind)
@@ -66,6 +67,12 @@ td_metric_kind tdi_metric_parse(const char *name)
 const char *tdi_metric_name(const td_metric *metric)
 {
     return metric->name ? metric->name : types[metric->kind].name;
+}
+
+bool tdi_metric_falls(const td_metric *metric)
+{
+    return metric->kind == TD_METRIC_MEAN_SQUARED_ERROR || metric->kind == TD_METRIC_ROOT_MEAN_SQUARED_ERROR ||
+           metric->kind == TD_METRIC_MEAN_ABSOLUTE_ERROR;
 }
 
 /* ---- settled for an output ---- */

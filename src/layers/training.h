@@ -53,6 +53,7 @@ typedef struct tdi_metric_type {
 const tdi_metric_type *tdi_metric_type_of(td_metric_kind kind);
 td_metric_kind tdi_metric_parse(const char *name);    /* class or snake-case name, or alias; TD_METRIC_END: unknown */
 const char *tdi_metric_name(const td_metric *metric); /* Keras's log key: "accuracy", or a name of its own */
+bool tdi_metric_falls(const td_metric *metric);       /* the less the better, as Keras's callbacks see it: an error */
 /* Fills in every default for an output of the loss and the sample shape given. TD_INVALID_ARGUMENT naming the number
  * that cannot be. */
 td_status tdi_metric_settle(td_metric *metric, const tdi_loss *loss, const td_shape *prediction, tdi_error *error);

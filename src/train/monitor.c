@@ -6,15 +6,37 @@
 
 void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mode, double min_delta)
 {
-    *monitor = (tdi_monitor){.min_delta = fabs(min_delta)};
+    *monitor = (tdi_monitor){.automatic = mode == TD_AUTO, .rising = mode == TD_MAX, .min_delta = fabs(min_delta)};
     snprintf(monitor->name, sizeof monitor->name, "%s", name ? name : "val_loss");
-    size_t length = strlen(monitor->name);
-    bool loss = length >= 4 && strcmp(monitor->name + length - 4, "loss") == 0;
-    monitor->rising = mode == TD_MAX || (mode == TD_AUTO && !loss);
 }
 
-const double *tdi_monitor_value(const tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs)
+/* Behind the output's name, where there are several. */
+static bool is_log_of(const td_model *model, int output, const td_metric *metric, const char *name)
 {
+    const char *layer = model->outputs[output]->site->layer->name;
+    size_t length = strlen(layer);
+    if (model->n_outputs == 1)
+        return strcmp(name, tdi_metric_name(metric)) == 0;
+    return strncmp(name, layer, length) == 0 && name[length] == '_' &&
+           strcmp(name + length + 1, tdi_metric_name(metric)) == 0;
+}
+
+/* A loss falls, and an error; any other metric rises. */
+static bool rises(const td_model *model, const char *name)
+{
+    name += strncmp(name, "val_", 4) == 0 ? 4 : 0;
+    size_t length = strlen(name);
+    for (int o = 0; o < model->n_outputs; o++)
+        for (int m = 0; m < model->training[o].n_metrics; m++)
+            if (is_log_of(model, o, &model->training[o].metrics[m], name))
+                return !tdi_metric_falls(&model->training[o].metrics[m]);
+    return length < 4 || strcmp(name + length - 4, "loss") != 0;
+}
+
+const double *tdi_monitor_value(tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs)
+{
+    if (monitor->automatic)
+        monitor->rising = rises(training->model, monitor->name);
     const double *value = tdi_log_value(logs, monitor->name);
     char line[1200];
     int used = snprintf(line, sizeof line, "%s: the epoch gave no %s, but:", who, monitor->name);

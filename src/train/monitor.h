@@ -6,7 +6,8 @@
 #include "train/state.h"
 
 typedef struct tdi_monitor {
-    char name[48];
+    char name[TD_MAX_LOG_NAME];
+    bool automatic;   /* whether more is better follows from what the model's metric of that name is */
     bool rising;      /* more is better */
     double min_delta; /* not below 0 */
     bool has_best;
@@ -16,8 +17,7 @@ typedef struct tdi_monitor {
 /* `name` NULL: "val_loss". */
 void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mode, double min_delta);
 /* The log's value; NULL when the epoch gave none, after saying so through `training` in `who`'s name. */
-const double *tdi_monitor_value(const tdi_monitor *monitor, const char *who, td_training *training,
-                                const td_logs *logs);
+const double *tdi_monitor_value(tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs);
 bool tdi_monitor_improves(const tdi_monitor *monitor, double value, double reference);
 /* Whether `value` is the best so far, or the first; then it is kept. */
 bool tdi_monitor_keep(tdi_monitor *monitor, double value);

@@ -71,6 +71,28 @@ static void expect_stopping(int which, td_callback *callback)
     td_context_free(b.context);
 }
 
+/* Epochs until a log named "accuracy" has not improved for two; it is an error's if `error`. */
+static int patience_of(td_monitor_mode mode, bool error)
+{
+    bench b;
+    bench_open(&b);
+    if (error)
+        assert_int_equal(td_compile(b.training.model, .loss = TD_MEAN_SQUARED_ERROR,
+                                    .metrics = TD_METRICS(td_metric_mean_absolute_error(.name = "accuracy"))),
+                         TD_OK);
+    int epochs = drive(&b, td_early_stopping(.patience = 2, .monitor = "accuracy", .mode = mode));
+    td_context_free(b.context);
+    return epochs;
+}
+
+static void test_errors_are_to_fall(void **state)
+{
+    (void)state;
+    assert_int_not_equal(patience_of(TD_MIN, false), patience_of(TD_MAX, false));
+    assert_int_equal(patience_of(TD_AUTO, false), patience_of(TD_MAX, false));
+    assert_int_equal(patience_of(TD_AUTO, true), patience_of(TD_MIN, true));
+}
+
 static void test_early_stopping_is_kerass(void **state)
 {
     (void)state;
@@ -415,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_early_stopping_is_kerass),
+        cmocka_unit_test(test_errors_are_to_fall),
         cmocka_unit_test(test_reduce_lr_on_plateau_is_kerass),
         cmocka_unit_test_setup_teardown(test_model_checkpoint_saves_when_keras_does, make_folder, drop_folder),
         cmocka_unit_test(test_paths_are_filled_as_python_does),

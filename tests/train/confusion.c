@@ -179,7 +179,6 @@ static void a_loss_may_ignore_void(void **state)
     td_model *model = model_of(context, pixels, TD_SPARSE_CATEGORICAL_CROSSENTROPY, "cpu:0,cpu:1");
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = labels, .y_shape = TD_SHAPE(PIXELS));
     td_data_retain(data);
-    td_data_retain(data);
     assert_int_equal(td_evaluate(model, data, &whole, .confusion = &by_hand, .ignore_class = TD_SET(1)), TD_OK);
     assert_int_equal(td_compile(model, .ignore_class = TD_SET(1),
                                 .metrics = TD_METRICS(td_metric_mean_iou(.ignore_class = TD_SET(1), .name = "iou"))),
