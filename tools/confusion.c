@@ -25,6 +25,23 @@ const char **confusion_names(const char *list)
     return names;
 }
 
+const char **confusion_names_of(const char *recipe, int classes)
+{
+    enum { SIZE = 64 };
+    size_t count = (size_t)classes;
+    if (td_recipe_class(recipe, 0, NULL, 0) != classes)
+        return NULL;
+    const char **names = malloc((count + 1) * sizeof *names + count * SIZE);
+    char *text = names ? (char *)(names + count + 1) : NULL;
+    for (int c = 0; c < classes && names; c++, text += SIZE) {
+        td_recipe_class(recipe, c, text, SIZE);
+        names[c] = text;
+    }
+    if (names)
+        names[count] = NULL;
+    return names;
+}
+
 static const char *name_of(const char *const *names, int c, char number[16])
 {
     snprintf(number, 16, "%d", c);

@@ -7,6 +7,9 @@
 /* The words of a list with commas between them: NULL behind the last; freed by the caller. NULL when memory is out. */
 const char **confusion_names(const char *list);
 
+/* Those that the model's recipe has, in the same way; NULL too when they are not as many as the classes. */
+const char **confusion_names_of(const char *recipe, int classes);
+
 /* A line per class with its scores, their means, and the matrix while it is as small as a terminal. `names` of the
  * classes; NULL: their numbers. */
 void confusion_print(const td_confusion *confusion, const char *const *names);

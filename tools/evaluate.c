@@ -23,7 +23,9 @@ static int report(const struct options *options, struct session *session, const 
         printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
     if (!confusion)
         return TOOL_DONE;
-    const char **names = options->class_names ? confusion_names(options->class_names) : NULL;
+    const char *recipe = td_model_recipe(session->model);
+    const char **names = options->class_names ? confusion_names(options->class_names)
+                                              : confusion_names_of(recipe, td_confusion_classes(confusion));
     if (options->class_names && !names)
         return tool_fail("out of memory");
     confusion_print(confusion, names);

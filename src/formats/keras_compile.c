@@ -21,7 +21,7 @@ static bool is_nothing(const json_t *value)
 }
 
 /* A schedule stands in the place of the number. */
-static td_status read_optimizer_config(const td_model *model, const tdi_optimizer_type *type, const json_t *config,
+static td_status read_optimizer_config(const td_model *model, const tdi_config_type *type, const json_t *config,
                                        td_optimizer *optimizer, tdi_error *error)
 {
     static const char *const others[] = {"name", NULL};
@@ -43,7 +43,7 @@ static td_status read_optimizer(const td_model *model, const json_t *value, td_o
     char text[TDI_KERAS_TEXT];
     const json_t *config;
     const char *name = tdi_keras_name_of(value, &config);
-    const tdi_optimizer_type *type = name ? tdi_optimizer_type_find(name) : NULL;
+    const tdi_config_type *type = name ? tdi_config_type_find(tdi_optimizer_types, name) : NULL;
     if (!type)
         return tdi_fail(error, TD_UNSUPPORTED, "optimizer %s: Tandem knows SGD and Adam",
                         name ? name : tdi_keras_show(value, text));
@@ -251,8 +251,8 @@ td_status tdi_keras_read_compile(td_model *model, const json_t *config, tdi_erro
 
 static json_t *write_optimizer(const td_optimizer *optimizer)
 {
-    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
-    json_t *config = type ? json_pack("{s:s}", "name", type->base_name) : NULL;
+    const tdi_config_type *type = tdi_config_type_of(tdi_optimizer_types, optimizer->kind);
+    json_t *config = type ? json_pack("{s:s}", "name", type->name) : NULL;
     if (type)
         tdi_keras_write_fields(type->fields, optimizer, &config);
     if (optimizer->schedule.kind)

@@ -43,7 +43,7 @@ static td_status read_pieces(tdi_arena *arena, const json_t *config, td_schedule
     return TD_OK;
 }
 
-static td_status read_schedule(tdi_arena *arena, const tdi_schedule_type *type, const json_t *config,
+static td_status read_schedule(tdi_arena *arena, const tdi_config_type *type, const json_t *config,
                                td_schedule *schedule, tdi_error *error)
 {
     static const char *const others[] = {"name", NULL}, *const lists[] = {"name", "boundaries", "values", NULL};
@@ -60,7 +60,7 @@ td_status tdi_keras_read_schedule(tdi_arena *arena, const json_t *value, td_sche
 {
     char text[TDI_KERAS_TEXT];
     const char *name = tdi_keras_text(value, "class_name");
-    const tdi_schedule_type *type = name ? tdi_schedule_type_find(name) : NULL;
+    const tdi_config_type *type = name ? tdi_config_type_find(tdi_schedule_types, name) : NULL;
     if (!type)
         return tdi_fail(error, TD_UNSUPPORTED, "learning_rate %s: Tandem knows Keras's own schedules by name",
                         name ? name : tdi_keras_show(value, text));
@@ -85,7 +85,7 @@ static void write_pieces(const td_schedule *schedule, json_t **config)
 
 json_t *tdi_keras_write_schedule(const td_schedule *schedule)
 {
-    const tdi_schedule_type *type = tdi_schedule_type_of(schedule->kind);
+    const tdi_config_type *type = tdi_config_type_of(tdi_schedule_types, schedule->kind);
     json_t *config = json_pack("{s:s}", "name", type->name);
     tdi_keras_write_fields(type->fields, schedule, &config);
     if (schedule->kind == TD_PIECEWISE_CONSTANT_DECAY)

@@ -217,7 +217,8 @@ static td_status write_layer(const td_model *model, int position, tdi_hdf5 *file
 static td_status write_optimizer(const td_model *model, tdi_hdf5 *file, tdi_error *error)
 {
     const float rate = model->optimizer.learning_rate;
-    TDI_TRY(write_vars(file, "optimizer/vars", tdi_optimizer_type_of(model->optimizer.kind)->base_name, error));
+    TDI_TRY(write_vars(file, "optimizer/vars", tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->name,
+                       error));
     TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->iteration, error));
     if (!model->optimizer.schedule.kind)
         TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, &rate, error));

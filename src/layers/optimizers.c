@@ -1,7 +1,6 @@
 /* optimizers.c - SGD and Adam: their arguments, their slots, their updates; what Keras lets every optimizer do besides.
  */
 #include <math.h>
-#include <string.h>
 
 #include "layers/training.h"
 #include "ops/ops.h"
@@ -35,28 +34,11 @@ static const tdi_field adam_fields[] = {
     {0},
 };
 
-static const tdi_optimizer_type types[] = {
+const tdi_config_type tdi_optimizer_types[] = {
     {TD_OPTIMIZER_SGD, "SGD", "sgd", sgd_fields},
     {TD_OPTIMIZER_ADAM, "Adam", "adam", adam_fields},
+    {0},
 };
-
-#define TYPE_COUNT (sizeof types / sizeof *types)
-
-const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind)
-{
-    for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (types[i].kind == kind)
-            return &types[i];
-    return NULL;
-}
-
-const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name)
-{
-    for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (strcmp(types[i].class_name, class_name) == 0 || strcmp(types[i].base_name, class_name) == 0)
-            return &types[i];
-    return NULL;
-}
 
 int tdi_optimizer_update_slots(const td_optimizer *optimizer)
 {
@@ -94,8 +76,8 @@ float tdi_optimizer_rate(const td_optimizer *optimizer, int64_t step)
 
 td_status tdi_optimizer_resolve(td_optimizer *optimizer, tdi_error *error)
 {
-    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer->kind);
-    const tdi_schedule_type *schedule = tdi_schedule_type_of(optimizer->schedule.kind);
+    const tdi_config_type *type = tdi_config_type_of(tdi_optimizer_types, optimizer->kind);
+    const tdi_config_type *schedule = tdi_config_type_of(tdi_schedule_types, optimizer->schedule.kind);
     if (!type)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: %d is not one of the td_optimizer_kind values",
                         (int)optimizer->kind);
@@ -150,7 +132,7 @@ static td_status check_averages(const td_optimizer *optimizer, tdi_error *error)
 
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error)
 {
-    if (!tdi_optimizer_type_of(optimizer->kind))
+    if (!tdi_config_type_of(tdi_optimizer_types, optimizer->kind))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "optimizer: there is none of number %d: use td_sgd(...) or td_adam(...)", (int)optimizer->kind);
     if (optimizer->schedule.kind)

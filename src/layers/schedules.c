@@ -1,7 +1,6 @@
 /* schedules.c - Keras's learning rates as functions of the step: their arguments and values, in float32 as Keras
  * computes them. */
 #include <math.h>
-#include <string.h>
 
 #include "layers/training.h"
 
@@ -37,32 +36,15 @@ static const tdi_field restarts_fields[] = {
 
 static const tdi_field no_fields[] = {{0}};
 
-static const tdi_schedule_type types[] = {
+const tdi_config_type tdi_schedule_types[] = {
     {TD_EXPONENTIAL_DECAY, "ExponentialDecay", "ExponentialDecay", rate_fields},
     {TD_PIECEWISE_CONSTANT_DECAY, "PiecewiseConstantDecay", "PiecewiseConstant", no_fields},
     {TD_POLYNOMIAL_DECAY, "PolynomialDecay", "PolynomialDecay", polynomial_fields},
     {TD_INVERSE_TIME_DECAY, "InverseTimeDecay", "InverseTimeDecay", rate_fields},
     {TD_COSINE_DECAY, "CosineDecay", "CosineDecay", cosine_fields},
     {TD_COSINE_DECAY_RESTARTS, "CosineDecayRestarts", "SGDRDecay", restarts_fields},
+    {0},
 };
-
-#define TYPE_COUNT (sizeof types / sizeof *types)
-
-const tdi_schedule_type *tdi_schedule_type_of(td_schedule_kind kind)
-{
-    for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (types[i].kind == kind)
-            return &types[i];
-    return NULL;
-}
-
-const tdi_schedule_type *tdi_schedule_type_find(const char *class_name)
-{
-    for (size_t i = 0; i < TYPE_COUNT; i++)
-        if (strcmp(types[i].class_name, class_name) == 0)
-            return &types[i];
-    return NULL;
-}
 
 /* ---- checks ---- */
 
@@ -83,7 +65,7 @@ static td_status check_pieces(const td_schedule *schedule, tdi_error *error)
 
 td_status tdi_schedule_check(const td_schedule *schedule, tdi_error *error)
 {
-    const tdi_schedule_type *type = tdi_schedule_type_of(schedule->kind);
+    const tdi_config_type *type = tdi_config_type_of(tdi_schedule_types, schedule->kind);
     if (!type)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "optimizer: there is no schedule of number %d",
                         (int)schedule->kind);

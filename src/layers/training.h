@@ -65,29 +65,23 @@ int tdi_metric_accumulators(const td_metric *metric);
 void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, int slot);
 double tdi_metric_result(const td_metric *metric, const double *sums);
 
-typedef struct tdi_schedule_type {
-    td_schedule_kind kind;
-    const char *class_name;  /* "CosineDecayRestarts" */
-    const char *name;        /* what Keras calls one without a name: "SGDRDecay" */
-    const tdi_field *fields; /* of td_schedule, PiecewiseConstantDecay's lists apart */
-} tdi_schedule_type;
+/* A kind of optimizer, or of schedule. */
+typedef struct tdi_config_type {
+    unsigned kind;           /* td_optimizer_kind, td_schedule_kind */
+    const char *class_name;  /* "Adam", "CosineDecayRestarts" */
+    const char *name;        /* what Keras calls one without a name: "adam", "SGDRDecay" */
+    const tdi_field *fields; /* of td_optimizer, or of td_schedule, PiecewiseConstantDecay's lists apart */
+} tdi_config_type;
 
-const tdi_schedule_type *tdi_schedule_type_of(td_schedule_kind kind);
-const tdi_schedule_type *tdi_schedule_type_find(const char *class_name); /* NULL: unknown */
+extern const tdi_config_type tdi_optimizer_types[], tdi_schedule_types[];                    /* both end with {0} */
+const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, unsigned kind);      /* NULL: there is none */
+const tdi_config_type *tdi_config_type_find(const tdi_config_type *types, const char *name); /* either; NULL: unknown */
+
 /* TD_INVALID_ARGUMENT naming the number that cannot be. */
 td_status tdi_schedule_check(const td_schedule *schedule, tdi_error *error);
 /* The rate of a step, counted from 0; the schedule is resolved. */
 float tdi_schedule_rate(const td_schedule *schedule, int64_t step);
 
-typedef struct tdi_optimizer_type {
-    td_optimizer_kind kind;
-    const char *class_name;  /* "Adam" */
-    const char *base_name;   /* "adam" */
-    const tdi_field *fields; /* of td_optimizer */
-} tdi_optimizer_type;
-
-const tdi_optimizer_type *tdi_optimizer_type_of(td_optimizer_kind kind);
-const tdi_optimizer_type *tdi_optimizer_type_find(const char *class_name); /* class or snake-case name; NULL: unknown */
 /* Each trained variable has so many slots: those of the update (SGD without momentum 0, with 1; Adam 2, with amsgrad
  * 3), then the average that use_ema keeps, then the accumulator of gradient_accumulation_steps. */
 int tdi_optimizer_slots(const td_optimizer *optimizer);

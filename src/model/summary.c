@@ -98,8 +98,8 @@ td_status td_summary(td_model *model, FILE *out)
     totals(model, out);
     if (model->optimizer.kind != TD_OPTIMIZER_NONE)
         fprintf(out, " Optimizer: %s, learning rate %g, %lld steps taken\n",
-                tdi_optimizer_type_of(model->optimizer.kind)->class_name, (double)td_learning_rate(model),
-                (long long)model->iteration);
+                tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->class_name,
+                (double)td_learning_rate(model), (long long)model->iteration);
     if (fflush(out) == 0 && !ferror(out))
         return TD_OK;
     return tdi_fail(&model->context->error, TD_IO, "the summary could not be written");

@@ -105,7 +105,7 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
             error, TD_INVALID_ARGUMENT,
             "the learning rate is a %s schedule and cannot be set; compile with an optimizer whose learning "
             "rate is a number",
-            tdi_schedule_type_of(optimizer->schedule.kind)->class_name);
+            tdi_config_type_of(tdi_schedule_types, optimizer->schedule.kind)->class_name);
     if (!(learning_rate >= 0) || !isfinite(learning_rate))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "the learning rate was to be set to %g; a finite number not below 0 was expected",

@@ -265,7 +265,7 @@ static double decimal(float value)
 td_status tdi_tensorboard_hparams(tdi_events *events, const td_training *training, const char *group)
 {
     td_model *model = training->model;
-    const tdi_optimizer_type *optimizer = tdi_optimizer_type_of(model->optimizer.kind);
+    const tdi_config_type *optimizer = tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind);
     tdi_hparam hparams[] = {
         {"model", model->name, 0},
         {"optimizer", optimizer ? optimizer->class_name : "none", 0},

@@ -27,6 +27,7 @@ class Case:
     callbacks: tuple = ()   # of Keras's
     compiled: dict = dataclasses.field(default_factory=dict)
     spoiled: bool = False   # an input is NaN
+    scheduled: object = None  # the optimizer that Keras trains with, where options change the file's
 
 
 class WarmUp(keras.callbacks.Callback):
@@ -61,6 +62,24 @@ class WarmUp(keras.callbacks.Callback):
         self.model.optimizer.learning_rate = self.rate
 
 
+class LogRate(keras.callbacks.Callback):
+    """What --schedule logs: the rate that the schedule has come to."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["learning_rate"] = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+
+
+def schedules():
+    make = keras.optimizers.schedules
+    yield make.CosineDecay(0.0, 20, warmup_target=0.05, warmup_steps=6), "cosine_decay,initial_learning_rate=0,decay_steps=20,warmup_target=0.05,warmup_steps=6"
+    yield make.CosineDecay(0.05, 20, alpha=0.1), "cosine_decay,decay_steps=20,alpha=0.1"
+    yield make.CosineDecayRestarts(0.05, 8, m_mul=0.5), "cosine_decay_restarts,first_decay_steps=8,m_mul=0.5"
+    yield make.ExponentialDecay(0.05, 8, 0.5, staircase=True), "exponential_decay,decay_steps=8,decay_rate=0.5,staircase"
+    yield make.InverseTimeDecay(0.05, 4, 0.5), "inverse_time_decay,decay_steps=4,decay_rate=0.5"
+    yield make.PolynomialDecay(0.05, 10, power=2.0, cycle=True), "polynomial_decay,decay_steps=10,power=2,cycle"
+    yield make.PiecewiseConstantDecay([9, 14], [0.05, 0.02, 0.01]), "piecewise_constant_decay,boundaries=9:14,values=0.05:0.02:0.01"
+
+
 def cases():
     sgd, adam = keras.optimizers.SGD, keras.optimizers.Adam
     yield Case("the weights become their averages", sgd(0.05, momentum=0.9, use_ema=True))
@@ -73,6 +92,10 @@ def cases():
     yield Case("... with the momentum corrected", sgd(0.01, momentum=0.9, nesterov=True),
                ("--base-batch-size", 2, "--warmup-epochs", 2, "--momentum-correction", "--steps-per-execution", 2), (WarmUp(4.0, corrects=True),))
     yield Case("a schedule over the epochs", sgd(decay, momentum=0.9))
+    yield Case("rates of epochs", sgd(0.05), ("--learning-rate-scheduler", "1=0.02,2=0.04"),
+               (keras.callbacks.LearningRateScheduler(lambda epoch, rate: (rate, 0.02, 0.04)[epoch]),))
+    for schedule, words in schedules():
+        yield Case(words, sgd(0.05), ("--schedule", words), (LogRate(),), scheduled=sgd(schedule))
 
 
 def data():
@@ -96,6 +119,8 @@ def run_keras(case, folder, x, y):
     model.compile(case.optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"],
                   **case.compiled)
     model.save(folder / "start.keras")
+    if case.scheduled:
+        model.compile(case.scheduled, model.loss, metrics=["accuracy"])
     model.fit(x, y, BATCH, EPOCHS, shuffle=False, verbose=0,
               callbacks=[*case.callbacks, keras.callbacks.CSVLogger(folder / "keras.csv")])
     return model

@@ -314,8 +314,8 @@ static void updates(void **state)
     tdi_variable *kernel = &y->site->layer->weights.at[0]->variable;
     tdi_node *gradient = tdi_fill(f->graph, 1, &kernel->shape);
     td_optimizer sgd = td_sgd(.momentum = 0.5f, .nesterov = TD_YES, .clipvalue = 2), adam = td_adam(.amsgrad = TD_YES);
-    tdi_fields_resolve(tdi_optimizer_type_of(sgd.kind)->fields, &sgd);
-    tdi_fields_resolve(tdi_optimizer_type_of(adam.kind)->fields, &adam);
+    tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, sgd.kind)->fields, &sgd);
+    tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, adam.kind)->fields, &adam);
     tdi_node *node = update(f, &sgd, kernel, gradient);
     const tdi_optimizer_attrs *attrs = node->attrs;
     assert_true(node->op == &tdi_op_sgd && node->once && node->effect && node->n_in == 3);
@@ -339,7 +339,7 @@ static void what_surrounds_an_update(void **state)
     tdi_node *gradients[3] = {tdi_fill(f->graph, 1, &variables[0]->shape), tdi_fill(f->graph, 1, &variables[1]->shape)};
     td_optimizer adam = td_adam(.use_ema = TD_YES, .global_clipnorm = 1, .gradient_accumulation_steps = 4,
                                 .ema_overwrite_frequency = 7);
-    tdi_fields_resolve(tdi_optimizer_type_of(adam.kind)->fields, &adam);
+    tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, adam.kind)->fields, &adam);
     assert_int_equal(tdi_optimizer_emit(f->graph, &adam, 3, variables, gradients), TD_OK);
     const tdi_node *last = f->graph->nodes.at[f->graph->nodes.count - 1], *average = NULL, *node;
     assert_true(last->op == &tdi_op_moving_average && last->in[0]->op == &tdi_op_parameter);

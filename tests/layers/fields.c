@@ -175,7 +175,7 @@ static void tables_are_keras(void **state)
 
 static void check_optimizer(td_optimizer optimizer, const char *golden)
 {
-    const tdi_optimizer_type *type = tdi_optimizer_type_of(optimizer.kind);
+    const tdi_config_type *type = tdi_config_type_of(tdi_optimizer_types, optimizer.kind);
     tdi_fields_resolve(type->fields, &optimizer);
     check_table(type->fields, &optimizer, golden);
 }
@@ -191,7 +191,7 @@ static void what_is_set_stays(void **state)
 {
     (void)state;
     td_optimizer adam = td_adam(.beta_1 = TD_SET(0.0f), .amsgrad = TD_YES, .learning_rate = 0.5f);
-    tdi_fields_resolve(tdi_optimizer_type_of(adam.kind)->fields, &adam);
+    tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, adam.kind)->fields, &adam);
     assert_true(adam.beta_1.value == 0 && adam.beta_2.value == 0.999f);
     assert_true(adam.amsgrad == TD_YES && adam.learning_rate == 0.5f);
     td_dense_args dense = {.use_bias = TD_NO, .kernel_initializer = {.kind = TD_RANDOM_UNIFORM, .b = 2}};

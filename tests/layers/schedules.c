@@ -27,8 +27,9 @@ static void check(td_schedule schedule, const float *golden)
     for (int step = 0; step < STEPS; step++) {
         float seen = tdi_schedule_rate(&schedule, step);
         if (!(fabsf(seen - golden[step]) <= 1e-6f * golden[0] + 4e-7f * golden[step]))
-            fail_msg("%s: step %d has %.9g, Keras %.9g", tdi_schedule_type_of(schedule.kind)->class_name, step,
-                     (double)seen, (double)golden[step]);
+            fail_msg("%s: step %d has %.9g, Keras %.9g",
+                     tdi_config_type_of(tdi_schedule_types, schedule.kind)->class_name, step, (double)seen,
+                     (double)golden[step]);
     }
 }
 

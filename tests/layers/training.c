@@ -70,7 +70,7 @@ static void metric_names(void **state)
 
 static td_optimizer resolved(td_optimizer optimizer)
 {
-    tdi_fields_resolve(tdi_optimizer_type_of(optimizer.kind)->fields, &optimizer);
+    tdi_fields_resolve(tdi_config_type_of(tdi_optimizer_types, optimizer.kind)->fields, &optimizer);
     return optimizer;
 }
 
@@ -90,9 +90,9 @@ static void optimizer_slots(void **state)
     assert_int_equal(tdi_optimizer_accumulator_slot(&more), 3);
     assert_int_equal(tdi_optimizer_average_slot(&adam), -1);
     assert_int_equal(tdi_optimizer_accumulator_slot(&adam), -1);
-    assert_int_equal(tdi_optimizer_type_find("Adam")->kind, TD_OPTIMIZER_ADAM);
-    assert_int_equal(tdi_optimizer_type_find("sgd")->kind, TD_OPTIMIZER_SGD);
-    assert_null(tdi_optimizer_type_find("Lion"));
+    assert_int_equal(tdi_config_type_find(tdi_optimizer_types, "Adam")->kind, TD_OPTIMIZER_ADAM);
+    assert_int_equal(tdi_config_type_find(tdi_optimizer_types, "sgd")->kind, TD_OPTIMIZER_SGD);
+    assert_null(tdi_config_type_find(tdi_optimizer_types, "Lion"));
 }
 
 static void check_refused(td_optimizer optimizer, const char *sentence)

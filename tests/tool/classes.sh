@@ -9,6 +9,9 @@ expect 0 evaluate named.keras --data kinds.csv --quiet
 expect 0 predict named.keras --data kinds.csv --output p.npy
 grep -qx "Classes: 0 cat, 1 dog." out || fail "predict said: $(cat out)"
 
+expect 0 evaluate named.keras --data kinds.csv --quiet --confusion
+grep -q "^cat .* 32$" out && grep -q "^dog .* 32$" out || fail "evaluate --confusion printed: $(cat out)"
+
 # A part that lacks a class has the same numbers; one that has another is refused.
 grep -v cat kinds.csv >dogs.csv
 expect 0 evaluate named.keras --data dogs.csv --quiet
