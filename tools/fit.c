@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -51,12 +52,21 @@ static td_status train_begin(void *user, td_training *training)
     return TD_OK;
 }
 
+/* No name leads to it any more. */
+static bool is_removed(FILE *log)
+{
+    struct stat facts;
+    return fstat(fileno(log), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 0;
+}
+
 static td_status write_log(void *user, td_training *training, td_epoch *epoch)
 {
     struct fit *fit = user;
     (void)training;
     if (fit->log && !fit->log_error && log_epoch(fit->log, epoch) != 0)
         fit->log_error = errno;
+    if (fit->log && !fit->log_error && is_removed(fit->log))
+        fit->log_error = ENOENT;
     stop_again();
     return TD_OK;
 }

@@ -138,6 +138,8 @@ td_status tdi_events_flush(tdi_events *events, tdi_error *error)
 {
     if (events->error.status == TD_OK && fflush(events->file) != 0)
         fail(events, strerror(errno));
+    if (events->error.status == TD_OK && tdi_is_removed(events->file))
+        fail(events, "it was removed");
     if (events->error.status != TD_OK)
         return tdi_fail(error, events->error.status, "%s", events->error.message);
     return TD_OK;

@@ -13,6 +13,12 @@ bool tdi_is_folder(const char *path)
     return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
+bool tdi_is_removed(FILE *file)
+{
+    struct stat facts;
+    return fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 0;
+}
+
 /* The first reason counts: what is below fails for its sake. */
 static void make_folder(const char *path, mode_t mode, int *reason)
 {

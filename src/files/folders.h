@@ -4,9 +4,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 bool tdi_is_folder(const char *path);
+/* An open file that no name leads to any more: what is written there is lost. */
+bool tdi_is_removed(FILE *file);
 
 /* mkdir -p: 0, or the errno of why there is no such folder. `path` is changed on the way and restored. */
 int tdi_make_folders(char *path, mode_t mode);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/folders.h"
 #include "train/callbacks.h"
 
 typedef struct csv_logger {
@@ -81,11 +82,12 @@ static td_status csv_epoch_end(void *user, td_training *training, td_epoch *epoc
             write_header(self);
     }
     write_row(self, epoch->epoch, &epoch->logs);
-    if (fflush(self->file) == 0 && !ferror(self->file))
+    bool written = fflush(self->file) == 0 && !ferror(self->file), removed = written && tdi_is_removed(self->file);
+    if (written && !removed)
         return TD_OK;
     bool first = self->failed.status == TD_OK;
     tdi_fail(&self->failed, TD_IO, "CSVLogger: %s is incomplete from epoch %d on: %s", self->filename, epoch->epoch + 1,
-             strerror(errno));
+             removed ? "it was removed" : strerror(errno));
     clearerr(self->file);
     if (first)
         td_training_say(training, self->failed.message);

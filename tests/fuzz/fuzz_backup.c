@@ -1,13 +1,11 @@
 /* fuzz_backup.c - any bytes as a backup of a small run: resumed or refused, never a crash. The seed backup.npz is this
  * run's, after 7 of its batches. */
 #define _GNU_SOURCE
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <tandem/tandem.h>
-#include <unistd.h>
 
 #include "dist/choice_file.h"
+#include "support/memory_file.h"
 #include "train/backup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -59,13 +57,10 @@ static void import_choices(const json_t *json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    char path[64];
+    char path[MEMORY_PATH];
     td_state state;
     tdi_error error = {0};
-    int fd = memfd_create("backup", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fd = memory_file(bytes, size, path);
     if (tdi_state_read(&state, path, &error) == TD_OK) {
         compare_facts(json_object_get(state.root, "facts"));
         resume(&state);

@@ -1,15 +1,12 @@
 /* fuzz_cache.c - any bytes as the file of a cache: refused, or its samples read. Checksums keep nearly all bytes out,
  * so that they are also tried behind a good page of facts, with the checksum of checksums put right. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "data/cache_file.h"
 #include "data/source_arrays.h"
 #include "files/records.h"
+#include "support/memory_file.h"
 
 enum {
     SAMPLES = 5,
@@ -70,13 +67,10 @@ static void read_samples(const tdi_cache_file *file)
 
 static void open_bytes(tdi_source *source, const uint8_t *bytes, size_t size)
 {
-    char path[64];
+    char path[MEMORY_PATH];
     bool complete;
     tdi_cache_file *file;
-    int fd = memfd_create("cache", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fd = memory_file(bytes, size, path);
     if (tdi_cache_file_open(path, source, &file, &complete, NULL) == TD_OK) {
         read_samples(file);
         tdi_cache_file_close(file);

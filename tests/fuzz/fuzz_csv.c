@@ -1,11 +1,8 @@
 /* fuzz_csv.c - any bytes as a CSV file: read or refused, and its samples gathered. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "data/formats.h"
+#include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -24,11 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     static const td_open_args ways[] = {{.missing = TD_MISSING_PREVIOUS, .skip_errors = TD_YES},
                                         {.missing = TD_MISSING_MEAN, .window = 2},
                                         {.features = "x=a:one-hot,y=a:codes", .missing = TD_MISSING_DROP}};
-    char path[64];
-    int fd = memfd_create("csv", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    char path[MEMORY_PATH];
+    int fd = memory_file(bytes, size, path);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         tdi_source *source;
         tdi_error error = {0};

@@ -1,11 +1,8 @@
 /* fuzz_hdf5_data.c - any bytes as an HDF5 file of data: read or refused, and rows of its arrays gathered. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "files/hdf5_rows.h"
+#include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -25,13 +22,10 @@ static void read_rows(tdi_hdf5_rows *rows, const tdi_hdf5_facts *facts)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char *const names[] = {"x", "/y", "group/inner", "n0", "n17"};
-    char path[64];
+    char path[MEMORY_PATH];
     tdi_hdf5_file *file;
     tdi_error error = {0};
-    int fd = memfd_create("hdf5", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fd = memory_file(bytes, size, path);
     if (tdi_hdf5_file_open(path, &file, &error) == TD_OK) {
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             tdi_hdf5_rows *rows;

@@ -1,24 +1,18 @@
 /* fuzz_idx.c - any bytes as an IDX file, gzipped or not: read or refused, never a crash. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "data/idx.h"
+#include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    char path[64];
+    char path[MEMORY_PATH];
     tdi_array array;
     tdi_error error = {0};
     tdi_table *table;
-    int fd = memfd_create("idx", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fd = memory_file(bytes, size, path);
     if (tdi_table_create(path, &table, &error) != TD_OK)
         abort();
     if (tdi_idx_read(path, &array, &error) == TD_OK && tdi_table_add(table, false, "x", 1, &array, &error) == TD_OK &&

@@ -1,11 +1,8 @@
 /* fuzz_npz.c - any bytes as an .npz archive: read or refused, never a crash. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "data/formats.h"
+#include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -35,13 +32,10 @@ static void gather_last(tdi_source *source)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    char path[64];
+    char path[MEMORY_PATH];
     tdi_source *source;
     tdi_error error = {0};
-    int fd = memfd_create("npz", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fd = memory_file(bytes, size, path);
     if (tdi_source_npz.open(&(td_open_args){.path = path}, &source, &error) == TD_OK) {
         gather_last(source);
         source->release(source);

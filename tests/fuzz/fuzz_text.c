@@ -1,12 +1,9 @@
 /* fuzz_text.c - any bytes as a UTF-8 text: read or refused, its samples gathered, and read again by its own recipe. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "data/formats.h"
+#include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -34,11 +31,8 @@ static char *read_text(const char *path, int64_t window, const char *recipe)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    char path[64];
-    int fd = memfd_create("text", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-        abort();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    char path[MEMORY_PATH];
+    int fd = memory_file(bytes, size, path);
     char *recipe = read_text(path, 3, NULL);
     free(recipe ? read_text(path, 0, recipe) : NULL);
     free(recipe);

@@ -87,6 +87,20 @@ case $saved in
 *) fail "not in the temporary directory: '$saved'" ;;
 esac
 
+# ---- the logs go away ----
+
+mkdir logs
+"$TANDEM" fit mlp.keras --train digits --epochs 2000000000 --log logs/a.jsonl --csv-log logs/a.csv --tensorboard logs/board \
+    --output gone.keras >out 2>err &
+process=$!
+await test -s logs/a.jsonl
+rm -r logs
+await grep -q "TensorBoard: .*it was removed; the training goes on without it" out
+await grep -q "CSVLogger: logs/a.csv is incomplete from epoch .* on: it was removed" out
+ends $process TERM 1 "logs that were removed"
+grep -q -- "--log: logs/a.jsonl is incomplete: .*; the model itself is saved in gone.keras" err || fail "said: $(cat err)"
+expect 0 evaluate gone.keras --data digits --quiet
+
 says 2 "--keep-backup belongs to --backup-dir" fit mlp.keras --train digits --keep-backup
 says 2 "--save-freq belongs to --checkpoint and --backup-dir" fit mlp.keras --train digits --save-freq 5
 finish
