@@ -35,23 +35,42 @@ static bool hdf5_claims(const char *path)
 
 /* ---- columns ---- */
 
+/* Takes the first axis off, which is the samples. */
+static td_status split_shape(const tdi_source *whole, const char *name, const td_shape *shape, td_shape *sample,
+                             tdi_error *error)
+{
+    if (shape->rank == 0)
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: \"%s\" is no array of 1 to %d axes, the samples being the first",
+                        whole->name, name, TD_MAX_RANK);
+    *sample = (td_shape){.rank = shape->rank - 1};
+    memcpy(sample->dim, shape->dim + 1, (size_t)sample->rank * sizeof *sample->dim);
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dim[i] == 0)
+            return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds no samples%s", whole->name, name,
+                            i ? " that have elements" : "");
+    return TD_OK;
+}
+
 static td_status add_array(hdf5_source *source, bool target, const char *name, float scale, tdi_error *error)
 {
     tdi_source *whole = &source->items.source;
     int at = whole->n_x + whole->n_y;
     tdi_hdf5_facts facts;
+    td_shape sample;
     if (at == TDI_MAX_COLUMNS)
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", whole->name, TDI_MAX_COLUMNS);
     TDI_TRY(tdi_hdf5_rows_open(source->file, name, &source->arrays[at], &facts, error));
-    if (at && facts.rows != whole->samples)
+    TDI_TRY(split_shape(whole, name, &facts.shape, &sample, error));
+    if (at && facts.shape.dim[0] != whole->samples)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %lld samples but \"%s\" %lld: both need one per sample",
-                        whole->name, whole->columns[0].name, (long long)whole->samples, name, (long long)facts.rows);
+                        whole->name, whole->columns[0].name, (long long)whole->samples, name,
+                        (long long)facts.shape.dim[0]);
     tdi_column *column = &whole->columns[at];
     snprintf(column->name, sizeof column->name, "%s", name);
-    column->shape = facts.shape;
+    column->shape = sample;
     column->dtype = facts.dtype;
     column->scale = target || scale == 0 ? 1 : scale;
-    whole->samples = facts.rows;
+    whole->samples = facts.shape.dim[0];
     *(target ? &whole->n_y : &whole->n_x) += 1;
     return TD_OK;
 }

@@ -465,7 +465,7 @@ static td_status unpack(const tdi_hdf5_file *file, const tdi_hdf5_chunks *chunks
     *unpacked = tdi_hdf5_unfilter(&chunks->filters, as_it_is ? UINT32_MAX : chunk->left_out, packed, chunk->size,
                                   chunks->bytes, &reason);
     return *unpacked ? TD_OK
-                     : tdi_fail(error, TD_BAD_FILE, "%s: the chunk of %llu bytes at %llu: %s", file->path,
+                     : tdi_fail(error, TD_BAD_FILE, "%s: the chunk of %llu bytes at %llu: %s", file->name,
                                 (unsigned long long)chunk->size, (unsigned long long)chunk->address, reason);
 }
 

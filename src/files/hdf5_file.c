@@ -16,24 +16,34 @@
 
 td_status tdi_hdf5_damaged(const tdi_hdf5_file *file, const char *reason, tdi_error *error)
 {
-    return tdi_fail(error, TD_BAD_FILE, "%s: %s", file->path, reason);
+    return tdi_fail(error, TD_BAD_FILE, "%s: %s", file->name, reason);
 }
 
 /* ---- bytes ---- */
 
-td_status tdi_hdf5_bytes(const tdi_hdf5_file *file, uint64_t address, uint64_t length, void *to, tdi_error *error)
+static td_status read_from_disk(const tdi_hdf5_file *file, uint64_t address, uint64_t length, void *to,
+                                tdi_error *error)
 {
-    if (address > file->size || length > file->size - address)
-        return tdi_hdf5_damaged(file, "an address leads outside of the file: it is truncated or damaged", error);
     for (uint64_t done = 0; done < length;) {
         ssize_t count = pread(file->fd, (char *)to + done, length - done, (off_t)(file->base + address + done));
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return tdi_fail(error, TD_IO, "%s: cannot be read: %s", file->path,
+            return tdi_fail(error, TD_IO, "%s: cannot be read: %s", file->name,
                             count < 0 ? strerror(errno) : "it has become shorter");
         done += (uint64_t)count;
     }
+    return TD_OK;
+}
+
+td_status tdi_hdf5_bytes(const tdi_hdf5_file *file, uint64_t address, uint64_t length, void *to, tdi_error *error)
+{
+    if (address > file->size || length > file->size - address)
+        return tdi_hdf5_damaged(file, "an address leads outside of the file: it is truncated or damaged", error);
+    if (file->fd >= 0)
+        return read_from_disk(file, address, length, to, error);
+    if (length)
+        memcpy(to, file->bytes + file->base + address, length);
     return TD_OK;
 }
 
@@ -239,7 +249,7 @@ static td_status find_superblock(tdi_hdf5_file *file, unsigned char start[96], t
         if (memcmp(start, signature, sizeof signature) == 0)
             return TD_OK;
     }
-    return tdi_fail(error, TD_BAD_FILE, "%s: no HDF5 file, or a damaged one", file->path);
+    return tdi_fail(error, TD_BAD_FILE, "%s: no HDF5 file, or a damaged one", file->name);
 }
 
 /* The end of the file as its superblock has it, which counts as its base address does. */
@@ -248,14 +258,14 @@ static td_status check_end(const tdi_hdf5_file *file, uint64_t base, uint64_t en
     if (end >= base && end - base <= file->size)
         return TD_OK;
     return tdi_fail(error, TD_BAD_FILE, "%s: it is truncated: it holds %llu bytes of the %llu that its writer noted",
-                    file->path, (unsigned long long)file->size, (unsigned long long)(end - base));
+                    file->name, (unsigned long long)file->size, (unsigned long long)(end - base));
 }
 
 static td_status read_original_superblock(tdi_hdf5_file *file, const unsigned char *at, tdi_error *error)
 {
     const unsigned char *addresses = at + (at[8] == 1 ? 28 : 24);
     if (at[13] != 8 || at[14] != 8)
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: its addresses have %d bits, not 64", file->path, 8 * at[13]);
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: its addresses have %d bits, not 64", file->name, 8 * at[13]);
     file->root = tdi_hdf5_number(addresses + 40, 8);
     return check_end(file, tdi_hdf5_number(addresses, 8), tdi_hdf5_number(addresses + 16, 8), error);
 }
@@ -263,7 +273,7 @@ static td_status read_original_superblock(tdi_hdf5_file *file, const unsigned ch
 static td_status read_newer_superblock(tdi_hdf5_file *file, const unsigned char *at, tdi_error *error)
 {
     if (at[9] != 8 || at[10] != 8)
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: its addresses have %d bits, not 64", file->path, 8 * at[9]);
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: its addresses have %d bits, not 64", file->name, 8 * at[9]);
     if (tdi_hdf5_checksum(at, 44) != tdi_hdf5_number(at + 44, 4))
         return tdi_hdf5_damaged(file, "its first block is damaged", error);
     if (at[11] & 1u)
@@ -285,35 +295,62 @@ static td_status read_superblock(tdi_hdf5_file *file, tdi_error *error)
     if (start[8] <= 3)
         return read_newer_superblock(file, start, error);
     return tdi_fail(error, TD_UNSUPPORTED, "%s: it has a superblock of version %d, and 3 is the newest that is read",
-                    file->path, start[8]);
+                    file->name, start[8]);
 }
 
-static td_status open_file(tdi_hdf5_file *file, tdi_error *error)
+static td_status open_on_disk(tdi_hdf5_file *file, tdi_error *error)
 {
     struct stat facts;
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    file->fd = open(file->name, O_RDONLY | O_CLOEXEC);
     if (file->fd < 0 || fstat(file->fd, &facts) != 0)
-        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", file->path,
+        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", file->name,
                         strerror(errno));
     if (!S_ISREG(facts.st_mode))
-        return tdi_fail(error, TD_BAD_FILE, "%s: is no file but a folder or a device", file->path);
+        return tdi_fail(error, TD_BAD_FILE, "%s: is no file but a folder or a device", file->name);
     file->size = (uint64_t)facts.st_size;
-    return read_superblock(file, error);
+    return TD_OK;
 }
 
-td_status tdi_hdf5_file_open(const char *path, tdi_hdf5_file **opened, tdi_error *error)
+static tdi_hdf5_file *make_file(const char *name)
 {
     tdi_hdf5_file *file = calloc(1, sizeof *file);
     if (!file)
-        return tdi_no_memory(error);
+        return NULL;
     file->fd = -1;
-    file->path = strdup(path);
-    td_status status = file->path ? open_file(file, error) : tdi_no_memory(error);
+    file->name = strdup(name);
+    if (file->name)
+        return file;
+    free(file);
+    return NULL;
+}
+
+/* `status`: of what came before. */
+static td_status begin_file(tdi_hdf5_file *file, td_status status, tdi_hdf5_file **opened, tdi_error *error)
+{
+    if (status == TD_OK)
+        status = read_superblock(file, error);
     if (status == TD_OK)
         *opened = file;
     else
         tdi_hdf5_file_close(file);
     return status;
+}
+
+td_status tdi_hdf5_file_open(const char *path, tdi_hdf5_file **opened, tdi_error *error)
+{
+    tdi_hdf5_file *file = make_file(path);
+    return file ? begin_file(file, open_on_disk(file, error), opened, error) : tdi_no_memory(error);
+}
+
+td_status tdi_hdf5_file_in_memory(const void *bytes, size_t size, const char *name, tdi_hdf5_file **opened,
+                                  tdi_error *error)
+{
+    tdi_hdf5_file *file = make_file(name);
+    if (!file)
+        return tdi_no_memory(error);
+    file->bytes = bytes;
+    file->size = size;
+    return begin_file(file, TD_OK, opened, error);
 }
 
 void tdi_hdf5_file_close(tdi_hdf5_file *file)
@@ -322,6 +359,6 @@ void tdi_hdf5_file_close(tdi_hdf5_file *file)
         return;
     if (file->fd >= 0)
         close(file->fd);
-    free(file->path);
+    free(file->name);
     free(file);
 }

@@ -1,12 +1,12 @@
-/* hdf5_file.h - an HDF5 file on disk and the objects in it, read without libhdf5, which crashes on many damaged files:
- * weights are walked before it sees them (hdf5_check.c), but packed chunks show what is in them only when they are
- * unpacked. Here every address and length is held against the file before it is used.
+/* hdf5_file.h - an HDF5 file, on disk or in memory, and the objects in it, read without libhdf5, which crashes on many
+ * damaged files. Here every address and length is held against the file before it is used.
  *
  * The format is "HDF5 File Format Specification", versions 1.1 to 4.0: original files (superblock 0) and newer ones. */
 #ifndef TDI_FILES_HDF5_FILE_H
 #define TDI_FILES_HDF5_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -15,15 +15,19 @@
 #define TDI_HDF5_UNDEFINED UINT64_MAX /* the address of what was never written */
 
 typedef struct tdi_hdf5_file {
-    char *path;
-    int fd;
-    uint64_t base, size; /* addresses count from base; size is of what follows */
-    uint64_t root;       /* the root group's header */
-    uint64_t budget;     /* bytes of structures that may still be read: a damaged file's may form loops */
+    char *name;                 /* its path, or what it is, for sentences */
+    int fd;                     /* -1: it lies in memory */
+    const unsigned char *bytes; /* there; borrowed */
+    uint64_t base, size;        /* addresses count from base; size is of what follows */
+    uint64_t root;              /* the root group's header */
+    uint64_t budget;            /* bytes of structures that may still be read: a damaged file's may form loops */
 } tdi_hdf5_file;
 
 /* Opens a file to read. TD_NOT_FOUND, TD_IO, or TD_BAD_FILE when it is no HDF5 file. */
 td_status tdi_hdf5_file_open(const char *path, tdi_hdf5_file **file, tdi_error *error);
+/* The same of one that lies in memory, where it stays until it is closed. */
+td_status tdi_hdf5_file_in_memory(const void *bytes, size_t size, const char *name, tdi_hdf5_file **file,
+                                  tdi_error *error);
 void tdi_hdf5_file_close(tdi_hdf5_file *file); /* NULL is accepted */
 
 /* TD_BAD_FILE with the file's name and the reason. */
@@ -90,5 +94,7 @@ const tdi_hdf5_message *tdi_hdf5_header_find(const tdi_hdf5_header *header, unsi
 td_status tdi_hdf5_find(tdi_hdf5_file *file, const char *path, uint64_t *address, tdi_error *error);
 /* Whether there is something at a path, be it good or not. */
 bool tdi_hdf5_file_has(tdi_hdf5_file *file, const char *path);
+/* How many members a group has, 0 where there is none; links that lead elsewhere count. */
+td_status tdi_hdf5_file_count(tdi_hdf5_file *file, const char *path, int64_t *count, tdi_error *error);
 
 #endif

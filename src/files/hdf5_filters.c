@@ -46,7 +46,7 @@ static td_status unknown(const tdi_hdf5_file *file, const char *array, const ent
     return tdi_fail(error, TD_UNSUPPORTED,
                     "%s: \"%s\" is compressed by filter %u (%s), which Tandem does not load; write it with gzip, as "
                     "h5py's compression=\"gzip\"",
-                    file->path, array, filter->id, name);
+                    file->name, array, filter->id, name);
 }
 
 td_status tdi_hdf5_filters_read(const tdi_hdf5_file *file, const char *name, const tdi_hdf5_message *message,

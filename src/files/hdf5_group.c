@@ -19,12 +19,14 @@ typedef struct search {
     tdi_hdf5_heap *heap;        /* of a newer one that has one */
     bool found;
     uint64_t address;
+    int64_t seen; /* links, until it was found */
 } search;
 
 static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *error)
 {
-    return tdi_fail(error, TD_UNSUPPORTED, "%s: \"%.*s\" is %s, which Tandem does not follow: name the array itself",
-                    s->file->path, (int)s->length, s->name, kind);
+    return tdi_fail(error, TD_UNSUPPORTED,
+                    "%s: \"%.*s\" is %s, which Tandem does not follow: the array itself is needed", s->file->name,
+                    (int)s->length, s->name, kind);
 }
 
 /* ---- original groups ---- */
@@ -42,6 +44,7 @@ static td_status is_named(const search *s, uint64_t offset, bool *same, tdi_erro
 
 static td_status search_entry(search *s, const unsigned char *entry, tdi_error *error)
 {
+    s->seen++;
     TDI_TRY(is_named(s, tdi_hdf5_number(entry, 8), &s->found, error));
     s->address = tdi_hdf5_number(entry + 8, 8);
     return s->found && tdi_hdf5_number(entry + 16, 4) == 2 ? leads_elsewhere(s, "a link to another name", error)
@@ -110,7 +113,10 @@ static td_status search_record(void *argument, const unsigned char *record, tdi_
     search *s = argument;
     unsigned char *link;
     uint64_t size;
-    if (s->found || tdi_hdf5_number(record, 4) != tdi_hdf5_checksum((const unsigned char *)s->name, s->length))
+    if (s->found)
+        return TD_OK;
+    s->seen++;
+    if (tdi_hdf5_number(record, 4) != tdi_hdf5_checksum((const unsigned char *)s->name, s->length))
         return TD_OK;
     td_status status = tdi_hdf5_heap_read(s->heap, record + 4, &link, &size, error);
     if (status == TD_OK)
@@ -137,8 +143,10 @@ static td_status search_newer(search *s, const tdi_hdf5_header *header, tdi_erro
 {
     const tdi_hdf5_message *many = tdi_hdf5_header_find(header, TDI_HDF5_LINKS);
     for (int i = 0; i < header->messages.count && !s->found; i++)
-        if (header->messages.at[i].type == TDI_HDF5_LINK)
+        if (header->messages.at[i].type == TDI_HDF5_LINK) {
+            s->seen++;
             TDI_TRY(search_link(s, header->messages.at[i].data, header->messages.at[i].size, error));
+        }
     return many && !s->found ? search_many(s, many, error) : TD_OK;
 }
 
@@ -157,23 +165,45 @@ static td_status search_group(search *s, uint64_t address, tdi_error *error)
     return status;
 }
 
-td_status tdi_hdf5_find(tdi_hdf5_file *file, const char *path, uint64_t *address, tdi_error *error)
+/* *found is false when a name on the way is not there. */
+static td_status follow(tdi_hdf5_file *file, const char *path, uint64_t *address, bool *found, tdi_error *error)
 {
     *address = file->root;
-    for (const char *at = path + strspn(path, "/"); *at; at += strspn(at, "/")) {
+    *found = true;
+    for (const char *at = path + strspn(path, "/"); *at && *found; at += strspn(at, "/")) {
         search s = {.file = file, .name = at, .length = strcspn(at, "/")};
         TDI_TRY(search_group(&s, *address, error));
-        if (!s.found)
-            return tdi_fail(error, TD_NOT_FOUND, "%s: has no array \"%s\"", file->path, path);
+        *found = s.found;
         *address = s.address;
         at += s.length;
     }
     return TD_OK;
 }
 
+td_status tdi_hdf5_find(tdi_hdf5_file *file, const char *path, uint64_t *address, tdi_error *error)
+{
+    bool found;
+    TDI_TRY(follow(file, path, address, &found, error));
+    return found ? TD_OK : tdi_fail(error, TD_NOT_FOUND, "%s: has no array \"%s\"", file->name, path);
+}
+
 bool tdi_hdf5_file_has(tdi_hdf5_file *file, const char *path)
 {
     uint64_t address;
+    bool found;
     tdi_error error = {0};
-    return tdi_hdf5_find(file, path, &address, &error) != TD_NOT_FOUND;
+    return follow(file, path, &address, &found, &error) != TD_OK || found;
+}
+
+/* A search for what no link can be called sees them all. */
+td_status tdi_hdf5_file_count(tdi_hdf5_file *file, const char *path, int64_t *count, tdi_error *error)
+{
+    uint64_t address;
+    bool found;
+    search s = {.file = file, .name = "/", .length = 1};
+    TDI_TRY(follow(file, path, &address, &found, error));
+    if (found)
+        TDI_TRY(search_group(&s, address, error));
+    *count = s.seen;
+    return TD_OK;
 }

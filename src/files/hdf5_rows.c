@@ -29,7 +29,8 @@ struct tdi_hdf5_rows {
     tdi_hdf5_chunks chunks; /* CHUNKED */
     tdi_hdf5_grid box;      /* the grid with axes that chunks do not cut taken into those before */
     uint64_t row_extent;    /* of a row along box's first axis */
-    pthread_mutex_t lock;   /* around the slots */
+    uint64_t row_elements;
+    pthread_mutex_t lock; /* around the slots */
     slot *slots;
     uint64_t slot_count;
 };
@@ -38,7 +39,7 @@ struct tdi_hdf5_rows {
 
 static td_status refuse(const tdi_hdf5_rows *rows, td_status status, const char *what, tdi_error *error)
 {
-    return tdi_fail(error, status, "%s: \"%s\" %s", rows->file->path, rows->name, what);
+    return tdi_fail(error, status, "%s: \"%s\" %s", rows->file->name, rows->name, what);
 }
 
 static td_status look_at_type(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
@@ -59,9 +60,9 @@ static td_status read_extents(tdi_hdf5_rows *rows, const tdi_hdf5_message *shape
     uint64_t head = known && shape->data[0] == 1 ? 8 : 4;
     if (!known)
         return refuse(rows, TD_BAD_FILE, "has a shape that is damaged", error);
-    grid->rank = head == 4 && shape->data[3] == 2 ? 0 : shape->data[1];
-    if (grid->rank < 1 || grid->rank > TD_MAX_RANK)
-        return refuse(rows, TD_UNSUPPORTED, "is no array of 1 to 6 axes, the samples being the first", error);
+    grid->rank = shape->data[1];
+    if (grid->rank > TD_MAX_RANK || (head == 4 && shape->data[3] == 2))
+        return refuse(rows, TD_UNSUPPORTED, "has no shape, or more than 6 axes", error);
     uint64_t axes = (uint64_t)grid->rank;
     bool limits = shape->data[2] & 1u;
     if (shape->size < head + 8 * axes * (limits ? 2 : 1))
@@ -75,25 +76,19 @@ static td_status read_extents(tdi_hdf5_rows *rows, const tdi_hdf5_message *shape
     return TD_OK;
 }
 
-static td_status look_at_extents(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
+static td_status take_extents(tdi_hdf5_rows *rows, tdi_error *error)
 {
-    const tdi_hdf5_message *shape = tdi_hdf5_header_find(header, TDI_HDF5_SHAPE);
     const tdi_hdf5_grid *grid = &rows->chunks.grid;
-    if (!shape)
-        return refuse(rows, TD_UNSUPPORTED, "is no array", error);
-    TDI_TRY(read_extents(rows, shape, error));
     int64_t bytes = 8;
-    rows->facts.shape.rank = grid->rank - 1;
+    rows->facts.shape.rank = grid->rank;
+    rows->row_elements = 1;
     for (int i = grid->rank - 1; i >= 0; i--) {
-        if (i == 0 && grid->extent[0] == 0)
-            return refuse(rows, TD_BAD_FILE, "holds no samples", error);
-        if (grid->extent[i] == 0 || grid->extent[i] > INT64_MAX ||
-            __builtin_mul_overflow(bytes, (int64_t)grid->extent[i], &bytes))
-            return refuse(rows, TD_BAD_FILE, "has samples without elements, or beyond what memory can hold", error);
-        if (i > 0)
-            rows->facts.shape.dim[i - 1] = (int64_t)grid->extent[i];
+        uint64_t extent = grid->extent[i];
+        if (extent > INT64_MAX || (extent && __builtin_mul_overflow(bytes, (int64_t)extent, &bytes)))
+            return refuse(rows, TD_BAD_FILE, "has more elements than memory can hold", error);
+        rows->facts.shape.dim[i] = (int64_t)extent;
+        rows->row_elements *= i ? extent : 1;
     }
-    rows->facts.rows = (int64_t)grid->extent[0];
     return TD_OK;
 }
 
@@ -126,7 +121,7 @@ static td_status take_compact(tdi_hdf5_rows *rows, const tdi_hdf5_message *layou
     rows->layout = COMPACT;
     if (size > layout->size - 4 || size != bytes_of_all(rows))
         return refuse(rows, TD_BAD_FILE, "does not have the size of its shape: damaged", error);
-    rows->compact = malloc(size);
+    rows->compact = malloc(size ? size : 1);
     if (!rows->compact)
         return tdi_no_memory(error);
     memcpy(rows->compact, layout->data + 4, size);
@@ -162,6 +157,10 @@ static void settle_box(tdi_hdf5_rows *rows)
 static td_status take_chunks(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
 {
     rows->layout = CHUNKED;
+    if (rows->chunks.grid.rank == 0)
+        return refuse(rows, TD_BAD_FILE, "is in chunks without having axes: damaged", error);
+    if (bytes_of_all(rows) == 0)
+        return TD_OK;
     TDI_TRY(tdi_hdf5_chunks_read(rows->file, rows->name, header, &rows->chunks, error));
     settle_box(rows);
     uint64_t fit = CACHE / rows->chunks.bytes, written = (uint64_t)rows->chunks.list.count;
@@ -191,9 +190,13 @@ static td_status look_at_layout(tdi_hdf5_rows *rows, const tdi_hdf5_header *head
 
 static td_status look(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
 {
+    const tdi_hdf5_message *shape = tdi_hdf5_header_find(header, TDI_HDF5_SHAPE);
+    if (!shape)
+        return refuse(rows, TD_BAD_FILE, "is no array, or a damaged one", error);
     TDI_TRY(look_at_type(rows, header, error));
     rows->chunks.grid.element = rows->type.size;
-    TDI_TRY(look_at_extents(rows, header, error));
+    TDI_TRY(read_extents(rows, shape, error));
+    TDI_TRY(take_extents(rows, error));
     look_at_fill(rows, header);
     return look_at_layout(rows, header, error);
 }
@@ -364,7 +367,9 @@ static td_status read_chunks(tdi_hdf5_rows *rows, uint64_t begin, uint64_t end, 
 /* Rows as they are stored. */
 static td_status read_stored(tdi_hdf5_rows *rows, uint64_t first, uint64_t count, unsigned char *to, tdi_error *error)
 {
-    uint64_t row = bytes_of_all(rows) / (uint64_t)rows->facts.rows;
+    uint64_t row = rows->row_elements * rows->type.size;
+    if (count * row == 0)
+        return TD_OK;
     if (rows->layout == CHUNKED)
         return read_chunks(rows, first * rows->row_extent, (first + count) * rows->row_extent, to, error);
     if (rows->layout == COMPACT)
@@ -379,8 +384,7 @@ static td_status read_stored(tdi_hdf5_rows *rows, uint64_t first, uint64_t count
 td_status tdi_hdf5_rows_read(tdi_hdf5_rows *rows, int64_t first, int64_t count, void *to, tdi_error *error)
 {
     /* As stored they are no larger: at the end of their place, from where they are widened to its begin. */
-    uint64_t stored = bytes_of_all(rows) / (uint64_t)rows->facts.rows * (uint64_t)count;
-    uint64_t elements = stored / rows->type.size;
+    uint64_t elements = rows->row_elements * (uint64_t)count, stored = elements * rows->type.size;
     unsigned char *from = (unsigned char *)to + elements * td_dtype_size(rows->facts.dtype) - stored;
     td_status status = read_stored(rows, (uint64_t)first, (uint64_t)count, from, error);
     if (status == TD_OK)

@@ -1,4 +1,4 @@
-/* hdf5_rows.h - an array in an HDF5 file on disk, read a few rows at a time: data, which may be larger than memory. */
+/* hdf5_rows.h - an array in an HDF5 file, read a few rows at a time: data, which may be larger than memory. */
 #ifndef TDI_FILES_HDF5_ROWS_H
 #define TDI_FILES_HDF5_ROWS_H
 
@@ -9,11 +9,11 @@
 
 typedef struct tdi_hdf5_rows tdi_hdf5_rows;
 
-/* What an array holds: the first extent is the rows. Numbers are read as `dtype`, the smallest of Tandem's that holds
- * the stored ones; unsigned ones of 64 bits beyond int64 become its largest. */
+/* What an array holds: the first extent is the rows; a single number, without axes, is one row. Extents may be 0.
+ * Numbers are read as `dtype`, the smallest of Tandem's that holds the stored ones; unsigned ones of 64 bits beyond
+ * int64 become its largest. */
 typedef struct tdi_hdf5_facts {
-    int64_t rows;
-    td_shape shape; /* of one row */
+    td_shape shape;
     td_dtype dtype;
 } tdi_hdf5_facts;
 

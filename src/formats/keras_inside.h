@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-#include "files/hdf5.h"
+#include "files/hdf5_read.h"
+#include "files/hdf5_write.h"
 #include "model/model.h"
 
 #define TDI_KERAS_CONFIG   "config.json"
@@ -55,7 +56,8 @@ const char *tdi_keras_show(const json_t *value, char text[TDI_KERAS_TEXT]);
 
 /* ---- keras_model.c: the architecture ---- */
 
-/* `room` is the size of the weights' file: a model that needs more is refused before memory is given to it. */
+/* `room` is the size of the weights' file: a model that needs more than can be in it is refused before memory is given
+ * to it. */
 td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t room, td_model **model,
                                tdi_error *error);
 /* NULL when memory is out. */
@@ -84,7 +86,7 @@ json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 
 /* ---- keras_weights.c: model.weights.h5 ---- */
 
-td_status tdi_keras_read_weights(td_model *model, tdi_hdf5 *file, tdi_error *error);
-td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5 *file, tdi_error *error);
+td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
+td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error);
 
 #endif

@@ -9,6 +9,11 @@
 
 #define MAX_LAYERS 4096 /* and calls */
 
+/* Weights may be packed, or of smaller numbers than floats: up to ROOM bytes, or PACKED times the file's, are believed.
+ */
+#define ROOM   ((size_t)16 << 20)
+#define PACKED 16
+
 static const char *const layer_keys[] = {"name", "trainable", "dtype", "batch_input_shape", NULL};
 
 /* ---- reading layers ---- */
@@ -107,7 +112,8 @@ static td_status call_layer(reader *r, tdi_layer *layer, int n_in, td_tensor *co
     bool first = !layer->built;
     *out = tdi_layer_call(layer, n_in, in, &(td_location){0});
     for (int i = 0; first && i < layer->weights.count; i++)
-        r->elements += layer->weights.at[i]->variable.elements;
+        if (__builtin_add_overflow(r->elements, layer->weights.at[i]->variable.elements, &r->elements))
+            r->elements = INT64_MAX;
     return *out ? r->error->status : tdi_no_memory(r->error);
 }
 
@@ -400,6 +406,12 @@ static td_status read_by_class(reader *r, const json_t *root, bool *sequential, 
                     class_name);
 }
 
+static bool can_hold(size_t file_size, int64_t elements)
+{
+    size_t believed = file_size > SIZE_MAX / PACKED ? SIZE_MAX : file_size * PACKED;
+    return (size_t)elements <= (believed > ROOM ? believed : ROOM) / sizeof(float);
+}
+
 td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t room, td_model **model, tdi_error *error)
 {
     const json_t *config = json_object_get(root, "config");
@@ -410,7 +422,7 @@ td_status tdi_keras_read_model(td_context *context, const json_t *root, size_t r
     release(&r);
     if (status != TD_OK)
         return status;
-    if (r.elements > (int64_t)(room / sizeof(float)))
+    if (!can_hold(room, r.elements))
         return tdi_fail(error, TD_BAD_FILE, "the layers have %lld weights; \"%s\" of %zu bytes cannot hold them",
                         (long long)r.elements, TDI_KERAS_WEIGHTS, room);
     bool bfloat16 = false; /* what it says of itself only its layers' policies give effect */

@@ -40,10 +40,10 @@ static td_status compile(td_model *model, const json_t *config, const char *path
 
 static td_status read_weights(td_model *model, const void *bytes, size_t size, tdi_error *error)
 {
-    tdi_hdf5 *file;
-    TDI_TRY(tdi_hdf5_open(bytes, size, TDI_KERAS_WEIGHTS, &file, error));
+    tdi_hdf5_file *file;
+    TDI_TRY(tdi_hdf5_file_in_memory(bytes, size, TDI_KERAS_WEIGHTS, &file, error));
     td_status status = tdi_keras_read_weights(model, file, error);
-    tdi_hdf5_close(file);
+    tdi_hdf5_file_close(file);
     return status;
 }
 
@@ -59,7 +59,7 @@ static td_status read_recipe(tdi_zip *zip, td_model *model, tdi_error *error)
     return model->recipe ? TD_OK : tdi_no_memory(error);
 }
 
-/* The whole entry of weights is in memory, its checksum verified, before HDF5 sees a byte of it. */
+/* The whole entry of weights is in memory, its checksum verified, before a byte of it is looked at. */
 static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
 {
     json_t *root;

@@ -46,26 +46,27 @@ static void vars_of(const td_model *model, int position, const char *layers, cha
 }
 
 /* Keras 2.13 and 2.14 put the layers under another name. */
-static void find_vars(const td_model *model, int position, tdi_hdf5 *file, char vars[PATH_SIZE])
+static void find_vars(const td_model *model, int position, tdi_hdf5_file *file, char vars[PATH_SIZE])
 {
     vars_of(model, position, "layers", vars);
-    if (!tdi_hdf5_has(file, vars) && tdi_hdf5_has(file, "_layer_checkpoint_dependencies"))
+    if (!tdi_hdf5_file_has(file, vars) && tdi_hdf5_file_has(file, "_layer_checkpoint_dependencies"))
         vars_of(model, position, "_layer_checkpoint_dependencies", vars);
 }
 
 /* ---- reading ---- */
 
-static td_status read_layer(td_model *model, int position, tdi_hdf5 *file, tdi_error *error)
+static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, tdi_error *error)
 {
     const tdi_layer *layer = model->layers.at[position];
     char vars[PATH_SIZE], path[PATH_SIZE + 16];
+    int64_t count;
     if (layer->weights.count == 0)
         return TD_OK;
     find_vars(model, position, file, vars);
-    int64_t count = tdi_hdf5_count(file, vars);
+    TDI_TRY(tdi_hdf5_file_count(file, vars, &count, error));
     if (count != layer->weights.count)
-        return tdi_fail(error, TD_BAD_FILE, "there are %lld weights in \"%s\" where it has %d",
-                        (long long)(count < 0 ? 0 : count), vars, layer->weights.count);
+        return tdi_fail(error, TD_BAD_FILE, "there are %lld weights in \"%s\" where it has %d", (long long)count, vars,
+                        layer->weights.count);
     for (int i = 0; i < layer->weights.count; i++) {
         const tdi_variable *variable = &layer->weights.at[i]->variable;
         snprintf(path, sizeof path, "%s/%d", vars, i);
@@ -74,7 +75,7 @@ static td_status read_layer(td_model *model, int position, tdi_hdf5 *file, tdi_e
     return TD_OK;
 }
 
-static td_status read_layers(td_model *model, tdi_hdf5 *file, tdi_error *error)
+static td_status read_layers(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     for (int i = 0; i < model->layers.count; i++)
         if (read_layer(model, i, file, error) != TD_OK) {
@@ -117,9 +118,10 @@ static slot_place place_of(const td_model *model, const tdi_variable *variable, 
     return (slot_place){variable, slot, counters(model) + number};
 }
 
-typedef td_status (*slot_visitor)(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error);
+/* `file`: a tdi_hdf5_file to read, a tdi_hdf5_writer to write. */
+typedef td_status (*slot_visitor)(const td_model *model, void *file, const slot_place *place, tdi_error *error);
 
-static td_status for_each_slot(const td_model *model, tdi_hdf5 *file, slot_visitor visit, tdi_error *error)
+static td_status for_each_slot(const td_model *model, void *file, slot_visitor visit, tdi_error *error)
 {
     int slots = tdi_optimizer_slots(&model->optimizer), nth = 0;
     for (int i = 0; i < model->weights.count; i++) {
@@ -135,7 +137,7 @@ static td_status for_each_slot(const td_model *model, tdi_hdf5 *file, slot_visit
     return TD_OK;
 }
 
-static td_status read_slot(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error)
+static td_status read_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
@@ -143,7 +145,7 @@ static td_status read_slot(const td_model *model, tdi_hdf5 *file, const slot_pla
                          error);
 }
 
-static td_status write_slot(const td_model *model, tdi_hdf5 *file, const slot_place *place, tdi_error *error)
+static td_status write_slot(const td_model *model, void *file, const slot_place *place, tdi_error *error)
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "optimizer/vars/%d", place->number);
@@ -151,7 +153,7 @@ static td_status write_slot(const td_model *model, tdi_hdf5 *file, const slot_pl
                           error);
 }
 
-static td_status read_counters(td_model *model, tdi_hdf5 *file, tdi_error *error)
+static td_status read_counters(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     double iteration, rate = (double)model->optimizer.learning_rate;
     TDI_TRY(tdi_hdf5_read_number(file, "optimizer/vars/0", &iteration, error));
@@ -166,10 +168,11 @@ static td_status read_counters(td_model *model, tdi_hdf5 *file, tdi_error *error
 }
 
 /* Like Keras, goes on with a fresh state when the file has none, or another optimizer's. */
-static td_status read_optimizer(td_model *model, tdi_hdf5 *file, tdi_error *error)
+static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     int64_t wanted = counters(model) + (int64_t)trained_count(model) * tdi_optimizer_slots(&model->optimizer);
-    int64_t count = tdi_hdf5_count(file, "optimizer/vars");
+    int64_t count;
+    TDI_TRY(tdi_hdf5_file_count(file, "optimizer/vars", &count, error));
     if (count == wanted) {
         TDI_TRY(read_counters(model, file, error));
         return for_each_slot(model, file, read_slot, error);
@@ -181,7 +184,7 @@ static td_status read_optimizer(td_model *model, tdi_hdf5 *file, tdi_error *erro
     return TD_OK;
 }
 
-td_status tdi_keras_read_weights(td_model *model, tdi_hdf5 *file, tdi_error *error)
+td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error)
 {
     TDI_TRY(read_layers(model, file, error));
     return model->compiled ? read_optimizer(model, file, error) : TD_OK;
@@ -189,13 +192,13 @@ td_status tdi_keras_read_weights(td_model *model, tdi_hdf5 *file, tdi_error *err
 
 /* ---- writing ---- */
 
-static td_status write_vars(tdi_hdf5 *file, const char *vars, const char *name, tdi_error *error)
+static td_status write_vars(tdi_hdf5_writer *file, const char *vars, const char *name, tdi_error *error)
 {
     TDI_TRY(tdi_hdf5_write_group(file, vars, error));
     return tdi_hdf5_write_attribute(file, vars, "name", name, error);
 }
 
-static td_status write_layer(const td_model *model, int position, tdi_hdf5 *file, tdi_error *error)
+static td_status write_layer(const td_model *model, int position, tdi_hdf5_writer *file, tdi_error *error)
 {
     const tdi_layer *layer = model->layers.at[position];
     char folder[64], vars[PATH_SIZE], path[PATH_SIZE + 16], name[64];
@@ -214,7 +217,7 @@ static td_status write_layer(const td_model *model, int position, tdi_hdf5 *file
     return TD_OK;
 }
 
-static td_status write_optimizer(const td_model *model, tdi_hdf5 *file, tdi_error *error)
+static td_status write_optimizer(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
     const float rate = model->optimizer.learning_rate;
     TDI_TRY(write_vars(file, "optimizer/vars", tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->name,
@@ -225,7 +228,7 @@ static td_status write_optimizer(const td_model *model, tdi_hdf5 *file, tdi_erro
     return for_each_slot(model, file, write_slot, error);
 }
 
-td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5 *file, tdi_error *error)
+td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
     TDI_TRY(write_vars(file, "vars", model->name, error));
     for (int i = 0; i < model->layers.count; i++)

@@ -48,7 +48,7 @@ static char *make_metadata(void)
 
 static td_status make_weights(const td_model *model, void **bytes, size_t *size, tdi_error *error)
 {
-    tdi_hdf5 *file;
+    tdi_hdf5_writer *file;
     TDI_TRY(tdi_hdf5_create(TDI_KERAS_WEIGHTS, &file, error));
     td_status status = tdi_keras_write_weights(model, file, error);
     if (status == TD_OK)

@@ -1,18 +1,25 @@
 """keras_files.py: Tandem reads what Keras wrote and writes it again; Keras opens that, finds every weight, the optimizer's
 state and the configuration as they were, predicts the same, and goes on training as if nothing had happened. Tandem's own
-predictions are Keras's to 1e-5."""
+predictions are Keras's to 1e-5. The same of weights that h5py stored in other ways."""
+import io
 import os
 import pathlib
 import subprocess
 import tempfile
 import warnings
+import zipfile
 
+import h5py
 import keras
 import numpy as np
 from keras import layers
 
 RESAVE = pathlib.Path(os.environ["TANDEM_CONFORMANCE"]) / "resave"
 SAMPLES = 7
+PACKED = {"chunks": True, "compression": "gzip", "shuffle": True, "fletcher32": True}
+STORED = [("newest", "latest", "f4", {}), ("packed", "earliest", "f4", PACKED), ("newest, packed", "latest", "f4", PACKED),
+          ("v110, packed", "v110", "f4", PACKED), ("float64", "latest", "f8", {}), ("big-endian", "earliest", ">f4", PACKED),
+          ("float16", "earliest", "f2", PACKED)]
 # What a file may lack without meaning anything else: what a later Keras added with a default, and notes.
 OPTIONAL = {"optional", "ragged", "quantization_config", "renorm", "renorm_clipping", "renorm_momentum", "input_axes",
             "output_axes", "build_config", "shared_object_id", "ignore_class", "jit_compile", "auto_scale_loss", "axis",
@@ -219,9 +226,36 @@ def check_training(name, before, after, y):
         assert np.allclose(a, b, rtol=1e-6, atol=1e-7), f"{name}: {a.path} differs after training"
 
 
-def check(name, model, y, folder):
+def copy_weights(old, new, kind, options):
+    def copy(name, item):
+        if isinstance(item, h5py.Group):
+            new.require_group(name).attrs.update(item.attrs)
+        elif item.dtype.kind == "f":
+            new.create_dataset(name, data=item[()].astype(kind), **(options if item.ndim else {}))
+        else:
+            new[name] = item[()]
+
+    old.visititems(copy)
+
+
+def store_again(path, libver, kind, options):
+    """The archive's weights as h5py can also store them: by another version of HDF5, of another type, packed."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    made = io.BytesIO()
+    with h5py.File(io.BytesIO(members["model.weights.h5"])) as old, h5py.File(made, "w", libver=libver) as new:
+        copy_weights(old, new, kind, options)
+    members["model.weights.h5"] = made.getvalue()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def check(name, model, y, folder, *stored):
     path, again = folder / "keras.keras", folder / "tandem.keras"
     model.save(path)
+    if stored:
+        store_again(path, *stored)
     predicted = resave(path, again, model)
     before = keras.models.load_model(path)
     with warnings.catch_warnings():
@@ -248,6 +282,9 @@ def main():
     for case in cases():
         with tempfile.TemporaryDirectory() as folder:
             check(*case, pathlib.Path(folder))
+    for name, *stored in STORED:
+        with tempfile.TemporaryDirectory() as folder:
+            check(name, *compiled(recurrent(), "adam", "mse", random(SAMPLES, 2), metrics=()), pathlib.Path(folder), *stored)
 
 
 main()

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "files/hdf5.h"
+#include "files/hdf5_write.h"
 #include "formats/edit.h"
 #include "formats/keras.h"
 
@@ -569,7 +569,7 @@ static void test_other_weights(void **state)
 {
     (void)state;
     static float values[10000];
-    tdi_hdf5 *file;
+    tdi_hdf5_writer *file;
     void *bytes;
     size_t size;
     edit_parts parts = edit_open("plain.keras");

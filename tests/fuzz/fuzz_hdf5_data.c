@@ -10,13 +10,14 @@ static void read_rows(tdi_hdf5_rows *rows, const tdi_hdf5_facts *facts)
 {
     static char values[1 << 16];
     tdi_error error = {0};
-    int64_t row = (int64_t)td_dtype_size(facts->dtype);
-    for (int i = 0; i < facts->shape.rank; i++)
+    int64_t row = (int64_t)td_dtype_size(facts->dtype), count = facts->shape.rank ? facts->shape.dim[0] : 1;
+    for (int i = 1; i < facts->shape.rank; i++)
         if (__builtin_mul_overflow(row, facts->shape.dim[i], &row) || row > (int64_t)sizeof values)
             return;
-    int64_t most = (int64_t)sizeof values / row;
-    tdi_hdf5_rows_read(rows, 0, facts->rows < most ? facts->rows : most, values, &error);
-    tdi_hdf5_rows_read(rows, facts->rows - 1, 1, values, &error);
+    int64_t most = row ? (int64_t)sizeof values / row : count;
+    tdi_hdf5_rows_read(rows, 0, count < most ? count : most, values, &error);
+    if (count)
+        tdi_hdf5_rows_read(rows, count - 1, 1, values, &error);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

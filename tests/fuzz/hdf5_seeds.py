@@ -1,4 +1,5 @@
-"""hdf5_data_seeds.py FOLDER: small HDF5 files with every structure that src/files/hdf5_*.c reads, as seeds of fuzz_hdf5_data."""
+"""hdf5_seeds.py FOLDER: small HDF5 files with every structure that src/files/hdf5_*.c reads, as seeds of fuzz_hdf5_data, and of weights
+as Keras does not store them, as seeds of fuzz_hdf5; FOLDER is tests/fuzz/seeds."""
 import pathlib
 import sys
 
@@ -10,8 +11,8 @@ X = np.arange(24, dtype="float32").reshape(12, 2)
 PACKED = {"compression": "gzip", "shuffle": True, "fletcher32": True}
 
 
-def write(name, fill, **options):
-    with h5py.File(FOLDER / name, "w", **options) as file:
+def write(name, fill, target="fuzz_hdf5_data", **options):
+    with h5py.File(FOLDER / target / name, "w", **options) as file:
         fill(file)
 
 
@@ -41,9 +42,20 @@ def others(file):
     file.create_dataset("group/inner", shape=(7, 3), chunks=(2, 3), dtype="int64", fillvalue=9)[2] = 1
 
 
+def weights(file):
+    file.create_dataset("layers/dense/vars/0", data=X, chunks=(5, 2), **PACKED)
+    file.create_dataset("layers/dense/vars/1", data=X[0].astype("float16"))
+    file.create_dataset("optimizer/vars/0", data=7)
+    file["optimizer/vars/1"] = file["layers/dense/vars/0"]
+    for i in range(2, 20):
+        file[f"optimizer/vars/{i}"] = X[:1, 0].astype(">f8")
+
+
 write("original.h5", original)
 write("newer.h5", newer, libver="v110")
 write("newest.h5", newer, libver="latest")
 write("many.h5", many, libver="v110")
 write("others.h5", others, libver="v110")
 write("block.h5", lambda file: file.create_dataset("x", data=X.astype("uint8")), userblock_size=512)
+write("packed.h5", weights, "fuzz_hdf5")
+write("newest.h5", weights, "fuzz_hdf5", libver="latest")
