@@ -406,6 +406,9 @@ TD_BY_NAME_(td_tensor *, td_embedding, td_embedding_args)
  * With return_state the layer has two outputs more, [batch, units]: td_layer_output(y, 1) is the last h, and
  * td_layer_output(y, 2) the last c.
  *
+ * With initial_state, TD_TENSORS(h, c) of [batch, units], these are the h and c before the first step, and gradients go
+ * to them: the last state of one layer can be another's first.
+ *
  * With stateful, and an input of fixed batch_size, h and c are not zeros before the first step but what the batch
  * before has left, row for row, whether it was trained, evaluated or predicted; td_reset_states makes them zeros. No
  * gradient goes to the batch before. Every batch must be of that size, the last one too, and td_fit is to be given
@@ -419,6 +422,7 @@ typedef struct td_lstm_args {
     td_tensor *x;
     int64_t units;
     td_guard guard;
+    td_tensor *const *initial_state;          /* NULL: zeros */
     td_choice return_sequences, return_state; /* no */
     td_choice unroll;                         /* no; a hint of Keras's, kept and not needed */
     td_choice go_backwards;                   /* no; yes: from the last step to the first, outputs too */

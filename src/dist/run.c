@@ -298,8 +298,7 @@ static bool has_pace(const run *r)
 {
     const tdi_runtime *runtime = r->runtime;
     return !r->alone && !r->noted && runtime->division.workers * runtime->division.lanes > 1 &&
-           tdi_team_spins(runtime->team) && tdi_plan_goes_in_turn(r->last[0]) &&
-           (r->job->steps == 1 || tdi_plan_goes_in_turn(r->full[0]));
+           tdi_team_spins(runtime->team);
 }
 
 /* The job in stretches, each by all threads or by one. */

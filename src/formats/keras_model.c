@@ -218,22 +218,37 @@ static const json_t *history_of(const json_t *value)
     return NULL;
 }
 
-/* Keras notes what "training" was when the model was made, but fit, evaluate and predict each pass their own. */
-static bool holds_nothing(const json_t *kwargs)
+/* Beside `keyword`. Keras notes what "training" was when the model was made, but fit, evaluate and predict each pass
+ * their own. */
+static bool holds_nothing(const json_t *kwargs, const char *keyword)
 {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)kwargs, key, value)
     {
-        bool noted = strcmp(key, "training") == 0 && json_is_boolean(value);
+        bool noted = (strcmp(key, "training") == 0 && json_is_boolean(value)) || (keyword && strcmp(key, keyword) == 0);
         if (!json_is_null(value) && !noted)
             return false;
     }
     return true;
 }
 
+/* What is passed by the layer's keyword: a list, or NULL for nothing. */
+static td_status call_keyword(reader *r, const tdi_layer *layer, const json_t *kwargs, const json_t **list)
+{
+    char text[TDI_KERAS_TEXT];
+    const char *keyword = layer->type->keyword;
+    const json_t *value = keyword ? json_object_get(kwargs, keyword) : NULL;
+    *list = json_is_array(value) ? value : NULL;
+    if (!value || json_is_null(value) || *list)
+        return TD_OK;
+    return tdi_fail(r->error, TD_UNSUPPORTED, "layer \"%.64s\" is called with %s = %s, which is not a list of tensors",
+                    layer->name, keyword, tdi_keras_show(value, text));
+}
+
 /* The tensors of a call: one, or one list of them. Keras 2 wrote every call as a list. */
-static td_status call_arguments(reader *r, const char *name, const json_t *node, const json_t **list)
+static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t *node, const json_t **list,
+                                const json_t **named)
 {
     char text[TDI_KERAS_TEXT];
     const json_t *args = json_object_get(node, "args"), *kwargs = json_object_get(node, "kwargs");
@@ -241,16 +256,16 @@ static td_status call_arguments(reader *r, const char *name, const json_t *node,
         *list = node;
         return TD_OK;
     }
-    if (!holds_nothing(kwargs))
+    if (!holds_nothing(kwargs, layer->type->keyword))
         return tdi_fail(r->error, TD_UNSUPPORTED,
-                        "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", name,
+                        "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", layer->name,
                         tdi_keras_show(kwargs, text));
     if (!json_is_array(args) || json_array_size(args) != 1)
         return tdi_fail(r->error, TD_UNSUPPORTED,
-                        "layer \"%.64s\" is called on %s; Tandem calls layers on one tensor or one list", name,
+                        "layer \"%.64s\" is called on %s; Tandem calls layers on one tensor or one list", layer->name,
                         tdi_keras_show(args, text));
     *list = json_is_array(json_array_get(args, 0)) ? json_array_get(args, 0) : args;
-    return TD_OK;
+    return call_keyword(r, layer, kwargs, named);
 }
 
 static td_status find_tensors(reader *r, const char *name, const json_t *list, td_tensor **in)
@@ -269,15 +284,17 @@ static td_status find_tensors(reader *r, const char *name, const json_t *list, t
 
 static td_status make_call_of(reader *r, pending *layer, const json_t *node)
 {
-    const json_t *list = NULL;
-    TDI_TRY(call_arguments(r, layer->layer->name, node, &list));
-    size_t count = json_array_size(list);
+    const json_t *list = NULL, *named = NULL;
+    TDI_TRY(call_arguments(r, layer->layer, node, &list, &named));
+    size_t first = json_array_size(list), count = first + json_array_size(named);
     td_tensor **in = calloc(count + 1, sizeof *in);
     if (!in || count > MAX_LAYERS) {
         free(in);
         return tdi_no_memory(r->error);
     }
     td_status status = find_tensors(r, layer->layer->name, list, in);
+    if (status == TD_OK)
+        status = find_tensors(r, layer->layer->name, named, in + first);
     if (status == TD_OK)
         status = call_layer(r, layer->layer, (int)count, in, &layer->outputs[layer->n_done]);
     free(in);
@@ -464,12 +481,17 @@ static json_t *write_tensor(const td_model *model, const td_tensor *tensor)
 
 static json_t *write_node(const td_model *model, const tdi_call_site *site)
 {
-    json_t *tensors = json_array();
+    const tdi_layer_type *type = site->layer->type;
+    json_t *tensors = json_array(), *named = json_array(), *kwargs = json_object();
     for (int i = 0; i < site->n_in; i++)
-        tdi_keras_append(&tensors, write_tensor(model, site->in[i]));
-    if (site->layer->type->list_input)
+        tdi_keras_append(i && type->keyword ? &named : &tensors, write_tensor(model, site->in[i]));
+    if (type->list_input)
         tensors = json_pack("[o]", tensors);
-    return json_pack("{s:o, s:{}}", "args", tensors, "kwargs");
+    if (site->n_in > 1 && type->keyword)
+        tdi_keras_put(&kwargs, type->keyword, named);
+    else
+        json_decref(named);
+    return json_pack("{s:o, s:o}", "args", tensors, "kwargs", kwargs);
 }
 
 /* The layer's calls in the order of their numbers. */
@@ -497,11 +519,36 @@ static json_t *write_ends(const td_model *model, int count, td_tensor *const *te
     return list;
 }
 
+/* Keras notes the shapes of what the first call passed, by the arguments' names when there are several. */
+static json_t *write_shapes(const tdi_call_site *site)
+{
+    const tdi_layer_type *type = site->layer->type;
+    json_t *named = json_array(), *shapes = json_object();
+    char first[64], rest[64];
+    for (int i = 1; i < site->n_in; i++)
+        tdi_keras_append(&named, tdi_keras_batch_shape(&site->in[i]->shape, site->in[i]->batch));
+    snprintf(first, sizeof first, "%s_shape", type->argument);
+    snprintf(rest, sizeof rest, "%s_shape", type->keyword);
+    tdi_keras_put(&shapes, first, tdi_keras_batch_shape(&site->in[0]->shape, site->in[0]->batch));
+    tdi_keras_put(&shapes, rest, named);
+    return json_pack("{s:o}", "shapes_dict", shapes);
+}
+
+static void put_shapes(const td_model *model, const tdi_layer *layer, json_t **object)
+{
+    for (int i = 0; i < model->sites.count; i++) {
+        const tdi_call_site *site = model->sites.at[i];
+        if (site->layer == layer && layer->type->keyword && site->n_in > 1 && node_index(model, site) == 0)
+            tdi_keras_put(object, "build_config", write_shapes(site));
+    }
+}
+
 static json_t *write_functional(const td_model *model)
 {
     json_t *layers = json_array();
     for (int i = 0; i < model->layers.count; i++) {
         json_t *object = write_layer(model->layers.at[i]);
+        put_shapes(model, model->layers.at[i], &object);
         tdi_keras_put(&object, "name", json_string(model->layers.at[i]->name));
         tdi_keras_put(&object, "inbound_nodes", write_nodes(model, model->layers.at[i]));
         tdi_keras_append(&layers, object);

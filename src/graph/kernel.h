@@ -24,9 +24,10 @@ typedef struct tdi_kernel {
     tdi_takes takes;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
-    /* Shared by columns, its lanes wait for each other inside, by call->lockstep: all of them must run at once. The
+    /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
+     * run at once. This makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The
      * clock, which has no such lockstep, times none: it is never in doubt. */
-    bool together;
+    void (*together)(const tdi_call *calls, int lanes);
 
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
      * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */

@@ -26,6 +26,8 @@ typedef struct tdi_layer_type {
     size_t args_size;
     const tdi_field *fields; /* without name, trainable and dtype, which every layer has */
     int min_in, max_in;      /* max_in -1: any number */
+    const char *argument;    /* the first input's name in Keras's calls, where others are passed by name, too */
+    const char *keyword;     /* the list of those others; NULL: none are */
     bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
     const char *cell;        /* the folder below the layer's own that has the weights in Keras's files; NULL: none */
 

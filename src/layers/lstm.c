@@ -58,11 +58,24 @@ static int outputs(const tdi_layer *layer)
     return args->return_state == TD_YES ? 3 : 1;
 }
 
+static td_status check_initial_state(const tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error)
+{
+    const td_lstm_args *args = layer->args;
+    char text[TDI_SHAPE_TEXT];
+    if (n_in != 1 && n_in != 3)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "initial_state has %d tensor%s: it takes two, h and c", n_in - 1,
+                        n_in == 2 ? "" : "s");
+    for (int i = 1; i < n_in; i++)
+        if (in[i].rank != 1 || in[i].dim[0] != args->units)
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "initial_state is %s: h and c are [batch, %lld]",
+                            tdi_sample_text(&in[i], text), (long long)args->units);
+    return TD_OK;
+}
+
 static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error)
 {
     const td_lstm_args *args = layer->args;
     char text[TDI_SHAPE_TEXT];
-    (void)n_in;
     if (args->units < 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "units is %lld: it must be at least 1", (long long)args->units);
     if (in[0].rank != 2)
@@ -72,6 +85,7 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     TDI_TRY(check_activation(args->recurrent_activation, "recurrent_activation", error));
     TDI_TRY(check_rate(args->dropout, "dropout", error));
     TDI_TRY(check_rate(args->recurrent_dropout, "recurrent_dropout", error));
+    TDI_TRY(check_initial_state(layer, n_in, in, error));
     if (args->stateful == TD_YES && layer->n_calls)
         return tdi_fail(error, TD_UNSUPPORTED,
                         "it is stateful and called twice, where each call would go on from the other's state; make a "
@@ -187,28 +201,30 @@ static void emit_states(tdi_graph *graph, tdi_node *y, bool sequences, tdi_node 
 static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in, tdi_node **out)
 {
     const td_lstm_args *args = layer->args;
-    (void)n_in;
-    bool drops = emit->training && args->recurrent_dropout > 0, stateful = args->stateful == TD_YES;
+    bool drops = emit->training && args->recurrent_dropout > 0, stateful = args->stateful == TD_YES, passed = n_in == 3;
+    tdi_node *h = stateful ? tdi_parameter(emit->graph, layer->states.at[0]) : NULL;
+    tdi_node *c = stateful ? tdi_parameter(emit->graph, layer->states.at[1]) : NULL;
     tdi_lstm_inputs inputs = {
         .z = emit_gates(emit, layer, in[0]),
         .recurrent = tdi_layer_parameter(emit, layer, 1),
         .mask = drops ? emit_mask(emit, layer, GATES, args->units, args->recurrent_dropout) : NULL,
-        .h = stateful ? tdi_parameter(emit->graph, layer->states.at[0]) : NULL,
-        .c = stateful ? tdi_parameter(emit->graph, layer->states.at[1]) : NULL,
+        .h = passed ? in[1] : h,
+        .c = passed ? in[2] : c,
     };
     tdi_lstm_attrs attrs = {.activation = (int)args->activation,
                             .recurrent_activation = (int)args->recurrent_activation,
                             .backwards = args->go_backwards == TD_YES,
                             .gates = emit->training,
                             .sequences = args->return_sequences == TD_YES,
-                            .state = args->return_state == TD_YES};
+                            .state = args->return_state == TD_YES,
+                            .passed = passed};
     tdi_node *tape = tdi_lstm(emit->graph, &inputs, &attrs);
     out[0] = tdi_lstm_output(emit->graph, tape, &inputs, &attrs);
     if (attrs.state)
         emit_states(emit->graph, out[0], attrs.sequences, out);
     if (stateful) {
-        tdi_lstm_keep(emit->graph, tape, inputs.h, false);
-        tdi_lstm_keep(emit->graph, tape, inputs.c, true);
+        tdi_lstm_keep(emit->graph, tape, h, false);
+        tdi_lstm_keep(emit->graph, tape, c, true);
     }
 }
 
@@ -218,7 +234,9 @@ const tdi_layer_type tdi_layer_type_lstm = {
     .args_size = sizeof(td_lstm_args),
     .fields = fields,
     .min_in = 1,
-    .max_in = 1,
+    .max_in = -1,
+    .argument = "sequences",
+    .keyword = "initial_state",
     .cell = "cell",
     .outputs = outputs,
     .infer = infer,
@@ -228,7 +246,11 @@ const tdi_layer_type tdi_layer_type_lstm = {
 
 td_tensor *td_lstm_(const td_lstm_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_lstm, args,
-        &(tdi_layer_use){"td_lstm", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    int states = tdi_tensor_list_count(args->initial_state);
+    td_tensor *in[4] = {args->x};
+    for (int i = 0; i < states && i < 3; i++)
+        in[1 + i] = args->initial_state[i];
+    return tdi_layer_apply(tdi_tensors_context(1, &args->x), &tdi_layer_type_lstm, args,
+                           &(tdi_layer_use){"td_lstm", args->at, args->guard, args->name, args->trainable,
+                                            1 + (states < 3 ? states : 3), in});
 }

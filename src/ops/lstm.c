@@ -34,11 +34,13 @@ td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_er
     return is_there(node, i) ? tdi_want_shape(node, i, &shape, error) : TD_OK;
 }
 
-td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, tdi_error *error)
+td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, const tdi_lstm_attrs *attrs,
+                               tdi_error *error)
 {
     if (!is_there(node, i))
         return TD_OK;
-    return tdi_want_shape(node, i, &(td_shape){2, {node->in[i]->shape.dim[0], units}}, error);
+    int64_t rows = node->in[attrs->passed ? 0 : i]->shape.dim[0];
+    return tdi_want_shape(node, i, &(td_shape){2, {rows, units}}, error);
 }
 
 static int64_t sections_of(const tdi_lstm_attrs *attrs)
@@ -72,8 +74,8 @@ static td_status lstm_infer(tdi_node *node, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: [batch, time, 4, units] is needed", TDI_TEXT(z));
     TDI_TRY(tdi_lstm_check_recurrent(node, TDI_LSTM_R, units, error));
     TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_MASK, units, error));
-    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_H, units, error));
-    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_C, units, error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_H, units, attrs, error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_C, units, attrs, error));
     node->shape = *z;
     node->shape.dim[2] = sections_of(attrs);
     node->dtype = TD_FLOAT32;
@@ -96,7 +98,7 @@ static float sum_of(const tdi_call *call, const float *z, const float *h, const 
 static void make_unit(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    const float *z = tdi_lstm_z(&call->in[TDI_LSTM_Z], attrs, row, step);
+    const float *z = tdi_lstm_z(&call->in[TDI_LSTM_Z], attrs, tape, row, step);
     const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_H, row, step);
     const float *c = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_MASK, row);
@@ -131,8 +133,9 @@ static double lstm_flops(const tdi_call *call)
 /* A unit needs all of h, so that only rows stand alone. */
 static tdi_split lstm_reads(const tdi_node *node, int i, tdi_split split)
 {
-    (void)node;
-    return split == TDI_ROWS && (i == TDI_LSTM_Z || i == TDI_LSTM_MASK) ? TDI_ROWS : TDI_WHOLE;
+    const tdi_lstm_attrs *attrs = node->attrs;
+    bool state = i == TDI_LSTM_H || i == TDI_LSTM_C, by_row = state ? attrs->passed : i != TDI_LSTM_R;
+    return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
 }
 
 static void lstm_describe(const tdi_node *node, char *text, size_t size)
@@ -179,12 +182,27 @@ static td_status lstm_output_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
+/* One of the two behind the last time, [B, u]. */
+static tdi_node *state_gradient(tdi_graph *graph, tdi_node *full, int64_t which)
+{
+    if (!full)
+        return NULL;
+    const int64_t *dim = full->shape.dim;
+    tdi_node *behind = tdi_slice(graph, tdi_slice(graph, full, 1, dim[1] - 1, 1), 2, which, 1);
+    return tdi_reshape(graph, behind, &(td_shape){2, {dim[0], dim[3]}});
+}
+
 /* What it has besides the tape it has for this rule. */
 static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node **rest = node->in + TDI_LSTM_OUTPUT_REST;
     tdi_lstm_inputs in = {rest[TDI_LSTM_Z], rest[TDI_LSTM_R], rest[TDI_LSTM_MASK], rest[TDI_LSTM_H], rest[TDI_LSTM_C]};
     tdi_node *dz = tdi_lstm_grad(graph, node->in[0], dy, &in, node->attrs);
+    if (dz && ((const tdi_lstm_attrs *)node->attrs)->passed) {
+        dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_H] = state_gradient(graph, dz, 0);
+        dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_C] = state_gradient(graph, dz, 1);
+        dz = tdi_slice(graph, dz, 1, 0, dz->shape.dim[1] - 1);
+    }
     dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_Z] = dz;
     dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_R] = tdi_lstm_grad_recurrent(graph, node->in[0], dz, &in, node->attrs);
 }
@@ -207,12 +225,9 @@ static void lstm_output_reference(const tdi_call *call)
 
 static tdi_split lstm_output_reads(const tdi_node *node, int i, tdi_split split)
 {
-    (void)node;
-    bool by_row = i == TDI_LSTM_OUTPUT_TAPE || i == TDI_LSTM_OUTPUT_REST + TDI_LSTM_Z ||
-                  i == TDI_LSTM_OUTPUT_REST + TDI_LSTM_MASK;
-    if (split == TDI_COLUMNS)
-        return i == TDI_LSTM_OUTPUT_TAPE ? TDI_COLUMNS : TDI_WHOLE;
-    return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
+    if (i == TDI_LSTM_OUTPUT_TAPE)
+        return split == TDI_ROWS || split == TDI_COLUMNS ? split : TDI_WHOLE;
+    return lstm_reads(node, i - TDI_LSTM_OUTPUT_REST, split);
 }
 
 const tdi_op tdi_op_lstm_output = {.name = "lstm_output",
@@ -241,7 +256,7 @@ static td_status lstm_keep_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_floats(node, error));
     TDI_TRY(tdi_want_rank(node, 0, 4, error));
     TDI_TRY(tdi_want_rank(node, 1, 2, error));
-    TDI_TRY(tdi_lstm_check_state(node, 1, node->in[0]->shape.dim[3], error));
+    TDI_TRY(tdi_want_shape(node, 1, &(td_shape){2, {node->in[1]->shape.dim[0], node->in[0]->shape.dim[3]}}, error));
     node->shape = node->in[1]->shape;
     node->dtype = TD_FLOAT32;
     return TD_OK;

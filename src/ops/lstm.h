@@ -40,11 +40,13 @@ static inline float *tdi_lstm_h(const tdi_lstm_tape *tape, int64_t row, int64_t 
     return tdi_lstm_at(tape, row, step, tape->sections - 1);
 }
 
-/* The row's state before the first step, in a value [global batch, units]; NULL: zeros. */
+/* The row's state before the first step, in a value [global batch, units], or [rows, units] when it was passed; NULL:
+ * zeros. */
 static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t row)
 {
     const float *state = i < call->n_in ? call->in[i].data : NULL;
-    return state ? state + (call->part->first_row + row) * tdi_last_extent(&call->in[i].shape) : NULL;
+    int64_t first = ((const tdi_lstm_attrs *)call->attrs)->passed ? 0 : call->part->first_row;
+    return state ? state + (first + row) * tdi_last_extent(&call->in[i].shape) : NULL;
 }
 
 /* c, or h, before a step; NULL: zeros. `first` is the position of the state that was passed in. */
@@ -74,10 +76,18 @@ static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t ro
 }
 
 /* [4, units] of z, or of dz, that a step takes. */
-static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, int64_t row, int64_t step)
+static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape, int64_t row,
+                                int64_t step)
 {
     const int64_t *dim = z->shape.dim;
-    return (float *)z->data + (row * dim[1] + (attrs->backwards ? dim[1] - 1 - step : step)) * dim[2] * dim[3];
+    return (float *)z->data + (row * dim[1] + (attrs->backwards ? tape->steps - 1 - step : step)) * dim[2] * dim[3];
+}
+
+/* Where, behind dz, the gradients of a passed h and c are, [4, units]: h, c, zeros. */
+static inline float *tdi_lstm_dstate(const tdi_value *dz, const tdi_lstm_tape *tape, int64_t row)
+{
+    const int64_t *dim = dz->shape.dim;
+    return (float *)dz->data + (row * dim[1] + tape->steps) * dim[2] * dim[3];
 }
 
 /* What arrives from outside at a step's h, or at the last c: [units] of lstm_output's gradient, or NULL. */
@@ -103,7 +113,8 @@ td_status tdi_lstm_check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error);
 /* Input i, when it is there, is the units' matrix, mask, or state. */
 td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, tdi_error *error);
 td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error);
-td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, tdi_error *error);
+td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, const tdi_lstm_attrs *attrs,
+                               tdi_error *error);
 td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error);
 /* lstm_output's shape for a tape's. */
 td_shape tdi_lstm_output_shape(const td_shape *tape, const tdi_lstm_attrs *attrs);

@@ -16,8 +16,9 @@ static td_status lstm_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(tdi_want_shape(node, TDI_LSTM_GRAD_DY, &dy, error));
     TDI_TRY(tdi_lstm_check_recurrent(node, TDI_LSTM_GRAD_R, tape->dim[3], error));
     TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_GRAD_MASK, tape->dim[3], error));
-    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_GRAD_C, tape->dim[3], error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_GRAD_C, tape->dim[3], attrs, error));
     node->shape = *tape;
+    node->shape.dim[1] += attrs->passed;
     node->shape.dim[2] = TDI_LSTM_GATES;
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -43,7 +44,7 @@ static void unit_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t r
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     int inner = attrs->activation, outer = attrs->recurrent_activation;
-    float gate[TDI_LSTM_GATES], *dz = tdi_lstm_z(&call->out, attrs, row, step) + unit;
+    float gate[TDI_LSTM_GATES], *dz = tdi_lstm_z(&call->out, attrs, tape, row, step) + unit;
     for (int g = 0; g < TDI_LSTM_GATES; g++)
         gate[g] = tdi_lstm_at(tape, row, step, g)[unit];
     const float *before = tdi_lstm_c_before(call, tape, TDI_LSTM_GRAD_C, row, step);
@@ -65,22 +66,38 @@ static void row_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t ro
     bool last = step + 1 == tape->steps;
     const float *dh_outside = tdi_lstm_dh(dy, attrs, tape, row, step), *dc_outside = tdi_lstm_dc(dy, attrs, tape, row);
     double dh = dh_outside ? (double)dh_outside[unit] : 0;
-    float dc = last ? dc_outside ? dc_outside[unit] : 0.0f : tdi_lstm_z(&call->out, attrs, row, step)[unit];
+    float dc = last ? dc_outside ? dc_outside[unit] : 0.0f : tdi_lstm_z(&call->out, attrs, tape, row, step)[unit];
     if (!last)
-        dh += through_recurrence(call, tdi_lstm_z(&call->out, attrs, row, step + 1),
+        dh += through_recurrence(call, tdi_lstm_z(&call->out, attrs, tape, row, step + 1),
                                  tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row), tape->units, unit);
     unit_back(call, tape, row, step, unit, (float)dh, &dc);
     if (step)
-        tdi_lstm_z(&call->out, attrs, row, step - 1)[unit] = dc;
+        tdi_lstm_z(&call->out, attrs, tape, row, step - 1)[unit] = dc;
+    else if (attrs->passed)
+        tdi_lstm_dstate(&call->out, tape, row)[tape->units + unit] = dc;
+}
+
+/* dc is there already. */
+static void passed_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row)
+{
+    const float *mask = tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row);
+    float *to = tdi_lstm_dstate(&call->out, tape, row);
+    for (int64_t unit = 0; unit < tape->units; unit++)
+        to[unit] =
+            (float)through_recurrence(call, tdi_lstm_z(&call->out, call->attrs, tape, row, 0), mask, tape->units, unit);
+    memset(to + 2 * tape->units, 0, (size_t)(2 * tape->units) * sizeof *to);
 }
 
 static void lstm_grad_reference(const tdi_call *call)
 {
     tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
-    for (int64_t row = 0; row < tape.rows; row++)
+    for (int64_t row = 0; row < tape.rows; row++) {
         for (int64_t step = tape.steps - 1; step >= 0; step--)
             for (int64_t unit = 0; unit < tape.units; unit++)
                 row_back(call, &tape, row, unit, step);
+        if (((const tdi_lstm_attrs *)call->attrs)->passed)
+            passed_back(call, &tape, row);
+    }
 }
 
 static double lstm_grad_flops(const tdi_call *call)
@@ -92,8 +109,8 @@ static double lstm_grad_flops(const tdi_call *call)
 
 static tdi_split lstm_grad_reads(const tdi_node *node, int i, tdi_split split)
 {
-    (void)node;
-    bool by_row = i == TDI_LSTM_GRAD_TAPE || i == TDI_LSTM_GRAD_DY || i == TDI_LSTM_GRAD_MASK;
+    const tdi_lstm_attrs *attrs = node->attrs;
+    bool by_row = i == TDI_LSTM_GRAD_C ? attrs->passed : i != TDI_LSTM_GRAD_R;
     return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
 }
 
@@ -127,7 +144,7 @@ static td_status lstm_grad_recurrent_infer(tdi_node *node, tdi_error *error)
     dz.dim[2] = TDI_LSTM_GATES;
     TDI_TRY(tdi_want_shape(node, TDI_LSTM_RECURRENT_DZ, &dz, error));
     TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_RECURRENT_MASK, tape->dim[3], error));
-    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_RECURRENT_H, tape->dim[3], error));
+    TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_RECURRENT_H, tape->dim[3], attrs, error));
     node->shape = (td_shape){2, {tape->dim[3], TDI_LSTM_GATES * tape->dim[3]}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -141,7 +158,7 @@ static double recurrent_element(const tdi_call *call, const tdi_lstm_tape *tape,
         double kept = mask ? (double)mask[column / tape->units * tape->units + unit] : 1;
         for (int64_t step = 0; step < tape->steps; step++) {
             const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_RECURRENT_H, row, step);
-            const float *dz = tdi_lstm_z(&call->in[TDI_LSTM_RECURRENT_DZ], call->attrs, row, step);
+            const float *dz = tdi_lstm_z(&call->in[TDI_LSTM_RECURRENT_DZ], call->attrs, tape, row, step);
             sum += h ? kept * (double)h[unit] * (double)dz[column] : 0;
         }
     }

@@ -329,6 +329,7 @@ typedef struct tdi_lstm_attrs {
     bool backwards;                       /* step s takes z at time T - 1 - s */
     bool gates;                           /* the tape has the gates, for lstm_grad */
     bool sequences, state;                /* what lstm_output gives */
+    bool passed;                          /* h and c are [B, u], and gradients go to them */
 } tdi_lstm_attrs;
 /* What is passed along: NULL where there is none. */
 typedef struct tdi_lstm_inputs {
@@ -340,9 +341,11 @@ typedef struct tdi_lstm_inputs {
 /* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. */
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
 /* From the tape: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]: the
- * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; none goes to h and c. */
+ * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; to h and c gradients go when they were
+ * `passed`. */
 tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
-/* The gradients of z, by the times of z, and of R; dy is that of lstm_output. */
+/* The gradients of z, by the times of z, and of R; dy is that of lstm_output. With `passed` the first is [B, T + 1, 4,
+ * u]: behind the last time stand the gradients of h and of c, then zeros. */
 tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
                         const tdi_lstm_attrs *attrs);
 tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *tape, tdi_node *dz, const tdi_lstm_inputs *in,

@@ -32,6 +32,7 @@ typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE } td
 typedef struct tdi_item {
     tdi_item_kind kind; /* ONCE: a call made by the replica's first plan only */
     const tdi_call *call;
+    void (*together)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
 } tdi_item;
 
 typedef struct tdi_segment {

@@ -52,7 +52,7 @@ static td_status make_lockstep(tdi_plan *plan, tdi_error *error)
 {
     bool together = false;
     for (int s = 0; s < plan->n_steps; s++)
-        together = together || (plan->planned[s].kernel && plan->planned[s].kernel->together);
+        together |= plan->planned[s].kernel && plan->planned[s].kernel->together;
     return together ? tdi_lockstep_create(&plan->lockstep, tdi_sharing_of(plan), plan->spec.spin, error) : TD_OK;
 }
 
@@ -233,17 +233,19 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
         return tdi_push(&list->segments, ((tdi_segment){list->items.count, scheduled->kind, scheduled->collective}));
     if (!step->node)
         return true;
-    if (step->barrier && !tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})))
+    if (step->barrier && !tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})))
         return false;
-    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    if (has_work(plan, step, lane) && !(list_inputs(step->node, &step->calls[lane], list) &&
-                                        tdi_push(&list->items, ((tdi_item){kind, &step->calls[lane]}))))
+    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, &step->calls[lane], NULL};
+    if (step->kernel && step->calls[lane].split == TDI_COLUMNS)
+        item.together = step->kernel->together;
+    if (has_work(plan, step, lane) &&
+        !(list_inputs(step->node, &step->calls[lane], list) && tdi_push(&list->items, item)))
         return false;
     if (!step->finish)
         return true;
     const tdi_call *finish = &step->finish[lane];
-    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){TDI_ITEM_BARRIER, NULL})) &&
-           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish})));
+    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
+           (!finish->run || tdi_push(&list->items, ((tdi_item){item.kind, finish, NULL})));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)

@@ -88,8 +88,6 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
  * same values, bit for bit. `plans` are those of all parts, dealt out to the workers as evenly as possible. */
 td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, uint32_t step,
                                 tdi_communicator *const *communicators);
-/* Not where kernels go `together`. */
-bool tdi_plan_goes_in_turn(const tdi_plan *plan);
 
 /* Per op: kernel, share, who declined and why, bytes, FLOPs. */
 void tdi_plan_explain(const tdi_plan *plan, FILE *out);

@@ -79,18 +79,19 @@ td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t st
 
 /* ---- all lanes by one thread ---- */
 
-bool tdi_plan_goes_in_turn(const tdi_plan *plan)
-{
-    return !plan->lockstep.counts;
-}
-
-/* Up to the lane's next meeting; false: there is none before `end`. */
+/* Up to the lane's next meeting; false: there is none before `end`. Where lanes would wait for each other inside a
+ * kernel, the last to come makes all their shares. */
 static bool run_stretch(tdi_lane_items *list, int end, bool first)
 {
     while (list->reached < end) {
         const tdi_item *item = &list->items.at[list->reached++];
         if (item->kind == TDI_ITEM_BARRIER)
             return true;
+        if (item->together) {
+            if (item->call->lane + 1 == item->call->lanes)
+                item->together(item->call - item->call->lane, item->call->lanes);
+            return true;
+        }
         if (item->kind == TDI_ITEM_CALL || first)
             item->call->run(item->call);
     }

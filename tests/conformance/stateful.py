@@ -75,12 +75,13 @@ def stack(batch, steps, features, *rest):
 
 
 def joined():
-    """Stateful and not, forwards and back, what is returned used twice."""
+    """Stateful and not, forwards and back, what is returned used twice, and as another layer's first state."""
     x = keras.Input(batch_shape=(3, 4, 5))
     y, h, c = layers.LSTM(6, stateful=True, return_sequences=True, return_state=True)(x)
     z = layers.LSTM(4, stateful=True, go_backwards=True)(y)
     w = layers.LSTM(5)(y)
-    return keras.Model(x, layers.Dense(2)(layers.Concatenate()([z, w, h, c])))
+    v = layers.LSTM(6, stateful=True)(x, initial_state=[h, c])
+    return keras.Model(x, layers.Dense(2)(layers.Concatenate()([z, w, h, c, v])))
 
 
 def cases():

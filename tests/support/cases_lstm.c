@@ -1,18 +1,19 @@
 /* cases_lstm.c - the steps of an LSTM, forwards and back. Leaves: z, R; then as there are: mask [B, 4, u], h and c
- * [global batch, u]; for the gradients, last, what arrives. */
+ * [global batch, u], or [B, u] when they are passed; for the gradients, last, what arrives. */
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128 };
 
 static bool is_mask(const op_leaf *leaf)
 {
     return leaf->shape.rank == 3 && leaf->constant && leaf->shape.dim[1] == 4;
 }
 
-static bool is_state(const op_leaf *leaf)
+static bool is_state(const op_leaf *leaf, const op_case *c)
 {
-    return leaf->shape.rank == 2 && leaf->constant && leaf->shape.dim[0] == STATES;
+    const tdi_lstm_attrs *attrs = c->attrs;
+    return leaf->shape.rank == 2 && leaf->shape.dim[0] == (attrs->passed ? BATCH : STATES);
 }
 
 static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
@@ -21,7 +22,7 @@ static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
     for (int i = 2; i < c->n_leaves; i++) {
         if (is_mask(&c->leaf[i]))
             in.mask = leaf[i];
-        if (is_state(&c->leaf[i]))
+        if (is_state(&c->leaf[i], c) && !in.c)
             *(in.h ? &in.c : &in.h) = leaf[i];
     }
     return in;
@@ -76,6 +77,10 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     {                                                                                                                  \
         .shape = OP_DIMS(STATES, u), .constant = true                                                                  \
     }
+#define PASSED(u)                                                                                                      \
+    {                                                                                                                  \
+        .shape = OP_DIMS(BATCH, u)                                                                                     \
+    }
 #define ARRIVING(...)                                                                                                  \
     {                                                                                                                  \
         .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
@@ -96,6 +101,11 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "wide", build_tape, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
     CASE(lstm, "wide, masked, from a state", build_tape, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
+    CASE(lstm, "whole vectors", build_tape, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
+    CASE(lstm, "whole vectors, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+         Z(WHOLE_T, WHOLE_U), R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
+    CASE(lstm, "from a passed state", build_tape, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U), PASSED(U),
+         PASSED(U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
@@ -105,6 +115,13 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_output, "last and state", build_output, USUAL(.gates = true, .state = true), 2, Z(T, U), R(U)),
     CASE(lstm_output, "sequences and state, masked, from a state", build_output,
          USUAL(.gates = true, .state = true, .sequences = true), 5, Z(T, U), R(U), MASK(U), STATE(U), STATE(U)),
+    CASE(lstm_output, "from a passed state", build_output, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U),
+         PASSED(U), PASSED(U)),
+    CASE(lstm_output, "sequences and state backwards, masked, from a passed state", build_output,
+         USUAL(.gates = true, .state = true, .sequences = true, .backwards = true, .passed = true), 5, Z(T, U), R(U),
+         MASK(U), PASSED(U), PASSED(U)),
+    CASE(lstm_output, "one step from a passed state", build_output, USUAL(.gates = true, .passed = true), 4, Z(1, 2),
+         R(2), PASSED(2), PASSED(2)),
     CASE(lstm_output, "linear", build_output, ATTRS(TD_LINEAR, TD_SIGMOID, .gates = true, .sequences = true), 2,
          Z(T, U), R(U)),
     CASE(lstm_output, "one step", build_output, USUAL(.gates = true, .sequences = true), 2, Z(1, 2), R(2)),
@@ -118,13 +135,26 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "other activations", build_grad, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 3, Z(T, U), R(U),
          ARRIVING(BATCH, U)),
     CASE(lstm_grad, "wide", build_grad, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U), ARRIVING(BATCH, WIDE_U)),
+    CASE(lstm_grad, "whole vectors", build_grad, USUAL(.gates = true), 3, Z(WHOLE_T, WHOLE_U), R(WHOLE_U),
+         ARRIVING(BATCH, WHOLE_U)),
+    CASE(lstm_grad, "from a passed state", build_grad, USUAL(.gates = true, .passed = true, .sequences = true), 5,
+         Z(T, U), R(U), PASSED(U), PASSED(U), ARRIVING(BATCH, T, U)),
+    CASE(lstm_grad, "whole vectors, backwards, from a passed state", build_grad,
+         USUAL(.gates = true, .passed = true, .backwards = true), 5, Z(WHOLE_T, WHOLE_U), R(WHOLE_U), PASSED(WHOLE_U),
+         PASSED(WHOLE_U), ARRIVING(BATCH, WHOLE_U)),
+    CASE(lstm_grad, "one step, masked, from a passed state", build_grad, USUAL(.gates = true, .passed = true), 6,
+         Z(1, WIDE_U), R(WIDE_U), MASK(WIDE_U), PASSED(WIDE_U), PASSED(WIDE_U), ARRIVING(BATCH, WIDE_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
          R(WIDE_U), MASK(WIDE_U), ARRIVING(BATCH, WIDE_T, WIDE_U)),
 
     CASE(lstm_grad_recurrent, "usual", build_recurrent, USUAL(.gates = true), 2, Z(T, U), R(U)),
     CASE(lstm_grad_recurrent, "backwards, masked, from a state", build_recurrent,
          USUAL(.gates = true, .backwards = true), 5, Z(T, U), R(U), MASK(U), STATE(U), STATE(U)),
+    CASE(lstm_grad_recurrent, "from a passed state", build_recurrent, USUAL(.gates = true, .passed = true), 4, Z(T, U),
+         R(U), PASSED(U), PASSED(U)),
     CASE(lstm_grad_recurrent, "wide", build_recurrent, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm_grad_recurrent, "whole vectors", build_recurrent, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U),
+         R(WHOLE_U)),
     CASE(lstm_grad_recurrent, "wide, masked", build_recurrent, USUAL(.gates = true), 3, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U)),
 

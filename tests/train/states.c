@@ -222,6 +222,13 @@ static void what_cannot_be_is_said(void **state)
     td_model *both = td_model_create(NULL, NULL, .inputs = TD_TENSORS(two, three), .outputs = TD_TENSORS(a, b));
     assert_null(both);
     expect_failure(context, td_error_status(context), TD_INVALID_ARGUMENT, "batches of 2 and of 3");
+    td_tensor *h = td_dense(td_lstm(two, 4), 3);
+    td_lstm(two, 3, .initial_state = TD_TENSORS(h));
+    expect_failure(context, td_error_status(context), TD_INVALID_ARGUMENT, "initial_state has 1 tensor: it takes two");
+    td_lstm(two, 3, .initial_state = TD_TENSORS(h, h, h));
+    expect_failure(context, td_error_status(context), TD_INVALID_ARGUMENT, "initial_state has 3 tensors: it takes two");
+    td_lstm(two, 4, .initial_state = TD_TENSORS(h, h));
+    expect_failure(context, td_error_status(context), TD_INVALID_ARGUMENT, "initial_state is [batch, 3]: h and c are");
     td_tensor *many = td_input(context, TD_SHAPE(TIME, FEATURES), .batch_size = 1000000000);
     td_lstm(many, 3, .stateful = TD_YES);
     expect_failure(context, td_error_status(context), TD_UNSUPPORTED, "at most");
