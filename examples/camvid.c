@@ -1,8 +1,9 @@
 /* camvid.c - a small network learns to name every pixel of a street: CamVid's 11 classes, and void as a class of its
  * own.
  *
- *     camvid DIR [EPOCHS [FOLDER [DEVICES]]]          20 epochs, to camvid/, on all cores: "cpu:0,cpu:1" are two
- * replicas
+ *     camvid DIR [EPOCHS [FOLDER [DEVICES]]]          20 epochs, to camvid/, on all cores
+ *
+ * DEVICES "cpu:0,cpu:1" are two replicas.
  *
  * DIR holds images in train and val, and label maps of the same names (PNG, classes 0 to 10, 11 is void) in trainannot
  * and valannot; heights and widths are multiples of 4. After each epoch the mean intersection over union of the 11

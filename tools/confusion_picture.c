@@ -34,10 +34,14 @@ typedef struct sheet {
 
 static void name_class(const sheet *s, int c, char name[NAME])
 {
-    if (s->names)
-        snprintf(name, NAME, "%s", s->names[c]);
-    else
-        snprintf(name, NAME, "%d", c);
+    int length = s->names ? snprintf(name, NAME, "%s", s->names[c]) : snprintf(name, NAME, "%d", c);
+    char *end = name + NAME - 1;
+    if (length < NAME)
+        return;
+    while (end > name && (end[-1] & 0xc0) == 0x80) /* part of a character would end all drawing */
+        end--;
+    end -= end > name && (end[-1] & 0x80);
+    *end = '\0';
 }
 
 /* About as wide as a text of letters of this size is. */

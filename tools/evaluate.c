@@ -68,14 +68,15 @@ static int evaluate(const struct options *options, struct session *session)
         return status;
     td_logs logs = {0};
     td_confusion *confusion = NULL;
-    bool wanted = options->confusion || options->confusion_file || options->class_names;
+    bool wanted =
+        options->confusion || options->confusion_file || options->class_names || options->confusion_ignore.is_set;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
                                                       .data = data,
                                                       .logs = &logs,
                                                       .batch_size = options->batch_size,
                                                       .progress = options->quiet ? NULL : stdout,
                                                       .confusion = wanted ? &confusion : NULL,
-                                                      .ignore_class = options->ignore_class});
+                                                      .ignore_class = options->confusion_ignore});
     status = done == TD_OK ? report(options, session, &logs, confusion) : session_failed(session);
     td_confusion_free(confusion);
     return status;

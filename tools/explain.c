@@ -1,4 +1,4 @@
-/* explain.c - `tandem explain`: what one training step of a model is on this machine, or one prediction. */
+/* explain.c - `tandem explain`: what one step of a model is on this machine, and where its time goes. */
 #include <stdio.h>
 
 #include "options.h"
@@ -67,10 +67,10 @@ const struct command explain_command = {
     "explain",
     "MODEL.keras",
     "what a step runs, and where its time goes", /* */
-    "Prints the plan of one training step as this machine would run it: for each "
-    "operation the kernel chosen, which ones "
-    "declined and why, bytes and FLOPs, and what was fused; of a prediction, when the "
-    "file was saved without an optimizer. With --time: where the time of a step goes. Nothing is trained.\v"
+    "Prints the plan of one step as this machine would run it, of training unless --mode says otherwise or the file "
+    "was "
+    "saved without an optimizer: for each operation the kernel chosen, which ones declined and why, bytes and FLOPs, "
+    "and what was fused. With --time: where the time of a step goes. Weights and files stay as they are.\v"
     "Examples:\n"
     "\n"
     "  Why a model is as fast as it is:\n"

@@ -8,14 +8,6 @@
 
 enum { LENGTH = 500 };
 
-/* What cannot be, given such arguments, is theirs to answer for. */
-static int failed(const struct session *session)
-{
-    if (td_error_status(session->context) == TD_INVALID_ARGUMENT)
-        return tool_refuse("%s", td_error(session->context));
-    return session_failed(session);
-}
-
 static int write_text(const struct options *options, const struct session *session)
 {
     stop_on_signals(session->context);
@@ -29,7 +21,7 @@ static int write_text(const struct options *options, const struct session *sessi
                                                         .seed = (uint64_t)options->seed,
                                                         .echo = options->prompt && !options->quiet ? TD_YES : TD_NO});
     if (status != TD_OK && status != TD_STOPPED)
-        return failed(session);
+        return session_refused(session);
     putchar('\n');
     return status == TD_STOPPED ? 128 + stop_signal() : TOOL_DONE;
 }

@@ -46,7 +46,7 @@ struct options {
     int64_t window, horizon;
     bool adapt, no_shuffle, reset_states, skip_errors, quiet, json, time, rematerialize, confusion;
     bool write_images;
-    td_optional ignore_class;
+    td_optional ignore_class, confusion_ignore;
 
     td_precision precision;
     td_mode mode;
@@ -132,6 +132,7 @@ enum option_key {
     KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
+    KEY_CONFUSION_IGNORE,
     KEY_CLASS_NAMES,
     KEY_IGNORE_CLASS,
     KEY_TENSORBOARD,
@@ -213,7 +214,8 @@ enum option_key {
          "LIST",                                                                                                       \
          0,                                                                                                            \
          "TFRecord: which feature is what (default: x=image/encoded,y=image/class/label); CSV: which columns, as "     \
-         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last)",                                        \
+         "x=TEMP,PRES,wind:one-hot,y=pm2.5 or :codes (default: y is the last); HDF5: which arrays, as "                \
+         "x0=/a,x1=/b,y=/c",                                                                                           \
          0},                                                                                                           \
         {"missing",                                                                                                    \
          KEY_MISSING,                                                                                                  \
@@ -278,7 +280,7 @@ enum option_key {
          0},                                                                                                           \
         {"class-names", KEY_CLASS_NAMES, "LIST", 0, "... with names instead of the classes' numbers", 0},              \
     {                                                                                                                  \
-        "ignore-class", KEY_IGNORE_CLASS, "N", 0,                                                                      \
+        "ignore-class", KEY_CONFUSION_IGNORE, "N", 0,                                                                  \
             "Leave samples or pixels of class N out of it; default: what the loss leaves out", 0                       \
     }
 #define OPTION_IGNORE_CLASS                                                                                            \
@@ -344,11 +346,8 @@ enum option_key {
 /* What DATA may be; for the help texts. */
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
-    "y_train, "                                                                                                        \
-    "x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] by a quoted pattern, file.csv, file.h5:/x,/y, a folder of "     \
-    "JPEG or PNG images "                                                                                              \
-    "with one "                                                                                                        \
-    "folder a class, or images/,labels/ to segment."
+    "y_train, x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] or files.csv[.gz] by a quoted pattern, "               \
+    "file.h5:/x,/y, file.txt, a folder of JPEG or PNG images with one folder a class, or images/,labels/ to segment."
 
 /* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence
  * on stderr. Ends the process itself after --help, --usage and --version. */

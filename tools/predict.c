@@ -1,17 +1,10 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
-#include <string.h>
 
 #include "options.h"
 #include "output.h"
 #include "session.h"
 #include "stop.h"
-
-static bool is_npz(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcmp(dot, ".npz") == 0;
-}
 
 /* What the columns are of a model that classifies. */
 static void say_classes(const td_model *model)
@@ -70,7 +63,7 @@ static int settle_path(const struct options *options, const td_model *model, cha
     if (!options->output)
         return output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
                            several ? ".npz" : ".npy", path);
-    if (several && !is_npz(path))
+    if (several && !output_ends_in(path, ".npz"))
         return tool_refuse("--output: the model has several outputs: expected a name that ends in .npz, got '%s'",
                            path);
     return TOOL_DONE;
@@ -95,7 +88,7 @@ static int run(const struct options *options)
     if (!options->data)
         return tool_refuse("--data: expected the data to predict from, got none; try --data mnist/");
     if (given)
-        status = output_path(given, options->argument, "", is_npz(given) ? ".npz" : ".npy", path);
+        status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);

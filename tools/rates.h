@@ -9,7 +9,7 @@ enum { MOST_RATES = 32 };
 
 /* "cosine_decay,decay_steps=1000": a schedule by its snake-case name, its arguments by Keras's names. */
 struct rate_schedule {
-    td_schedule schedule;    /* kind NONE: none; points to what is below */
+    td_schedule schedule;    /* kind NONE: none; its lists are below */
     bool initial_rate_given; /* as initial_learning_rate; else --learning-rate is */
     int64_t boundaries[MOST_RATES];
     float values[MOST_RATES];

@@ -24,6 +24,14 @@ int session_failed(const struct session *session)
     return tool_fail("%s", td_error(session->context));
 }
 
+int session_refused(const struct session *session)
+{
+    td_status status = td_error_status(session->context);
+    if (status == TD_INVALID_ARGUMENT || status == TD_NOT_FOUND)
+        return tool_refuse("%s", td_error(session->context));
+    return session_failed(session);
+}
+
 int session_load(const struct options *options, struct session *session)
 {
     int status = session_open(options, session);
@@ -218,20 +226,10 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
     }
 }
 
-/* What cannot be, given such arguments, is theirs to answer for. */
-static int compile_failed(const struct session *session)
-{
-    td_status status = td_error_status(session->context);
-    if (status == TD_INVALID_ARGUMENT || status == TD_NOT_FOUND)
-        return tool_refuse("%s", td_error(session->context));
-    return session_failed(session);
-}
-
 int session_compile(const struct options *options, struct session *session, enum purpose purpose)
 {
     td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
     td_loss loss_of_file = td_model_loss(session->model), loss;
-    td_optional none = {0};
     if ((purpose == TO_TRAIN && optimizer.kind == TD_OPTIMIZER_NONE) ||
         (purpose != TO_PREDICT && options->loss == TD_LOSS_NONE && loss_of_file == TD_LOSS_NONE))
         return refuse_uncompiled(options, purpose);
@@ -249,16 +247,16 @@ int session_compile(const struct options *options, struct session *session, enum
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .loss = loss,
-                                       .ignore_class = purpose == TO_TRAIN ? options->ignore_class : none,
+                                       .ignore_class = options->ignore_class,
                                        .metrics = options->metrics_given ? options->metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,
                                        .rematerialize = options->rematerialize ? TD_YES : TD_NO,
                                        .precision = options->precision}) != TD_OK)
-        return compile_failed(session);
+        return session_refused(session);
     if (optimizer.kind == TD_OPTIMIZER_NONE && options->learning_rate.is_set &&
         td_set_learning_rate(session->model, options->learning_rate.value) != TD_OK)
-        return compile_failed(session);
+        return session_refused(session);
     return TOOL_DONE;
 }
 

@@ -28,6 +28,8 @@ void session_close(struct session *session);
 
 /* Says td_error on stderr; returns TOOL_FAILED. */
 int session_failed(const struct session *session);
+/* The same; TOOL_REFUSED when arguments are to blame. */
+int session_refused(const struct session *session);
 
 /* Data given by `--option`. */
 struct request {

@@ -39,15 +39,17 @@ typedef struct td_open_args {
     float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
     td_image_size image_size; /* image folders: bring all to this size; 0: all must have the first one's */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
-     * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others. */
+     * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
+     * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */
     const char *features;
     td_choice skip_errors; /* yes: samples that cannot be read are left out and counted (td_data_skipped); no */
     td_missing missing;    /* CSV */
-    int64_t window;     /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row */
-    int64_t horizon;    /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
-    td_choice targets;  /* CSV: no: y is not needed, and windows go to the file's end; yes */
-    const char *recipe; /* td_model_recipe: what the arguments above leave open is as in the data that the model was
-                         * trained on, its categories and means too; NULL: none */
+    int64_t window;        /* CSV: x is [window, columns], as many rows in turn, each run of them a sample; 0: one row.
+                            * Text: characters; 0: 100 */
+    int64_t horizon;       /* CSV, with a window: how many rows behind its last y is taken from; 0: 1 */
+    td_choice targets;     /* CSV: no: y is not needed, and windows go to the file's end; yes */
+    const char *recipe;    /* td_model_recipe: what the arguments above leave open is as in the data that the model was
+                            * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
 /* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which

@@ -301,7 +301,8 @@ typedef struct td_fit_args {
 } td_fit_args;
 
 /* Trains. TD_STOPPED after td_request_stop: the model holds the last whole step. A loss that becomes NaN is
- * reported as TD_NOT_FINITE naming epoch and step; the weights are then as that step left them. */
+ * reported as TD_NOT_FINITE naming epoch and step, unless a callback has `not_finite` (callbacks.h); the weights are
+ * then as that step left them. */
 TD_API td_status td_fit_(const td_fit_args *args);
 #ifndef __cplusplus
 #define td_fit(...) td_fit_(&(td_fit_args){.at = TD_HERE, .model = __VA_ARGS__})
@@ -369,7 +370,8 @@ typedef struct td_generate_args {
  * The model takes characters, [batch, window], and gives the scores of each one's next, [batch, window, characters or
  * more], as it was trained by its categorical cross-entropy. It sees the last `window` characters. One that is stateful
  * with a window of 1 sees each character once and remembers: its states are reset first. TD_INVALID_ARGUMENT, with
- * nothing written, for another model or a prompt that cannot be read; TD_STOPPED after td_request_stop. */
+ * nothing written, for another model or a prompt that cannot be read; TD_STOPPED after td_request_stop; TD_NOT_FINITE
+ * when the scores are no numbers, TD_IO when output cannot be written: what was written before stays. */
 TD_API td_status td_generate_(const td_generate_args *args);
 #ifndef __cplusplus
 #define td_generate(...) td_generate_(&(td_generate_args){.at = TD_HERE, .model = __VA_ARGS__})
@@ -481,11 +483,10 @@ typedef struct td_explain_args {
  * each op: layer, "variable" (the weight whose gradient or new value it makes), op, "pass" (forward, backward, update),
  * kernel, share, shape, "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots), whether
  * products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, and whether the lanes meet
- * before it
- * ("barrier"). With .time each has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all parts, and
- * "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us", "floor_us",
- * and "roofs", what the threads can do at most: operations a second, and bytes a second by the bytes of each thread's
- * data.
+ * before it ("barrier"). With .time each has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all
+ * parts, and "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us",
+ * "floor_us", and "roofs", what the threads can do at most: operations a second, and bytes a second by the bytes of
+ * each thread's data.
  */
 TD_API td_status td_explain_(const td_explain_args *args);
 #ifndef __cplusplus

@@ -31,7 +31,8 @@ typedef struct td_find_learning_rate_args {
 
 /* Trains a copy of the model for some steps while the learning rate grows by the same factor from step to step, and
  * ends when the loss, smoothed, is 4 times its least, or no number. The optimizer is the model's, and so is its state;
- * a schedule is left aside. TD_STOPPED after td_request_stop. */
+ * a schedule is left aside. TD_STOPPED after td_request_stop; TD_INVALID_ARGUMENT for rates that do not rise or too few
+ * steps. A loss that is no number ends the test, with TD_OK. */
 TD_API td_status td_find_learning_rate_(const td_find_learning_rate_args *args);
 #ifndef __cplusplus
 #define td_find_learning_rate(...)                                                                                     \
@@ -44,12 +45,12 @@ typedef struct td_rate_step {
     double smoothed; /* the loss as an exponential average of 0.9 without its bias towards zero */
 } td_rate_step;
 
-/* How many steps were made, and each of them. */
+/* How many steps were made, and each of them; zeros for one that was not. */
 TD_API int td_rate_test_count(const td_rate_test *test);
 TD_API td_rate_step td_rate_test_step(const td_rate_test *test, int index);
 /* Did it end before its last step, because the loss grew? */
 TD_API int td_rate_test_diverged(const td_rate_test *test);
-/* The mean loss of the first tenth of the steps, whose rates do next to nothing. */
+/* The mean loss of the first tenth of the steps, whose rates do next to nothing; 0 when no step was made. */
 TD_API double td_rate_test_first_loss(const td_rate_test *test);
 /* The step whose smoothed loss is the least behind the first tenth; -1: there is none. */
 TD_API int td_rate_test_best(const td_rate_test *test);

@@ -41,16 +41,6 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
 /* Block `block` of x, with the padding left and right: in place or in `padded`, tdi_conv_padded_floats of them. */
 const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x, int64_t block, float *padded);
 
-static inline int64_t tdi_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t tdi_most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static inline void tdi_clear(float *to, int64_t count)
 {
     memset(to, 0, (size_t)count * sizeof *to);

@@ -194,4 +194,14 @@ static inline void tdi_transpose_square(const float *from, int64_t from_row, flo
         tdi_store(to + i * to_row, row[i]);
 }
 
+static inline int64_t tdi_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tdi_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

@@ -28,6 +28,8 @@ static backward backward_of(const tdi_call *call)
     b.own = share_of(call, b.tape.rows, b.tape.units);
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
+    if (!call->scratch) /* prepare asks for sizes */
+        return b;
     b.packed = call->scratch;
     b.dh = b.packed + GATES * b.tape.units * b.width;
     b.dc = b.dh + b.own.rows * b.width;
@@ -38,7 +40,7 @@ static backward backward_of(const tdi_call *call)
 /* Columns of the panel beyond the own units are zeros. */
 static void pack_panel(const backward *b, int64_t first, float *to)
 {
-    int64_t depth = GATES * b->tape.units, units = least(PANEL, b->own.units - first);
+    int64_t depth = GATES * b->tape.units, units = tdi_least(PANEL, b->own.units - first);
     const float *from = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + (b->own.unit + first) * depth;
     int64_t high = units / TDI_WIDTH * TDI_WIDTH, wide = depth / TDI_WIDTH * TDI_WIDTH;
     for (int64_t j = 0; j < high; j += TDI_WIDTH)
@@ -179,7 +181,7 @@ static void add_masked(const backward *b, int64_t gate, int64_t first)
     for (int64_t i = 0; i < b->own.rows; i++) {
         const float *mask = tdi_lstm_mask(b->call, TDI_LSTM_GRAD_MASK, b->own.row + i);
         float *dh = b->dh + i * b->width + first;
-        for (int64_t j = 0; j < least(PANEL, b->own.units - first); j++)
+        for (int64_t j = 0; j < tdi_least(PANEL, b->own.units - first); j++)
             dh[j] += mask[gate * b->tape.units + b->own.unit + first + j] * b->apart[i * PANEL + j];
     }
 }
@@ -322,6 +324,8 @@ static recurrent recurrent_of(const tdi_call *call)
     r.unit = by_rows ? call->begin : 0;
     r.units = by_rows ? call->end - call->begin : r.tape.units;
     r.pairs = r.tape.rows * r.tape.steps;
+    if (!call->scratch)
+        return r;
     r.dz = call->scratch;
     r.sums = r.dz + DEPTH * PANEL;
     r.h = r.sums + r.units * PANEL;
@@ -366,7 +370,7 @@ static void make_panel(const recurrent *r, int64_t column, int64_t wide)
     int64_t columns = GATES * r->tape.units;
     memset(r->sums, 0, (size_t)(r->units * PANEL) * sizeof(float));
     for (int64_t k = 0; k < r->pairs; k += DEPTH) {
-        int64_t count = least(DEPTH, r->pairs - k);
+        int64_t count = tdi_least(DEPTH, r->pairs - k);
         pack_dz(r, k, count, column, wide);
         product((operand){r->h + k * r->units, 1, r->units}, (panel){r->dz, PANEL}, count, (result){r->sums, PANEL},
                 r->units, PANEL / TDI_WIDTH);
@@ -392,7 +396,7 @@ static void run_recurrent(const tdi_call *call)
         if (g == 0 || masked)
             pack_h(&r, g);
         for (int64_t j = 0; j < r.tape.units; j += PANEL)
-            make_panel(&r, g * r.tape.units + j, least(PANEL, r.tape.units - j));
+            make_panel(&r, g * r.tape.units + j, tdi_least(PANEL, r.tape.units - j));
     }
 }
 

@@ -37,6 +37,8 @@ static forward forward_of(const tdi_call *call)
     f.blocks = blocks_of(f.own.units);
     f.wide = wide_blocks(f.own.rows);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
+    if (!call->scratch) /* prepare asks for sizes */
+        return f;
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
     f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.sums + f.own.rows * f.blocks * BLOCK : NULL;
@@ -45,7 +47,7 @@ static forward forward_of(const tdi_call *call)
 
 static int64_t panel_blocks(const forward *f, int64_t first)
 {
-    return least(f->wide, f->blocks - first);
+    return tdi_least(f->wide, f->blocks - first);
 }
 
 static void pack_forward(const forward *f)
@@ -319,7 +321,7 @@ static void make_panel(const forward *f, int64_t step, int64_t first)
     const float *sums = panel_sums(f, first);
     int64_t at = first * TDI_WIDTH, wide = panel_blocks(f, first);
     for (int64_t i = 0; i < f->own.rows; i++, sums += wide * BLOCK)
-        make_units(f, step, f->own.row + i, f->own.unit + at, least(wide * TDI_WIDTH, f->own.units - at), sums);
+        make_units(f, step, f->own.row + i, f->own.unit + at, tdi_least(wide * TDI_WIDTH, f->own.units - at), sums);
 }
 
 static void step_in_place(const forward *f, int64_t step)

@@ -125,11 +125,6 @@ static inline int64_t blocks_of(int64_t units)
     return (units + TDI_WIDTH - 1) / TDI_WIDTH;
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static inline tdi_vector load_part(const float *from, int64_t count)
 {
     tdi_vector v = {0};

@@ -223,10 +223,11 @@ static void finish(const tdi_call *call)
     int64_t columns = tdi_last_extent(&call->out.shape), elements = tdi_shape_elements(&call->out.shape);
     tdi_runs runs = tdi_call_runs(call);
     bool by_columns = call->split == TDI_COLUMNS;
-    int64_t n = by_columns ? runs.length : columns, end = runs.first + runs.count * runs.length / n * columns;
+    int64_t rows = by_columns ? runs.count : runs.length / columns, n = by_columns ? runs.length : columns;
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     bias = bias && by_columns ? bias + call->begin : bias;
-    for (int64_t at = runs.first; at < end; at += columns) {
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t at = runs.first + r * columns;
         float *out = (float *)call->out.data + at;
         add_up(n, call->sums + at, call->lanes, elements, out);
         TDI_ISA_NAME(tdi_loops).epilogue(1, n, columns, bias, attrs->activation, out);

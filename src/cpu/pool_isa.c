@@ -49,16 +49,11 @@ static int64_t y_at(const pool *p, int64_t n, int64_t row)
     return (n * p->y->dim[1] + row) * p->y_line;
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static tdi_pool2d_cells cells_of(const pool *p, int64_t oy, int64_t ox)
 {
     int64_t top = oy * p->attrs->stride_h - p->before_h, left = ox * p->attrs->stride_w - p->before_w;
-    return (tdi_pool2d_cells){top > 0 ? top : 0, least(top + p->attrs->pool_h, p->x->dim[1]), left > 0 ? left : 0,
-                              least(left + p->attrs->pool_w, p->x->dim[2])};
+    return (tdi_pool2d_cells){top > 0 ? top : 0, tdi_least(top + p->attrs->pool_h, p->x->dim[1]), left > 0 ? left : 0,
+                              tdi_least(left + p->attrs->pool_w, p->x->dim[2])};
 }
 
 /* Room for pool_w + 2 lines of x. */

@@ -5,34 +5,41 @@
 
 enum { MOST_IN = 3, ALIGNMENT = 64 };
 
-static size_t room_of(int64_t elements)
-{
-    return ((size_t)elements * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /* ---- samples ---- */
 
-/* One sample of a value, as floats. */
-static tdi_value sample_of(const tdi_value *value, char **room)
+/* One sample of a value, as floats that have no place yet. */
+static tdi_value sample_of(const tdi_value *value)
 {
-    tdi_value one = {.data = *room, .shape = value->shape, .dtype = TD_FLOAT32};
+    tdi_value one = {.shape = value->shape, .dtype = TD_FLOAT32};
     one.shape.dim[0] = 1;
-    *room += room_of(tdi_shape_elements(&one.shape));
     return one;
 }
 
-/* The same call on one sample, its values in `room`, behind which is the kernel's own scratch. */
-static tdi_call one_sample(const tdi_call *call, tdi_value *in, char *room)
+static size_t room_of(const tdi_value *sample)
+{
+    size_t bytes = (size_t)tdi_shape_elements(&sample->shape) * sizeof(float);
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* What lies behind it. */
+static char *place(tdi_value *sample, char *room)
+{
+    sample->data = room;
+    return room + room_of(sample);
+}
+
+/* The same call on one sample. */
+static tdi_call one_sample(const tdi_call *call, tdi_value *in)
 {
     tdi_call one = *call;
     one.in = in;
     for (int i = 0; i < call->n_in; i++)
-        in[i] = sample_of(&call->in[i], &room);
-    one.out = sample_of(&call->out, &room);
+        in[i] = sample_of(&call->in[i]);
+    one.out = sample_of(&call->out);
     one.split = TDI_WHOLE;
     one.begin = 0;
     one.end = 1;
-    one.scratch = room;
+    one.scratch = NULL;
     return one;
 }
 
@@ -40,22 +47,25 @@ static td_status prepare_samples(const tdi_kernel *wide, const tdi_call *call, v
                                  tdi_error *error)
 {
     tdi_value in[MOST_IN];
-    tdi_call one = one_sample(call, in, NULL);
-    size_t own = (size_t)(uintptr_t)one.scratch;
-    for (int i = 0; i < call->n_in; i++)
-        in[i].data = NULL;
-    one.out.data = one.scratch = NULL;
+    tdi_call one = one_sample(call, in);
     *scratch = 0;
     if (wide->prepare)
         TDI_TRY(wide->prepare(&one, state, scratch, error));
-    *scratch += own;
+    *scratch += room_of(&one.out);
+    for (int i = 0; i < call->n_in; i++)
+        *scratch += room_of(&in[i]);
     return TD_OK;
 }
 
+/* Values first, behind them the kernel's own scratch. */
 static void run_samples(const tdi_kernel *wide, const tdi_call *call)
 {
     tdi_value in[MOST_IN];
-    tdi_call one = one_sample(call, in, call->scratch);
+    tdi_call one = one_sample(call, in);
+    char *room = place(&one.out, call->scratch);
+    for (int i = 0; i < call->n_in; i++)
+        room = place(&in[i], room);
+    one.scratch = room;
     int64_t begin = call->split == TDI_ROWS ? call->begin : 0;
     int64_t end = call->split == TDI_ROWS ? call->end : call->out.shape.dim[0];
     int64_t made = tdi_shape_elements(&one.out.shape);

@@ -417,7 +417,8 @@ static td_status write_recipe(csv_source *source, tdi_error *error)
     json_t *recipe = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "format", "csv", "features", features ? features : "",
                                "window", (json_int_t)source->window, "horizon", (json_int_t)source->horizon, "missing",
                                missing_names[source->missing], "columns", found);
-    json_object_set(recipe, "classes", class_names(&source->columns, found)); /* of NULL nothing */
+    if (recipe)                                                                   /* else what was found may be gone */
+        json_object_set(recipe, "classes", class_names(&source->columns, found)); /* of NULL nothing */
     char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(recipe);
     source->items.source.recipe = text;

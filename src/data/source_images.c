@@ -295,6 +295,8 @@ static void stamp(images_source *source)
         tdi_source_stamp(&source->items.source, source->images.at[i]);
     for (int i = 0; i < source->labels.count; i++)
         tdi_source_stamp(&source->items.source, source->labels.at[i]);
+    if (source->items.source.recipe) /* it numbers the folders */
+        tdi_source_stamp_words(&source->items.source, source->items.source.recipe);
 }
 
 static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_error *error)

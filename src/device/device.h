@@ -51,6 +51,7 @@ struct tdi_device {
     /* `count` bytes as floats, each value * scale rounded once: how images become inputs. NULL: a plain loop does it.
      */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
+    /* The loops by which its floors are measured; not NULL. From any thread; starts none. */
     void (*roofs)(tdi_roof_loops *loops);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */

@@ -169,6 +169,7 @@ static void clear(tdi_runtime *runtime)
     free(runtime->traced.tracks);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
+    runtime->traced = (tdi_traced){0};
     runtime->team = NULL;
     runtime->parts = NULL;
     runtime->gradients = NULL;
@@ -405,6 +406,24 @@ static td_status plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi
     return TD_OK;
 }
 
+/* Makes all anew for another way; sums that a backup has brought before the first step stay. */
+static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *way, tdi_error *error)
+{
+    int parts = runtime->division.parts, count = tdi_runtime_sums(runtime, mode);
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
+    if (!sums)
+        return tdi_no_memory(error);
+    tdi_runtime_get_sums(runtime, mode, sums);
+    clear(runtime);
+    runtime->division = way->division;
+    runtime->float32 = way->float32;
+    td_status status = furnish(runtime, error);
+    if (status == TD_OK && count)
+        status = tdi_runtime_put_sums(runtime, mode, parts, count, sums, error);
+    free(sums);
+    return status;
+}
+
 /* The first steps that train (of a model that cannot be trained: that predict) say which way all go. */
 static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
@@ -417,10 +436,7 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
     if (!other)
         return TD_OK;
-    clear(runtime);
-    runtime->division = way.division;
-    runtime->float32 = way.float32;
-    TDI_TRY(furnish(runtime, error));
+    TDI_TRY(change_way(runtime, mode, &way, error));
     return plans_of(runtime, mode, rows, plans, error);
 }
 

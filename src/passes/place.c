@@ -7,9 +7,9 @@ enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 /* Smaller weights come from another core's cache quickly. */
 enum { MIN_OWNED = 16 * 1024 };
 
-/* From this extent per lane on, a cut between cache lines costs the balance little; rows are cut between the tiles of
- * products. */
-enum { MIN_FOR_LINES = 128, LINE = 16, TILE_ROWS = 8 };
+/* From this extent per lane on, a cut on a cache line costs the balance little. Rows, columns and depth are cut alike:
+ * what a lane has made as columns it reads, without a meeting, as depth. */
+enum { MIN_FOR_LINES = 128 };
 
 /* From so many rows a lane on, products are worth more than reading weights once. */
 enum { MIN_STEP_ROWS = 4 };
@@ -37,9 +37,8 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
         *end = lane == 0 ? extent : 0;
         return;
     }
-    bool by_rows = split == TDI_ROWS || split == TDI_DEPTH;
-    bool wide = split == TDI_FLAT || extent >= (int64_t)MIN_FOR_LINES * lanes;
-    int64_t unit = !wide ? 1 : by_rows ? TILE_ROWS : LINE;
+    bool whole_lines = split == TDI_FLAT || extent >= (int64_t)MIN_FOR_LINES * lanes;
+    int64_t unit = whole_lines ? 16 : 1;
     int64_t units = (extent + unit - 1) / unit;
     int64_t first = units * lane / lanes * unit, last = units * (lane + 1) / lanes * unit;
     *begin = first < extent ? first : extent;

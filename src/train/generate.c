@@ -168,6 +168,8 @@ static td_status read_prompt(writer *w, tdi_error *error)
     if (w->args->echo == TD_YES)
         TDI_TRY(put(w, prompt, error));
     td_reset_states(w->model);
+    if (!*prompt) /* a line's begin that is U+0000 */
+        return see(w, 0, true);
     for (const char *at = prompt; *at;) {
         next_of_prompt(w, &at, 0, &number, error);
         TDI_TRY(see(w, number, !*at));
