@@ -67,9 +67,9 @@ const struct command explain_command = {
     "explain",
     "MODEL.keras",
     "what a step runs, and where its time goes", /* */
-    "Prints the plan of one step as this machine would run it, of training unless --mode says otherwise or the file "
-    "was "
-    "saved without an optimizer: for each operation the kernel chosen, which ones declined and why, bytes and FLOPs, "
+    "Prints the plan of one step as this machine would run it (of training, unless the file was saved without an "
+    "optimizer, or as --mode says): for each operation the kernel chosen, which ones declined and why, bytes and "
+    "FLOPs, "
     "and what was fused. With --time: where the time of a step goes. Weights and files stay as they are.\v"
     "Examples:\n"
     "\n"

@@ -52,7 +52,9 @@ static bool same_share(const touch *a, const touch *b)
 {
     if (a->lane_0 || b->lane_0)
         return a->lane_0 && b->lane_0;
-    if (a->split != b->split || a->split == TDI_WHOLE || a->begin != b->begin)
+    if (a->split != b->split || a->split == TDI_WHOLE)
+        return false;
+    if (a->begin != b->begin || a->end != b->end) /* as many elements, of another size, lie elsewhere */
         return false;
     return tdi_split_extent(a->split, &a->shape) == tdi_split_extent(b->split, &b->shape) &&
            tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);
