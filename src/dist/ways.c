@@ -3,8 +3,8 @@
  *
  * Asked are only short steps, and all that are to be computed in bfloat16. */
 #include <stdio.h>
-#include <unistd.h>
 
+#include "base/machine.h"
 #include "dist/inside.h"
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
@@ -56,11 +56,10 @@ td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t 
 /* Steps are rehearsed in both precisions side by side. */
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
                   (double)runtime->model->total * 4 * sizeof(float);
     return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           step < memory / LARGEST_SHARE;
+           step < (double)tdi_memory_allowed() / LARGEST_SHARE;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)

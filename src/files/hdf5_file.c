@@ -36,10 +36,16 @@ static td_status read_from_disk(const tdi_hdf5_file *file, uint64_t address, uin
     return TD_OK;
 }
 
+static td_status check_inside(const tdi_hdf5_file *file, uint64_t address, uint64_t length, tdi_error *error)
+{
+    if (address <= file->size && length <= file->size - address)
+        return TD_OK;
+    return tdi_hdf5_damaged(file, "an address leads outside of the file: it is truncated or damaged", error);
+}
+
 td_status tdi_hdf5_bytes(const tdi_hdf5_file *file, uint64_t address, uint64_t length, void *to, tdi_error *error)
 {
-    if (address > file->size || length > file->size - address)
-        return tdi_hdf5_damaged(file, "an address leads outside of the file: it is truncated or damaged", error);
+    TDI_TRY(check_inside(file, address, length, error));
     if (file->fd >= 0)
         return read_from_disk(file, address, length, to, error);
     if (length)
@@ -56,8 +62,7 @@ td_status tdi_hdf5_block(tdi_hdf5_file *file, uint64_t address, uint64_t length,
                          tdi_error *error)
 {
     *block = NULL;
-    if (address > file->size || length > file->size - address)
-        return tdi_hdf5_damaged(file, "an address leads outside of the file: it is truncated or damaged", error);
+    TDI_TRY(check_inside(file, address, length, error)); /* before memory is asked for */
     if (length + 64 > file->budget)
         return tdi_hdf5_damaged(file, "its structures lead in circles: it is damaged", error);
     file->budget -= length + 64;

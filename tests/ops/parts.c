@@ -222,17 +222,22 @@ static void dropout_keeps_its_rate(void **state)
     assert_memory_equal(y, x_data, sizeof y);
 }
 
+/* Runs the program, which ends there. */
+static double sum_over_parts(program *p, const cut *c, const tdi_node *mean)
+{
+    double sum = 0;
+    run(p, c, 0);
+    for (int part = 0; part < c->parts; part++)
+        sum += (double)*(const float *)evaluation_value(p->evaluation, mean, part);
+    end(p);
+    return sum;
+}
+
 static double mean_of_parts(const cut *c)
 {
     program p;
     begin(&p, c);
-    tdi_node *mean = tdi_batch_mean(p.graph, p.x);
-    run(&p, c, 0);
-    double sum = 0;
-    for (int part = 0; part < c->parts; part++)
-        sum += (double)*(const float *)evaluation_value(p.evaluation, mean, part);
-    end(&p);
-    return sum;
+    return sum_over_parts(&p, c, tdi_batch_mean(p.graph, p.x));
 }
 
 static void parts_of_a_mean_add_up(void **state)
@@ -254,13 +259,7 @@ static double valid_mean_of_parts(const cut *c)
     tdi_node *labels = tdi_cast(p.graph, p.x, TD_INT32);
     tdi_node *valid = tdi_all_gather(p.graph, tdi_count_valid(p.graph, labels, 100));
     tdi_node *weighted = tdi_binary(p.graph, TDI_MULTIPLY, p.x, tdi_valid_weights(p.graph, labels, valid, 100));
-    tdi_node *mean = tdi_batch_mean(p.graph, weighted);
-    run(&p, c, 0);
-    double sum = 0;
-    for (int part = 0; part < c->parts; part++)
-        sum += (double)*(const float *)evaluation_value(p.evaluation, mean, part);
-    end(&p);
-    return sum;
+    return sum_over_parts(&p, c, tdi_batch_mean(p.graph, weighted));
 }
 
 static void valid_positions_are_counted_over_all_parts(void **state)
