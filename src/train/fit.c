@@ -292,6 +292,7 @@ static td_status run_epochs(fit *f, tdi_error *error)
 
 static td_status run(fit *f, tdi_error *error)
 {
+    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(check_arguments(f->args, error));
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
@@ -301,7 +302,6 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
-    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);
