@@ -224,7 +224,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_note_host(f->model, "validation", began, epoch);
     began = tdi_seconds();
-    if (f->ramp.last != 0)
+    if (f->training.rate_changes)
         tdi_log_set(&result.logs, "learning_rate", result.learning_rate);
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
@@ -254,6 +254,7 @@ static td_status begin(fit *f, tdi_error *error)
     training->order = f->order;
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
+    training->rate_changes = f->model->optimizer.schedule.kind != TD_SCHEDULE_NONE;
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
         training->seed = f->model->seed;
@@ -275,6 +276,7 @@ static void scale_rate(fit *f)
         f->ramp.last = 0;
         return;
     }
+    f->training.rate_changes = true;
     double rate = (double)td_learning_rate(f->model);
     snprintf(line, sizeof line,
              "Learning rate: %g times %g for batches of %lld is %g, reached after %d epoch%s of warm-up.", rate,
