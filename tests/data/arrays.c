@@ -10,8 +10,6 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
-#include "data/folder.h"
-
 static const uint8_t images[3][2] = {{0, 255}, {51, 102}, {1, 2}};
 static const int64_t labels[3] = {4, 5, 6};
 
@@ -122,11 +120,11 @@ static void retained_data_outlives_one_release(void **state)
 
 static void open_refuses_bad_arguments(void **state)
 {
-    const folder *empty = *state;
+    (void)state;
     td_data *data[] = {td_open(NULL),
                        td_open("/nonexistent.npz"),
                        td_open("/nonexistent"),
-                       td_open(empty->path),
+                       td_open("/dev"),
                        td_open("x.npz", 5),
                        td_open("x.npz", .role = (td_role)9),
                        td_open("x.npz", .scale = INFINITY),
@@ -148,5 +146,5 @@ int main(void)
         cmocka_unit_test(reading_outside_is_refused),         cmocka_unit_test(impossible_arrays_are_poison),
         cmocka_unit_test(retained_data_outlives_one_release), cmocka_unit_test(open_refuses_bad_arguments),
     };
-    return cmocka_run_group_tests(tests, folder_make, folder_drop);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
