@@ -1,4 +1,4 @@
-/* matmul_isa.c - activation(op(a) . op(b) + bias), without packing.
+/* matmul_isa.c - activation(op(a) . op(b) + bias), or op(a) . op(b) times a slope, without packing.
  *
  * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
  * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
@@ -41,12 +41,14 @@ typedef struct ending {
     int lane, lanes;   /* this one's are in the registers */
     const float *bias; /* or NULL */
     bool relu;
+    const float *value; /* a relu's, whose slope they are multiplied by; or NULL */
 } ending;
 
 static inline ending ending_at(ending e, int64_t offset, int64_t column)
 {
     e.sums = e.sums ? e.sums + offset : NULL;
     e.bias = e.bias ? e.bias + column : NULL;
+    e.value = e.value ? e.value + offset : NULL;
     return e;
 }
 
@@ -69,6 +71,8 @@ TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int
             sum += tdi_load(e->sums + lane * e->apart + offset);
     if (e->bias)
         sum += tdi_load(e->bias + column);
+    if (e->value)
+        sum = tdi_select(tdi_load(e->value + offset) > 0.0f, sum, (tdi_vector){0});
     return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
 }
 
@@ -170,6 +174,8 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
             for (int64_t j = 0; lane != e.lane && j < columns; j++)
                 c.data[j] += e.sums[lane * e.apart + j];
         TDI_ISA_NAME(tdi_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
+        if (e.value)
+            TDI_ISA_NAME(tdi_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
     }
 }
 
@@ -307,7 +313,8 @@ typedef struct area {
 
 static area area_of(const td_shape *out, tdi_share share)
 {
-    int64_t rows = tdi_outer_extent(out), columns = tdi_last_extent(out), each = rows / out->dim[0];
+    int64_t rows = tdi_outer_extent(out), columns = tdi_last_extent(out);
+    int64_t each = out->dim[0] ? rows / out->dim[0] : 0;
     if (share.split == TDI_ROWS)
         return (area){share.begin * each, (share.end - share.begin) * each, 0, columns};
     if (share.split == TDI_COLUMNS)
@@ -340,6 +347,17 @@ static void run_depth(const tdi_call *call)
         multiply_area(call, call->begin, call->end, others[i], sums, NULL);
 }
 
+/* Functions other than relu's, when the sums are in the result. `value` as the result is. */
+static void end_by_function(const tdi_matmul_attrs *attrs, int64_t rows, int64_t columns, const float *value, result c)
+{
+    const tdi_loops *loops = &TDI_ISA_NAME(tdi_loops);
+    if (attrs->activation && attrs->activation != TD_RELU)
+        loops->epilogue(rows, columns, c.row, NULL, attrs->activation, c.data);
+    bool slope = attrs->slope && attrs->slope != TD_RELU;
+    for (int64_t i = 0; slope && i < rows; i++, c.data += c.row, value += c.row)
+        loops->slope(attrs->slope, columns, value, c.data, c.data);
+}
+
 /* Those that this lane ends, with what the others have added up for it. */
 static void finish(const tdi_call *call)
 {
@@ -355,9 +373,7 @@ static void finish(const tdi_call *call)
                 .bias = bias ? bias + own.column : NULL,
                 .relu = attrs->activation == TD_RELU};
     multiply_area(call, call->other_half.begin, call->other_half.end, own, call->out.data, &e);
-    if (attrs->activation && !e.relu)
-        TDI_ISA_NAME(tdi_loops).epilogue(own.rows, own.columns, columns, NULL, attrs->activation,
-                                         (float *)call->out.data + first);
+    end_by_function(attrs, own.rows, own.columns, NULL, (result){(float *)call->out.data + first, columns});
 }
 
 static void run(const tdi_call *call)
@@ -368,30 +384,23 @@ static void run(const tdi_call *call)
         return;
     }
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
-    int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
-    int64_t depth = depth_of(call);
+    int64_t ldc = tdi_last_extent(&call->out.shape), depth = depth_of(call);
+    area at = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
+    int64_t first = at.row * ldc + at.column;
     left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
-    right b = {call->in[1].data, ldb};
-    result c = {call->out.data, ldc};
-    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    if (call->split == TDI_ROWS) {
-        int64_t each = rows / call->out.shape.dim[0];
-        a.data += call->begin * each * a.row;
-        c.data += call->begin * each * ldc;
-        rows = (call->end - call->begin) * each;
-    } else if (call->split == TDI_COLUMNS) {
-        b.data += call->begin * (attrs->transpose_b ? ldb : 1);
-        c.data += call->begin;
-        bias = bias ? bias + call->begin : NULL;
-        columns = call->end - call->begin;
-    }
-    ending e = {.bias = bias, .relu = attrs->activation == TD_RELU};
+    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb};
+    result c = {(float *)call->out.data + first, ldc};
+    const float *third = call->n_in > 2 ? call->in[2].data : NULL;
+    const float *value = attrs->slope ? third + first : NULL;
+    ending e = {.bias = third && !value ? third + at.column : NULL,
+                .relu = attrs->activation == TD_RELU,
+                .value = attrs->slope == TD_RELU ? value : NULL};
+    a.data += at.row * a.row;
     if (attrs->transpose_b)
-        multiply_by_transpose(a, b, c, rows, columns, depth, call->scratch, &e);
+        multiply_by_transpose(a, b, c, at.rows, at.columns, depth, call->scratch, &e);
     else
-        multiply(a, b, c, rows, columns, depth, &e);
-    if (attrs->activation && !e.relu)
-        TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, NULL, attrs->activation, c.data);
+        multiply(a, b, c, at.rows, at.columns, depth, &e);
+    end_by_function(attrs, at.rows, at.columns, value, c);
 }
 
 TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH, .declines = declines,
