@@ -38,37 +38,6 @@ static float sum_exponentials(int64_t n, const float *x, float largest)
     return (float)sum;
 }
 
-/* The same for a row that is shorter than a vector, as one: [TDI_WIDTH], zeros (or next to it) behind its end. */
-static float few_exponentials(int64_t n, const float *x, float *largest, float *to)
-{
-    float row[TDI_WIDTH];
-    for (int i = 0; i < TDI_WIDTH; i++)
-        row[i] = -INFINITY;
-    memcpy(row, x, (size_t)n * sizeof *row);
-    *largest = tdi_fold_larger(tdi_load(row));
-    float above = *largest;
-    TDI_LANES for (int i = 0; i < TDI_WIDTH; i++) to[i] = math_exp(row[i] - above);
-    return tdi_fold_sum(tdi_load(to));
-}
-
-/* The logarithm of the sum of a row's exponentials is largest + log(sum). */
-typedef struct summed {
-    float largest, sum;
-} summed;
-
-static summed sum_of(int64_t n, const float *x)
-{
-    float part[TDI_WIDTH];
-    summed s = {0};
-    if (n < TDI_WIDTH) {
-        s.sum = few_exponentials(n, x, &s.largest, part);
-        return s;
-    }
-    s.largest = tdi_largest(x, n);
-    s.sum = sum_exponentials(n, x, s.largest);
-    return s;
-}
-
 static void scale(int64_t n, float by, float *x)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) x[i] *= by;
@@ -88,12 +57,6 @@ static float dot(int64_t n, const float *a, const float *b)
 
 static void softmax_row(int64_t n, const float *x, float *to)
 {
-    if (n < TDI_WIDTH) {
-        float largest, made[TDI_WIDTH];
-        scale(TDI_WIDTH, 1.0f / few_exponentials(n, x, &largest, made), made);
-        memcpy(to, made, (size_t)n * sizeof *to);
-        return;
-    }
     float sum = exponentials(n, x, tdi_largest(x, n), to);
     scale(n, 1.0f / sum, to);
 }
@@ -124,10 +87,9 @@ static void log_softmax_run(const tdi_call *call)
     rows w = rows_of(call, &call->out.shape);
     for (int64_t r = w.begin; r < w.end; r++) {
         const float *x = (const float *)call->in[0].data + r * w.length;
-        float *to = (float *)call->out.data + r * w.length;
-        summed s = sum_of(w.length, x);
-        float log_sum = math_log(s.sum);
-        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (x[i] - s.largest) - log_sum;
+        float *to = (float *)call->out.data + r * w.length, largest = tdi_largest(x, w.length);
+        float log_sum = math_log(sum_exponentials(w.length, x, largest));
+        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (x[i] - largest) - log_sum;
     }
 }
 TDI_CPU_KERNEL(log_softmax, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_run);
@@ -162,8 +124,8 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
             loss[r] = 0;
             continue;
         }
-        summed s = sum_of(w.length, x);
-        loss[r] = is_class(labels[r], w.length) ? math_log(s.sum) - (x[labels[r]] - s.largest) : NAN;
+        float largest = tdi_largest(x, w.length), sum = sum_exponentials(w.length, x, largest);
+        loss[r] = is_class(labels[r], w.length) ? math_log(sum) - (x[labels[r]] - largest) : NAN;
     }
 }
 TDI_CPU_KERNEL(sparse_softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines,
@@ -199,11 +161,10 @@ static void softmax_cross_entropy_run(const tdi_call *call)
     for (int64_t r = w.begin; r < w.end; r++) {
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
-        summed s = sum_of(w.length, x);
-        float log_sum = math_log(s.sum);
+        float largest = tdi_largest(x, w.length), log_sum = math_log(sum_exponentials(w.length, x, largest));
         double sum = 0;
         for (int64_t i = 0; i < w.length; i++)
-            sum += (double)(target[i] * (log_sum - (x[i] - s.largest)));
+            sum += (double)(target[i] * (log_sum - (x[i] - largest)));
         loss[r] = (float)sum;
     }
 }
