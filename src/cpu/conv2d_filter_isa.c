@@ -11,27 +11,36 @@ TDI_INLINE void tap_tile(int filters, int taps, const tdi_conv *p, const float *
                          float *sums)
 {
     tdi_vector sum[ROWS][COLUMNS];
-    for (int i = 0; i < filters; i++)
+    TDI_UNROLL
+    for (int i = 0; i < filters; i++) {
+        TDI_UNROLL
         for (int j = 0; j < taps; j++)
             sum[i][j] = (tdi_vector){0};
+    }
     for (int64_t oy = 0; oy < count; oy++) {
         const float *at_x = x + oy * p->stride_h * tdi_conv_row_of_x(p), *at_y = dy + oy * tdi_conv_row_of_y(p);
         for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c * TDI_WIDTH, at_y += p->f * TDI_WIDTH) {
             tdi_vector tap[COLUMNS];
+            TDI_UNROLL
             for (int j = 0; j < taps; j++)
                 tap[j] = tdi_load(at_x + j * TDI_WIDTH);
+            TDI_UNROLL
             for (int i = 0; i < filters; i++) {
                 tdi_vector d = tdi_load_once(at_y + i * TDI_WIDTH);
+                TDI_UNROLL
                 for (int j = 0; j < taps; j++)
                     sum[i][j] += d * tap[j];
             }
         }
     }
-    for (int i = 0; i < filters; i++)
+    TDI_UNROLL
+    for (int i = 0; i < filters; i++) {
+        TDI_UNROLL
         for (int j = 0; j < taps; j++) {
             float *to = sums + (j * p->f + i) * TDI_WIDTH;
             tdi_store(to, tdi_load(to) + sum[i][j]);
         }
+    }
 }
 
 /* One row of the filter for `filters` filters. */

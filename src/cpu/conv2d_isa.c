@@ -60,21 +60,31 @@ TDI_INLINE void y_tile(int filters, int positions, const tdi_conv *p, const sour
     int64_t end = tdi_least(p->before_w + p->w - left, p->kw), taps = (end - begin) * p->c;
     const float *x = from->x + (left + begin) * p->c * TDI_WIDTH;
     const float *filter = from->filter + begin * p->c * p->f + first, *bias = from->bias ? from->bias + first : NULL;
-    for (int i = 0; i < filters; i++)
+    TDI_UNROLL
+    for (int i = 0; i < filters; i++) {
+        TDI_UNROLL
         for (int j = 0; j < positions; j++)
             sum[i][j] = tdi_splat(bias ? bias[i] : 0.0f);
+    }
     for (int64_t ky = 0; ky < from->rows; ky++, x += tdi_conv_row_of_x(p), filter += p->kw * p->c * p->f)
         for (int64_t k = 0; k < taps; k++) {
             tdi_vector at[COLUMNS];
+            TDI_UNROLL
             for (int j = 0; j < positions; j++)
                 at[j] = tdi_load(x + k * TDI_WIDTH + j * step);
-            for (int i = 0; i < filters; i++)
+            TDI_UNROLL
+            for (int i = 0; i < filters; i++) {
+                TDI_UNROLL
                 for (int j = 0; j < positions; j++)
                     sum[i][j] += filter[k * p->f + i] * at[j];
+            }
         }
-    for (int i = 0; i < filters; i++)
+    TDI_UNROLL
+    for (int i = 0; i < filters; i++) {
+        TDI_UNROLL
         for (int j = 0; j < positions; j++)
             tdi_store(to + ((column + j) * p->f + first + i) * TDI_WIDTH, sum[i][j]);
+    }
 }
 
 /* A row of y for `filters` filters. */

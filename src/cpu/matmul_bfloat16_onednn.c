@@ -123,6 +123,8 @@ static void matmul_run(const tdi_call *call)
 
 static const char *declines(const tdi_call *call)
 {
+    if (((const tdi_matmul_attrs *)call->attrs)->slope)
+        return "the slope of an activation";
     return call->in[0].dtype == TD_BFLOAT16 ? NULL : "a float32 left factor";
 }
 

@@ -1,4 +1,4 @@
-/* matmul_isa.c - activation(op(a) . op(b) + bias), without packing.
+/* matmul_isa.c - activation(op(a) . op(b) + bias), or op(a) . op(b) times a slope, without packing.
  *
  * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
  * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
@@ -34,62 +34,121 @@ typedef struct result {
     int64_t row;
 } result;
 
-/* rows x (columns vectors) of the result, depth steps. */
-TDI_INLINE void block(left a, right b, result c, int64_t depth, bool add, int rows, int columns)
+/* What sums become on their way from the registers to the result; the pointers move along with the result. */
+typedef struct ending {
+    const float *sums; /* other lanes' shares of the same sums, `apart` floats each; or NULL */
+    int64_t apart;
+    int lane, lanes;   /* this one's are in the registers */
+    const float *bias; /* or NULL */
+    bool relu;
+    const float *value; /* a relu's, whose slope they are multiplied by; or NULL */
+} ending;
+
+static inline ending ending_at(ending e, int64_t offset, int64_t column)
+{
+    e.sums = e.sums ? e.sums + offset : NULL;
+    e.bias = e.bias ? e.bias + column : NULL;
+    e.value = e.value ? e.value + offset : NULL;
+    return e;
+}
+
+/* Lines that another core has written, or read, take long to come; they have time while the product is made. */
+TDI_INLINE void prefetch_row(const ending *e, const float *to, int64_t offset, int columns)
+{
+    TDI_UNROLL
+    for (int j = 0; j < columns; j++) {
+        __builtin_prefetch(to + offset + j * TDI_WIDTH, 1);
+        for (int lane = 0; lane < e->lanes; lane++)
+            if (lane != e->lane)
+                __builtin_prefetch(e->sums + lane * e->apart + offset + j * TDI_WIDTH);
+    }
+}
+
+TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int64_t column)
+{
+    for (int lane = 0; lane < e->lanes; lane++)
+        if (lane != e->lane)
+            sum += tdi_load(e->sums + lane * e->apart + offset);
+    if (e->bias)
+        sum += tdi_load(e->bias + column);
+    if (e->value)
+        sum = tdi_select(tdi_load(e->value + offset) > 0.0f, sum, (tdi_vector){0});
+    return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
+}
+
+/* rows x (columns vectors) of the result, depth steps; `e` NULL: the sums as they are. */
+TDI_INLINE void block(left a, right b, result c, int64_t depth, bool add, const ending *e, int rows, int columns)
 {
     tdi_vector sum[ROWS][COLUMNS];
-    for (int i = 0; i < rows; i++)
+    TDI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL
         for (int j = 0; j < columns; j++)
             sum[i][j] = add ? tdi_load(c.data + i * c.row + j * TDI_WIDTH) : (tdi_vector){0};
+    }
+    for (int i = 0; e && i < rows; i++)
+        prefetch_row(e, c.data, i * c.row, columns);
     for (int64_t k = 0; k < depth; k++) {
         tdi_vector of_b[COLUMNS];
+        TDI_UNROLL
         for (int j = 0; j < columns; j++)
             of_b[j] = tdi_load(b.data + k * b.row + j * TDI_WIDTH);
+        TDI_UNROLL
         for (int i = 0; i < rows; i++) {
             tdi_vector of_a = tdi_splat(a.data[i * a.row + k * a.step]);
+            TDI_UNROLL
             for (int j = 0; j < columns; j++)
                 sum[i][j] += of_a * of_b[j];
         }
     }
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < columns; j++)
-            tdi_store(c.data + i * c.row + j * TDI_WIDTH, sum[i][j]);
-}
-
-TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, int columns)
-{
-    int64_t i = 0;
-    for (; i + ROWS <= rows; i += ROWS)
-        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, ROWS,
-              columns);
-    for (; i < rows; i++)
-        block((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row}, depth, add, 1,
-              columns);
-}
-
-/* All rows of `columns` vectors, the depth in cuts. */
-TDI_INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, int columns)
-{
-    for (int64_t k = 0; k < depth; k += DEPTH) {
-        int64_t cut = depth - k < DEPTH ? depth - k : DEPTH;
-        panel_rows((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row}, c, rows, cut, k > 0,
-                   columns);
+    TDI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL
+        for (int j = 0; j < columns; j++) {
+            int64_t at = i * c.row + j * TDI_WIDTH;
+            tdi_store(c.data + at, e ? ended(e, sum[i][j], at, j * TDI_WIDTH) : sum[i][j]);
+        }
     }
 }
 
-static void wide_panel(left a, right b, result c, int64_t rows, int64_t depth)
+TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, const ending *e,
+                           int columns)
 {
-    panel(a, b, c, rows, depth, COLUMNS);
+    for (int64_t i = 0, now; i < rows; i += now) {
+        left from = {a.data + i * a.row, a.row, a.step};
+        result to = {c.data + i * c.row, c.row};
+        ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
+        now = i + ROWS <= rows ? ROWS : 1;
+        if (now == ROWS)
+            block(from, b, to, depth, add, e ? &end : NULL, ROWS, columns);
+        else
+            block(from, b, to, depth, add, e ? &end : NULL, 1, columns);
+    }
 }
 
-static void double_panel(left a, right b, result c, int64_t rows, int64_t depth)
+/* All rows of `columns` vectors, the depth in cuts. */
+TDI_INLINE void panel(left a, right b, result c, int64_t rows, int64_t depth, const ending *e, int columns)
 {
-    panel(a, b, c, rows, depth, 2);
+    for (int64_t k = 0; k < depth; k += DEPTH) {
+        int64_t cut = tdi_least(depth - k, DEPTH);
+        panel_rows((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row}, c, rows, cut, k > 0,
+                   k + cut < depth ? NULL : e, columns);
+    }
 }
 
-static void single_panel(left a, right b, result c, int64_t rows, int64_t depth)
+static void wide_panel(left a, right b, result c, int64_t rows, int64_t depth, const ending *e)
 {
-    panel(a, b, c, rows, depth, 1);
+    panel(a, b, c, rows, depth, e, COLUMNS);
+}
+
+static void double_panel(left a, right b, result c, int64_t rows, int64_t depth, const ending *e)
+{
+    panel(a, b, c, rows, depth, e, 2);
+}
+
+static void single_panel(left a, right b, result c, int64_t rows, int64_t depth, const ending *e)
+{
+    panel(a, b, c, rows, depth, e, 1);
 }
 
 /* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
@@ -99,15 +158,28 @@ static void narrow_block(left a, const float *b, result c, int64_t count, int64_
     for (int64_t i = 0; i < count && add; i++)
         memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
     if (count == ROWS)
-        block(a, (right){b, TDI_WIDTH}, (result){sum[0], TDI_WIDTH}, depth, true, ROWS, 1);
+        block(a, (right){b, TDI_WIDTH}, (result){sum[0], TDI_WIDTH}, depth, true, NULL, ROWS, 1);
     for (int64_t i = 0; i < count && count < ROWS; i++)
         block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH}, (result){sum[i], TDI_WIDTH}, depth,
-              true, 1, 1);
+              true, NULL, 1, 1);
     for (int64_t i = 0; i < count; i++)
         memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
 }
 
-static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+/* The same for sums that are in the result already. */
+static void end_rows(ending e, int64_t rows, int64_t columns, result c)
+{
+    for (int64_t i = 0; i < rows; i++, e = ending_at(e, c.row, 0), c.data += c.row) {
+        for (int lane = 0; lane < e.lanes; lane++)
+            for (int64_t j = 0; lane != e.lane && j < columns; j++)
+                c.data[j] += e.sums[lane * e.apart + j];
+        TDI_ISA_NAME(tdi_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
+        if (e.value)
+            TDI_ISA_NAME(tdi_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
+    }
+}
+
+static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     enum { CUT = 128 };
     float padded[CUT][TDI_WIDTH] = {{0}};
@@ -120,24 +192,34 @@ static void narrow_panel(left a, right b, result c, int64_t rows, int64_t column
             narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
                          (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
     }
+    if (e)
+        end_rows(*e, rows, columns, c);
 }
 
-/* The last vector may overlap the one before it: what both make is the same. */
-static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+/* One panel of the result from column `at` on. */
+typedef void panel_of(left a, right b, result c, int64_t rows, int64_t depth, const ending *e);
+
+static void panel_at(panel_of *make, int64_t at, left a, right b, result c, int64_t rows, int64_t depth,
+                     const ending *e)
+{
+    ending end = e ? ending_at(*e, at, at) : (ending){0};
+    make(a, (right){b.data + at, b.row}, (result){c.data + at, c.row}, rows, depth, e ? &end : NULL);
+}
+
+/* `e` NULL: the sums as they are. The last vector may overlap the one before it: what both make is the same. */
+static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     if (columns < TDI_WIDTH) {
-        narrow_panel(a, b, c, rows, columns, depth);
+        narrow_panel(a, b, c, rows, columns, depth, e);
         return;
     }
     int64_t j = 0;
     for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
-        wide_panel(a, (right){b.data + j, b.row}, (result){c.data + j, c.row}, rows, depth);
+        panel_at(wide_panel, j, a, b, c, rows, depth, e);
     for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
-        double_panel(a, (right){b.data + j, b.row}, (result){c.data + j, c.row}, rows, depth);
-    for (; j < columns; j += TDI_WIDTH) {
-        int64_t at = j + TDI_WIDTH <= columns ? j : columns - TDI_WIDTH;
-        single_panel(a, (right){b.data + at, b.row}, (result){c.data + at, c.row}, rows, depth);
-    }
+        panel_at(double_panel, j, a, b, c, rows, depth, e);
+    for (; j < columns; j += TDI_WIDTH)
+        panel_at(single_panel, tdi_least(j, columns - TDI_WIDTH), a, b, c, rows, depth, e);
 }
 
 /* ---- b transposed ---- */
@@ -155,7 +237,8 @@ static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t
 }
 
 /* result' = b . op(a)', some rows of the result at a time. */
-static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch)
+static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch,
+                                const ending *e)
 {
     for (int64_t i = 0; i < rows; i += CHUNK) {
         int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
@@ -165,9 +248,33 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
             transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
         else
             factor = (right){a.data + i * a.row, a.step}; /* a' already */
-        multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth);
+        multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth, NULL);
         transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
+        end_rows(ending_at(*e, i * c.row, 0), count, columns, (result){c.data + i * c.row, c.row});
     }
+}
+
+/* op(a) . b', a transposed copy of some rows of b at a time. */
+static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch,
+                               const ending *e)
+{
+    enum { PANEL = COLUMNS * TDI_WIDTH };
+    for (int64_t j = 0; j < columns; j += PANEL) {
+        int64_t count = tdi_least(columns - j, PANEL);
+        transpose(b.data + j * b.row, b.row, count, depth, scratch, PANEL);
+        ending end = ending_at(*e, j, j);
+        multiply(a, (right){scratch, PANEL}, (result){c.data + j, c.row}, rows, count, depth, &end);
+    }
+}
+
+/* Whatever has fewer numbers to be turned. */
+static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth,
+                                  float *scratch, const ending *e)
+{
+    if (columns * depth < rows * (depth + columns))
+        multiply_by_turned(a, b, c, rows, columns, depth, scratch, e);
+    else
+        multiply_transposed(a, b, c, rows, columns, depth, scratch, e);
 }
 
 /* ---- the kernels ---- */
@@ -199,39 +306,74 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
     return TD_OK;
 }
 
-/* This lane's share of the depth; no transposes. */
+/* The part of the result that a lane ends. */
+typedef struct area {
+    int64_t row, rows, column, columns;
+} area;
+
+static area area_of(const td_shape *out, tdi_share share)
+{
+    int64_t rows = tdi_outer_extent(out), columns = tdi_last_extent(out);
+    int64_t each = out->dim[0] ? rows / out->dim[0] : 0;
+    if (share.split == TDI_ROWS)
+        return (area){share.begin * each, (share.end - share.begin) * each, 0, columns};
+    if (share.split == TDI_COLUMNS)
+        return (area){0, rows, share.begin, share.end - share.begin};
+    return (area){0, share.begin < share.end ? rows : 0, 0, columns};
+}
+
+/* Sums over [begin, end) of the depth; no transposes. */
+static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area at, float *to, const ending *e)
+{
+    int64_t lda = tdi_last_extent(&call->in[0].shape), columns = tdi_last_extent(&call->out.shape);
+    if (at.rows <= 0 || at.columns <= 0)
+        return;
+    multiply((left){(const float *)call->in[0].data + at.row * lda + begin, lda, 1},
+             (right){(const float *)call->in[1].data + begin * columns + at.column, columns},
+             (result){to + at.row * columns + at.column, columns}, at.rows, at.columns, end - begin, e);
+}
+
+/* The sums that other lanes wait for. */
 static void run_depth(const tdi_call *call)
 {
-    int64_t lda = tdi_last_extent(&call->in[0].shape), rows = tdi_outer_extent(&call->out.shape);
-    int64_t columns = tdi_last_extent(&call->out.shape);
-    multiply((left){(const float *)call->in[0].data + call->begin, lda, 1},
-             (right){(const float *)call->in[1].data + call->begin * columns, columns},
-             (result){call->sums + call->lane * rows * columns, columns}, rows, columns, call->end - call->begin);
+    int64_t rows = tdi_outer_extent(&call->out.shape), columns = tdi_last_extent(&call->out.shape);
+    area own = area_of(&call->out.shape, call->other_half);
+    float *sums = call->sums + call->lane * rows * columns;
+    const area others[4] = {{0, own.row, 0, columns},
+                            {own.row + own.rows, rows - own.row - own.rows, 0, columns},
+                            {own.row, own.rows, 0, own.column},
+                            {own.row, own.rows, own.column + own.columns, columns - own.column - own.columns}};
+    for (int i = 0; i < 4; i++)
+        multiply_area(call, call->begin, call->end, others[i], sums, NULL);
 }
 
-static void add_up(int64_t n, const float *sums, int lanes, int64_t apart, float *to)
+/* Functions other than relu's, when the sums are in the result. `value` as the result is. */
+static void end_by_function(const tdi_matmul_attrs *attrs, int64_t rows, int64_t columns, const float *value, result c)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = sums[i] + sums[i + apart];
-    for (int lane = 2; lane < lanes; lane++)
-        TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += sums[i + lane * apart];
+    const tdi_loops *loops = &TDI_ISA_NAME(tdi_loops);
+    if (attrs->activation && attrs->activation != TD_RELU)
+        loops->epilogue(rows, columns, c.row, NULL, attrs->activation, c.data);
+    bool slope = attrs->slope && attrs->slope != TD_RELU;
+    for (int64_t i = 0; slope && i < rows; i++, c.data += c.row, value += c.row)
+        loops->slope(attrs->slope, columns, value, c.data, c.data);
 }
 
-/* Row by row, while it is in the first-level cache. */
+/* Those that this lane ends, with what the others have added up for it. */
 static void finish(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
-    int64_t columns = tdi_last_extent(&call->out.shape), elements = tdi_shape_elements(&call->out.shape);
-    tdi_runs runs = tdi_call_runs(call);
-    bool by_columns = call->split == TDI_COLUMNS;
-    int64_t rows = by_columns ? runs.count : runs.length / columns, n = by_columns ? runs.length : columns;
+    int64_t columns = tdi_last_extent(&call->out.shape);
+    area own = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
+    int64_t first = own.row * columns + own.column;
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    bias = bias && by_columns ? bias + call->begin : bias;
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t at = runs.first + r * columns;
-        float *out = (float *)call->out.data + at;
-        add_up(n, call->sums + at, call->lanes, elements, out);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, n, columns, bias, attrs->activation, out);
-    }
+    ending e = {.sums = call->sums + first,
+                .apart = tdi_shape_elements(&call->out.shape),
+                .lane = call->lane,
+                .lanes = call->lanes,
+                .bias = bias ? bias + own.column : NULL,
+                .relu = attrs->activation == TD_RELU};
+    multiply_area(call, call->other_half.begin, call->other_half.end, own, call->out.data, &e);
+    end_by_function(attrs, own.rows, own.columns, NULL, (result){(float *)call->out.data + first, columns});
 }
 
 static void run(const tdi_call *call)
@@ -242,29 +384,23 @@ static void run(const tdi_call *call)
         return;
     }
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
-    int64_t rows = tdi_outer_extent(&call->out.shape), ldc = tdi_last_extent(&call->out.shape), columns = ldc;
-    int64_t depth = depth_of(call);
+    int64_t ldc = tdi_last_extent(&call->out.shape), depth = depth_of(call);
+    area at = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
+    int64_t first = at.row * ldc + at.column;
     left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
-    right b = {call->in[1].data, ldb};
-    result c = {call->out.data, ldc};
-    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    if (call->split == TDI_ROWS) {
-        int64_t each = rows / call->out.shape.dim[0];
-        a.data += call->begin * each * a.row;
-        c.data += call->begin * each * ldc;
-        rows = (call->end - call->begin) * each;
-    } else if (call->split == TDI_COLUMNS) {
-        b.data += call->begin * (attrs->transpose_b ? ldb : 1);
-        c.data += call->begin;
-        bias = bias ? bias + call->begin : NULL;
-        columns = call->end - call->begin;
-    }
+    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb};
+    result c = {(float *)call->out.data + first, ldc};
+    const float *third = call->n_in > 2 ? call->in[2].data : NULL;
+    const float *value = attrs->slope ? third + first : NULL;
+    ending e = {.bias = third && !value ? third + at.column : NULL,
+                .relu = attrs->activation == TD_RELU,
+                .value = attrs->slope == TD_RELU ? value : NULL};
+    a.data += at.row * a.row;
     if (attrs->transpose_b)
-        multiply_transposed(a, b, c, rows, columns, depth, call->scratch);
+        multiply_by_transpose(a, b, c, at.rows, at.columns, depth, call->scratch, &e);
     else
-        multiply(a, b, c, rows, columns, depth);
-    if (bias || attrs->activation)
-        TDI_ISA_NAME(tdi_loops).epilogue(rows, columns, ldc, bias, attrs->activation, c.data);
+        multiply(a, b, c, at.rows, at.columns, depth, &e);
+    end_by_function(attrs, at.rows, at.columns, value, c);
 }
 
 TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH, .declines = declines,
@@ -272,7 +408,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 2048 };
+enum { GRADIENT_FLOATS = 8192 };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -300,7 +436,7 @@ static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows,
 {
     int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
     multiply((left){(const float *)call->in[1].data + first, 1, lda}, (right){call->in[2].data, columns},
-             (result){gradient, columns}, rows, columns, tdi_outer_extent(&call->in[1].shape));
+             (result){gradient, columns}, rows, columns, tdi_outer_extent(&call->in[1].shape), NULL);
 }
 
 static void update_run(const tdi_call *call)

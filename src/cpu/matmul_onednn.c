@@ -8,7 +8,7 @@
 static void matmul_run(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
-    const float *a = call->in[0].data, *b = call->in[1].data, *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    const float *a = call->in[0].data, *b = call->in[1].data, *third = call->n_in > 2 ? call->in[2].data : NULL;
     int64_t lda = tdi_last_extent(&call->in[0].shape), ldb = tdi_last_extent(&call->in[1].shape);
     int64_t columns = tdi_last_extent(&call->out.shape);
     int64_t inner = attrs->transpose_b ? ldb : tdi_outer_extent(&call->in[1].shape);
@@ -21,7 +21,10 @@ static void matmul_run(const tdi_call *call)
     dnnl_sgemm(attrs->transpose_a ? 'T' : 'N', attrs->transpose_b ? 'T' : 'N', m, n, inner, 1.0f,
                a + row * (attrs->transpose_a ? 1 : lda), lda, b + column * (attrs->transpose_b ? ldb : 1), ldb, 0.0f,
                out, columns);
-    tdi_cpu_loops()->epilogue(m, n, columns, bias ? bias + column : NULL, attrs->activation, out);
+    for (int64_t i = 0; attrs->slope && i < m; i++, out += columns)
+        tdi_cpu_loops()->slope(attrs->slope, n, third + (row + i) * columns + column, out, out);
+    if (!attrs->slope)
+        tdi_cpu_loops()->epilogue(m, n, columns, third ? third + column : NULL, attrs->activation, out);
 }
 
 const tdi_kernel tdi_cpu_matmul_onednn = {

@@ -36,6 +36,12 @@ typedef struct tdi_value {
     int abreast;
 } tdi_value;
 
+/* [begin, end) of the axis that a split divides. */
+typedef struct tdi_share {
+    int split; /* a tdi_split */
+    int64_t begin, end;
+} tdi_share;
+
 struct tdi_call {
     void (*run)(const tdi_call *call);
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
@@ -44,6 +50,8 @@ struct tdi_call {
     void *state;   /* made by the kernel's prepare */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
     float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
+    /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
+    tdi_share other_half;
     int n_in;
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */

@@ -46,10 +46,11 @@ typedef struct tdi_kernel {
     void (*release)(void *state);
 
     /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
-     * lane's own of call->sums. */
+     * lane's own of call->sums, of all but what `finish` makes on this lane. */
     void (*run)(const tdi_call *call);
 
-    /* For TDI_CAN_DEPTH: makes call->out's [begin, end) of the split axis from all lanes' sums. */
+    /* For TDI_CAN_DEPTH, when all lanes have run: makes call->out's [begin, end) of the split axis from the other
+     * lanes' sums and its own, over the depth of call->other_half. */
     void (*finish)(const tdi_call *call);
 } tdi_kernel;
 

@@ -9,7 +9,8 @@
 
 /* How a value is divided among the lanes of a replica: not at all (lane 0 makes it whole), along axis 0, along the last
  * axis, or as a flat run of elements. TDI_DEPTH divides a product's sums instead: each lane adds up its own columns of
- * input 0 times its own rows of input 1, and when all have, the lanes add up what they have. */
+ * input 0 times its own rows of input 1, first those sums that other lanes end, and when all have, those that it ends
+ * itself, with what the others have. */
 typedef enum tdi_split { TDI_WHOLE = 0, TDI_ROWS, TDI_COLUMNS, TDI_FLAT, TDI_DEPTH } tdi_split;
 
 #define TDI_CAN_ROWS    (1u << TDI_ROWS)

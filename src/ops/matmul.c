@@ -1,4 +1,4 @@
-/* matmul.c - activation(op(a) . op(b) + bias). */
+/* matmul.c - activation(op(a) . op(b) + bias), or op(a) . op(b) times the slope of an activation. */
 #include "ops/common.h"
 
 typedef struct matrix {
@@ -44,10 +44,13 @@ static td_status matmul_infer(tdi_node *node, tdi_error *error)
     matrix a = as_matrix(&node->in[0]->shape), b = as_matrix(&node->in[1]->shape);
     TDI_TRY(check_inner(node, &a, &b, error));
     TDI_TRY(check_activation(attrs->activation, error));
+    TDI_TRY(check_activation(attrs->slope, error));
     int64_t columns = attrs->transpose_b ? b.rows : b.columns;
     node->shape = attrs->transpose_a ? (td_shape){.rank = 2, .dim = {a.columns}} : node->in[0]->shape;
     node->shape.dim[node->shape.rank - 1] = columns;
     node->dtype = attrs->transpose_a ? TD_FLOAT32 : tdi_float_dtype(node);
+    if (attrs->slope)
+        return tdi_want_shape(node, 2, &node->shape, error);
     return node->n_in > 2 && node->in[2] ? tdi_want_vector(node, 2, columns, error) : TD_OK;
 }
 
@@ -85,7 +88,7 @@ static void matmul_reference(const tdi_call *call)
 {
     const tdi_matmul_attrs *attrs = call->attrs;
     operand a = operand_of(&call->in[0], attrs->transpose_a), b = operand_of(&call->in[1], attrs->transpose_b);
-    const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
+    const float *bias = call->n_in > 2 && !attrs->slope ? call->in[2].data : NULL;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->out.shape), columns = tdi_last_extent(&call->out.shape);
     int64_t inner = inner_of(call);
@@ -94,6 +97,8 @@ static void matmul_reference(const tdi_call *call)
             double sum = bias ? (double)bias[j] : 0;
             for (int64_t k = 0; k < inner; k++)
                 sum += (double)a.data[i * a.row + k * a.column] * (double)b.data[k * b.row + j * b.column];
+            if (attrs->slope)
+                sum *= (double)tdi_unary_derivative(attrs->slope, ((const float *)call->in[2].data)[i * columns + j]);
             out[i * columns + j] = tdi_unary_value(attrs->activation, (float)sum);
         }
 }
@@ -106,6 +111,8 @@ static double matmul_flops(const tdi_call *call)
 static tdi_split matmul_reads(const tdi_node *node, int i, tdi_split split)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
+    if (i == 2 && attrs->slope)
+        return split == TDI_DEPTH ? TDI_WHOLE : split;
     if (split == TDI_DEPTH)
         return i == 0 ? TDI_COLUMNS : i == 1 ? TDI_ROWS : TDI_WHOLE;
     if (split == TDI_COLUMNS) {
@@ -123,10 +130,14 @@ static tdi_split matmul_reads(const tdi_node *node, int i, tdi_split split)
 static void matmul_describe(const tdi_node *node, char *text, size_t size)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
-    bool bias = node->n_in > 2 && node->in[2];
+    bool bias = node->n_in > 2 && node->in[2] && !attrs->slope;
+    int function = attrs->slope ? attrs->slope : attrs->activation;
     snprintf(text, size, "a%s . b%s%s%s%s", attrs->transpose_a ? "'" : "", attrs->transpose_b ? "'" : "",
-             bias ? " + bias" : "", attrs->activation ? ", " : "",
-             attrs->activation ? tdi_unary_name(attrs->activation) : "");
+             bias ? " + bias" : "",
+             attrs->slope ? ", slope of "
+             : function   ? ", "
+                          : "",
+             function ? tdi_unary_name(function) : "");
 }
 
 const tdi_op tdi_op_matmul = {.name = "matmul",

@@ -156,11 +156,13 @@ tdi_node *tdi_scatter_add(tdi_graph *graph, tdi_node *indices, tdi_node *dy, con
 /* ---- linear algebra ---- */
 
 /* a and b as matrices: all extents but the last are rows. out = activation(op(a) . op(b) + bias); its shape is a's with
- * the last extent replaced, or [columns of a, ...] when a is transposed. */
+ * the last extent replaced, or [columns of a, ...] when a is transposed. With a slope instead of a bias, input 2 is a
+ * value y of out's shape: out = op(a) . op(b) * f'(y). */
 typedef struct tdi_matmul_attrs {
     bool transpose_a, transpose_b;
     int activation; /* set by the fuse pass only; an element-wise td_activation whose derivative comes from its output
                      */
+    int slope;      /* of such a function; TD_LINEAR: none. Set by the fuse pass too, where b is transposed */
 } tdi_matmul_attrs;
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b);
 

@@ -3,6 +3,8 @@
  *   matmul or conv2d, bias_add, activation   one op
  *   matmul that is a weight's gradient,      one op: the gradient is never stored
  *   its update
+ *   matmul that is an activation's gradient, one op
+ *   the gradient of the activation
  *   add, relu's gradient                     one op
  *   a pool's gradient, that of the           one op
  *   activation before the pool
@@ -106,6 +108,29 @@ static bool fuse_slope(tdi_node *node, const int *readers)
     return true;
 }
 
+static bool is_float32(const tdi_node *node)
+{
+    return node->dtype == TD_FLOAT32;
+}
+
+/* So does a product with the transpose of a layer's weights. */
+static bool fuse_slope_of_product(tdi_node *node, const int *readers)
+{
+    const tdi_node *product = node->in[1];
+    tdi_node *value = node->in[0];
+    const tdi_matmul_attrs *of_product = product->attrs;
+    int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
+    if (product->op != &tdi_op_matmul || node->n_in != 2 || !can_absorb(product, readers) || product->n_in != 2 ||
+        !of_product->transpose_b || of_product->slope || kind == TD_LINEAR || kind >= TD_ACTIVATION_COUNT ||
+        !tdi_unary_grad_from_output(kind) || !tdi_shape_equal(&value->shape, &product->shape) || !is_float32(value) ||
+        !is_float32(product) || !is_float32(product->in[0]) || !is_float32(product->in[1]))
+        return false;
+    if (!absorb(node, product, value, TD_LINEAR))
+        return false;
+    ((tdi_matmul_attrs *)(uintptr_t)node->attrs)->slope = kind;
+    return true;
+}
+
 static bool fuse_sum_of_gradients(tdi_node *node, const int *readers)
 {
     const tdi_node *sum = node->in[1];
@@ -180,10 +205,11 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
     for (int i = 0; i < graph->nodes.count; i++) {
         tdi_node *node = graph->nodes.at[i];
         const char *what = node->op->name;
-        bool fused = (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
-                     (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
-                     (node->op == &tdi_op_unary_grad && fuse_slope(node, readers)) ||
-                     (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
+        bool fused =
+            (node->op == &tdi_op_bias_add && fuse_bias(node, readers)) ||
+            (node->op == &tdi_op_unary && fuse_activation(node, readers)) ||
+            (node->op == &tdi_op_unary_grad && (fuse_slope(node, readers) || fuse_slope_of_product(node, readers))) ||
+            (node->op == &tdi_op_reduce && fuse_vanishing_sum(node));
         if (fused && notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
         if (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers) && notes)

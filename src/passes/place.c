@@ -7,6 +7,8 @@ enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 /* Smaller weights come from another core's cache quickly. */
 enum { MIN_OWNED = 16 * 1024 };
 
+enum { LINE = 16 /* floats */ };
+
 /* From this extent per lane on, a cut on a cache line costs the balance little. Rows, columns and depth are cut alike:
  * what a lane has made as columns it reads, without a meeting, as depth. */
 enum { MIN_FOR_LINES = 128 };
@@ -30,6 +32,16 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape)
     return 1;
 }
 
+/* Whole lines, or halves of them where that is what makes shares equal. */
+static int64_t unit_of(tdi_split split, int64_t extent, int lanes)
+{
+    if (split == TDI_FLAT)
+        return LINE;
+    if (extent < (int64_t)MIN_FOR_LINES * lanes)
+        return 1;
+    return extent % (LINE * lanes) && extent % (LINE / 2 * lanes) == 0 ? LINE / 2 : LINE;
+}
+
 void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end)
 {
     if (split == TDI_WHOLE) {
@@ -37,9 +49,7 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
         *end = lane == 0 ? extent : 0;
         return;
     }
-    bool whole_lines = split == TDI_FLAT || extent >= (int64_t)MIN_FOR_LINES * lanes;
-    int64_t unit = whole_lines ? 16 : 1;
-    int64_t units = (extent + unit - 1) / unit;
+    int64_t unit = unit_of(split, extent, lanes), units = (extent + unit - 1) / unit;
     int64_t first = units * lane / lanes * unit, last = units * (lane + 1) / lanes * unit;
     *begin = first < extent ? first : extent;
     *end = last < extent ? last : extent;

@@ -93,6 +93,7 @@ static touch touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool w
                    .writes = writes};
 }
 
+/* A product's second half multiplies what its first does: the lane's share of the depth. */
 static int touches_of(const tdi_plan *plan, const tdi_planned *step, tdi_split split, touch *touches)
 {
     int n = 0;
@@ -100,7 +101,8 @@ static int touches_of(const tdi_plan *plan, const tdi_planned *step, tdi_split s
     bool lane_0 = split == TDI_WHOLE;
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i]) {
-            tdi_split reads = lane_0 ? TDI_WHOLE : node->op->reads(node, i, split);
+            tdi_split by = step->finish && i < 2 ? TDI_DEPTH : split;
+            tdi_split reads = lane_0 ? TDI_WHOLE : node->op->reads(node, i, by);
             touches[n++] = touch_of(plan, node->in[i], reads, lane_0, writes_input(node, i));
         }
     touches[n++] = split == TDI_DEPTH ? touch_of_sums(plan, step, true) : touch_of(plan, node, split, lane_0, true);

@@ -98,6 +98,12 @@ static void prepare_reference(const tdi_op *op, tdi_call *call, size_t *scratch)
     *scratch = widen ? tdi_widened_bytes(call) : 0;
 }
 
+static void join_halves(tdi_call *first, tdi_call *second)
+{
+    first->other_half = (tdi_share){second->split, second->begin, second->end};
+    second->other_half = (tdi_share){first->split, first->begin, first->end};
+}
+
 static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                               int lane, tdi_error *error)
 {
@@ -105,6 +111,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     tdi_call *call = &prepared->calls[lane];
     TDI_TRY(describe_call(plan, node, arena, call, error));
     set_range(plan, call, node, prepared->finish ? TDI_DEPTH : prepared->split, lane);
+    if (prepared->finish)
+        join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
     size_t scratch = 0;
@@ -119,7 +127,7 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     return TD_OK;
 }
 
-/* The lanes' sums are added up by rows or columns. */
+/* The second half, which is shared by rows or columns. */
 static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                                 tdi_error *error)
 {

@@ -425,13 +425,16 @@ static void run_by_depth(const context *at, tdi_call *call)
     int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
     call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
     assert_non_null(call->sums);
-    call->lanes = at->lanes;
-    call->split = TDI_DEPTH;
-    for (call->lane = 0; call->lane < at->lanes; call->lane++) {
-        tdi_range(TDI_DEPTH, depth, call->lane, at->lanes, &call->begin, &call->end);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        call->other_half = (tdi_share){call->split, call->begin, call->end};
+        call->split = TDI_DEPTH;
+        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->begin, &call->end);
         at->kernel->run(call);
     }
     for (int lane = 0; lane < at->lanes; lane++) {
+        call->other_half.split = TDI_DEPTH;
+        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->other_half.begin, &call->other_half.end);
         set_share(at, lane, call);
         if (call->begin < call->end)
             at->kernel->finish(call);

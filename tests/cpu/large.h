@@ -66,8 +66,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 
 #define MATMUL(name_, rows_, a_, b_, ta_, tb_)                                                                         \
     {                                                                                                                  \
-        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR), .n_leaves = 2,     \
-        .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                                            \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR, TD_LINEAR),         \
+        .n_leaves = 2, .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                             \
     }
 #define REDUCE(name_, rows_, shape_, kind_, axes_)                                                                     \
     {                                                                                                                  \
@@ -277,6 +277,14 @@ static const op_case large_cases[] = {
      MANY(7)},
     MATMUL("deep, many rows", 200, OP_DIMS(BATCH, 600), OP_DIMS(600, 50), false, false),
     MATMUL("deep, second transposed", 20, OP_DIMS(BATCH, 600), OP_DIMS(53, 600), false, true),
+    {.op = &tdi_op_matmul,
+     .name = "slope of relu, many rows",
+     .attrs = ATTRS(tdi_matmul_attrs, .transpose_b = true, .slope = TD_RELU),
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 40), .constant = true},
+              {.shape = OP_DIMS(115, 40), .constant = true},
+              {.shape = OP_DIMS(BATCH, 115), .constant = true}},
+     MANY(150)},
     MATMUL("large", 300, OP_DIMS(BATCH, 512), OP_DIMS(512, 450), false, false),
 
     {.op = &tdi_op_conv2d,

@@ -12,7 +12,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
 
 #define MATMUL(name_, a_, b_, ta_, tb_)                                                                                \
     {                                                                                                                  \
-        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR),                    \
+        .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR, TD_LINEAR),         \
         .build = build_matmul, .n_leaves = 2, .leaf = {                                                                \
             {.shape = a_},                                                                                             \
             {.shape = b_}                                                                                              \
@@ -22,11 +22,22 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
 /* As the fuse pass leaves them: no gradient is taken of these (the rule is for what autodiff sees). */
 #define FUSED(name_, ta_, tb_, a_, b_, activation_)                                                                    \
     {                                                                                                                  \
-        .op = &tdi_op_matmul, .name = "fused " name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, activation_),         \
-        .n_leaves = 3, .leaf = {                                                                                       \
+        .op = &tdi_op_matmul, .name = "fused " name_,                                                                  \
+        .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, activation_, TD_LINEAR), .n_leaves = 3, .leaf = {                   \
             {.shape = a_, .constant = true},                                                                           \
             {.shape = b_, .constant = true},                                                                           \
             {.shape = OP_DIMS(5), .constant = true}                                                                    \
+        }                                                                                                              \
+    }
+
+/* A product with the slope of an activation that it is the gradient of: b is transposed. */
+#define SLOPE(name_, a_, b_, out_, function_)                                                                          \
+    {                                                                                                                  \
+        .op = &tdi_op_matmul, .name = "times the slope of " name_,                                                     \
+        .attrs = ATTRS(tdi_matmul_attrs, false, true, TD_LINEAR, function_), .n_leaves = 3, .leaf = {                  \
+            {.shape = a_, .constant = true},                                                                           \
+            {.shape = b_, .constant = true},                                                                           \
+            {.shape = out_, .constant = true}                                                                          \
         }                                                                                                              \
     }
 
@@ -76,9 +87,13 @@ const op_case op_cases_linear[] = {
     FUSED("relu", false, false, OP_DIMS(BATCH, 7), OP_DIMS(7, 5), TD_RELU),
     FUSED("tanh", false, false, OP_DIMS(BATCH, 3, 7), OP_DIMS(7, 5), TD_TANH),
     FUSED("sigmoid, transposed", false, true, OP_DIMS(BATCH, 7), OP_DIMS(5, 7), TD_SIGMOID),
+    SLOPE("relu", OP_DIMS(BATCH, 7), OP_DIMS(37, 7), OP_DIMS(BATCH, 37), TD_RELU),
+    SLOPE("relu, many columns", OP_DIMS(BATCH, 3), OP_DIMS(131, 3), OP_DIMS(BATCH, 131), TD_RELU),
+    SLOPE("relu, few columns", OP_DIMS(BATCH, 67), OP_DIMS(5, 67), OP_DIMS(BATCH, 5), TD_RELU),
+    SLOPE("tanh", OP_DIMS(BATCH, 3, 7), OP_DIMS(18, 7), OP_DIMS(BATCH, 3, 18), TD_TANH),
     {.op = &tdi_op_matmul,
      .name = "fused relu6 without bias",
-     .attrs = ATTRS(tdi_matmul_attrs, false, false, TD_RELU6),
+     .attrs = ATTRS(tdi_matmul_attrs, .activation = TD_RELU6),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 7), .constant = true}, {.shape = OP_DIMS(7, 5), .constant = true}}},
     UPDATE("adam", adam, 2, OP_DIMS(BATCH, 7), OP_DIMS(BATCH, 5), OP_DIMS(7, 5), ADAM),
