@@ -21,9 +21,11 @@ typedef struct forward {
     tdi_lstm_tape tape;
     tdi_lstm_share own;
     int64_t blocks, wide; /* of units: all, in a panel */
+    int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
     float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
     float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
 } forward;
 
@@ -35,7 +37,8 @@ static int64_t wide_blocks(int64_t rows)
 static size_t forward_floats(const forward *f)
 {
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
-    return (size_t)((f->tape.units + f->own.rows) * f->blocks * BLOCK + mask * GATES * f->own.rows * f->tape.units);
+    return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
+                    mask * GATES * f->own.rows * f->tape.units);
 }
 
 static forward forward_of(const tdi_call *call)
@@ -44,12 +47,14 @@ static forward forward_of(const tdi_call *call)
     f.own = tdi_lstm_share_of(call, f.tape.rows, f.tape.units);
     f.blocks = tdi_lstm_blocks(f.own.units);
     f.wide = wide_blocks(f.own.rows);
+    f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
     if (!call->scratch) /* prepare asks for sizes */
         return f;
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
-    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.sums + f.own.rows * f.blocks * BLOCK : NULL;
+    f.packed_input = f.sums + f.own.rows * f.blocks * BLOCK;
+    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.packed_input + f.features * f.blocks * BLOCK : NULL;
     return f;
 }
 
@@ -58,29 +63,30 @@ static int64_t panel_blocks(const forward *f, int64_t first)
     return tdi_least(f->wide, f->blocks - first);
 }
 
-static void pack_forward(const forward *f)
+/* From a matrix [depth, 4 units]. */
+static void pack_forward(const forward *f, const float *matrix, int64_t depth, float *to)
 {
-    const float *recurrent = f->call->in[TDI_LSTM_R].data;
-    float *to = f->packed;
     for (int64_t first = 0; first < f->blocks; first += f->wide)
-        for (int64_t k = 0; k < f->tape.units; k++)
+        for (int64_t k = 0; k < depth; k++)
             for (int64_t b = first; b < first + panel_blocks(f, first); b++)
                 for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
                     int64_t unit = b * TDI_WIDTH;
-                    const float *from = recurrent + (k * GATES + g) * f->tape.units + f->own.unit + unit;
+                    const float *from = matrix + (k * GATES + g) * f->tape.units + f->own.unit + unit;
                     tdi_store(to, tdi_load_part(from, f->own.units - unit));
                 }
 }
 
-/* The sums begin as z. */
-static void begin_in_place(const forward *f, int64_t step)
+/* What a row's sums begin as: z, or b. NULL: zeros. */
+static const float *first_sums(const forward *f, int64_t i, int64_t step)
 {
-    float *to = f->sums;
-    for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
-        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
-            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
-    }
+    if (!f->features)
+        return tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+    return tdi_lstm_has(f->call, TDI_LSTM_B) ? (const float *)f->call->in[TDI_LSTM_B].data + f->own.unit : NULL;
+}
+
+static tdi_operand input_of(const forward *f, int64_t step)
+{
+    return (tdi_operand){tdi_lstm_x(f->call, &f->tape, f->own.row, step), f->tape.steps * f->features, 1};
 }
 
 static float *panel_sums(const forward *f, int64_t first)
@@ -91,12 +97,18 @@ static float *panel_sums(const forward *f, int64_t first)
 static void begin_panel(const forward *f, int64_t step, int64_t first)
 {
     float *to = panel_sums(f, first);
+    int64_t row = panel_blocks(f, first) * BLOCK;
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+        const float *from = first_sums(f, i, step);
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
-            for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
-                tdi_store(to, tdi_load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
+            for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
+                int64_t unit = b * TDI_WIDTH, part = f->own.units - unit;
+                tdi_store(to, from ? tdi_load_part(from + g * f->tape.units + unit, part) : (tdi_vector){0});
+            }
     }
+    if (f->features)
+        tdi_product(input_of(f, step), (tdi_panel){f->packed_input + first * f->features * BLOCK, row}, f->features,
+                    (tdi_result){panel_sums(f, first), row}, f->own.rows, row / TDI_WIDTH);
 }
 
 /* As each gate sees them. */
@@ -154,18 +166,41 @@ static void add_gate(const forward *f, tdi_operand h, tdi_panel b, int64_t depth
     }
 }
 
-static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
+/* sums += a b, for which b is [depth, 4 units], from the lane's first unit on. */
+static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth)
 {
-    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH, j = 0;
-    int64_t k = down ? end - 1 : begin, next = down ? -1 : 1, row = next * GATES * all;
-    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * GATES * all + f->own.unit;
-    tdi_operand part = {h.data + k, h.row, next};
+    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH;
     if (f->own.rows == 1 && units % lone == 0)
-        for (; j < units; j += lone)
-            add_lone(part, (tdi_panel){from + j, row}, all, end - begin, f->sums + j, units);
+        for (int64_t j = 0; j < units; j += lone)
+            add_lone(a, (tdi_panel){b.data + j, b.row}, all, depth, f->sums + j, units);
     else
         for (int64_t g = 0; g < GATES; g++)
-            add_gate(f, part, (tdi_panel){from + g * all, row}, end - begin, f->sums + g * units);
+            add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth, f->sums + g * units);
+}
+
+static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
+{
+    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
+    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
+    add_rows(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin);
+}
+
+static void begin_in_place(const forward *f, int64_t step)
+{
+    float *to = f->sums;
+    size_t size = (size_t)f->own.units * sizeof *to;
+    for (int64_t i = 0; i < f->own.rows; i++) {
+        const float *from = first_sums(f, i, step);
+        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
+            if (from)
+                memcpy(to, from + g * f->tape.units, size);
+            else
+                memset(to, 0, size);
+    }
+    if (f->features)
+        add_rows(f, input_of(f, step),
+                 (tdi_panel){(const float *)f->call->in[TDI_LSTM_W].data + f->own.unit, GATES * f->tape.units},
+                 f->features);
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
@@ -359,8 +394,12 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 
 static void begin_forward(const forward *f)
 {
-    if (!f->in_place && (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H)))
-        pack_forward(f);
+    if (f->in_place)
+        return;
+    if (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))
+        pack_forward(f, f->call->in[TDI_LSTM_R].data, f->tape.units, f->packed);
+    if (f->features)
+        pack_forward(f, f->call->in[TDI_LSTM_W].data, f->features, f->packed_input);
 }
 
 static void make_step(const forward *f, int64_t step)

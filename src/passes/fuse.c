@@ -1,6 +1,8 @@
 /* fuse.c - ops that another op can do on its way:
  *
  *   matmul or conv2d, bias_add, activation   one op
+ *   matmul of few features, the steps of an  one op: each step makes what it takes
+ *   LSTM
  *   matmul that is a weight's gradient,      one op: the gradient is never stored
  *   its update
  *   add, relu's gradient                     one op
@@ -77,6 +79,43 @@ static bool fuse_activation(tdi_node *node, const int *readers)
     int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
     return kind < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(kind) && can_absorb(from, readers) &&
            absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
+}
+
+/* So few that the weights, read again at each step, are little beside the recurrent ones. */
+static bool has_few_features(const tdi_node *product, int64_t units)
+{
+    const tdi_node *x = product->in[0], *weights = product->in[1];
+    return x->shape.rank == 3 && weights->shape.rank == 2 && weights->shape.dim[0] <= units / 4 &&
+           x->dtype == TD_FLOAT32 && weights->dtype == TD_FLOAT32;
+}
+
+/* Behind the reshape of [B, T, 4u] as [B, T, 4, u]. */
+static bool fuse_gates(tdi_node *node, const int *readers)
+{
+    const tdi_node *z = node->in[0], *product = z->op == &tdi_op_reshape ? z->in[0] : z;
+    if (product->op != &tdi_op_matmul || readers[z->id] != 1 || !can_absorb(product, readers))
+        return false;
+    const tdi_matmul_attrs *attrs = product->attrs;
+    if (attrs->transpose_a || attrs->transpose_b || !has_few_features(product, node->in[1]->shape.dim[0]))
+        return false;
+    tdi_node **in = TDI_NEW_ARRAY(node->graph->arena, tdi_node *, 7);
+    if (!in)
+        return false;
+    memcpy(in, node->in, (size_t)node->n_in * sizeof *in);
+    in[0] = product->in[0];
+    in[5] = product->in[1];
+    in[6] = product->n_in > 2 ? product->in[2] : NULL;
+    node->in = in;
+    node->n_in = 7;
+    return true;
+}
+
+/* What lstm_output has for its gradient's rule alone, it has no longer. */
+static void forget_rules(tdi_graph *graph)
+{
+    for (int i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->op == &tdi_op_lstm_output)
+            graph->nodes.at[i]->n_in = 1;
 }
 
 /* A pool's gradient takes in the derivative of the activation before the pool. */
@@ -174,6 +213,7 @@ static bool fuse_update(tdi_node *node, const int *readers)
 
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
 {
+    forget_rules(graph);
     int *readers = tdi_count_readers(graph);
     if (!readers)
         return tdi_no_memory(&graph->error);
@@ -188,6 +228,8 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
         if (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers) && notes)
             tdi_text_format(notes, "%s: binary went into %s\n", node->scope, what);
+        if (node->op == &tdi_op_lstm && fuse_gates(node, readers) && notes)
+            tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
         if (update && fuse_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
