@@ -195,11 +195,9 @@ static void add_gate_back(const backward *b, tdi_operand dz, int64_t gate, int64
     int64_t k = gate * b->tape.units + (down ? end - 1 : begin), next = down ? -1 : 1;
     for (int64_t p = 0; p < b->panels && begin < end; p++) {
         const float *packed = b->packed + (p * GATES * b->tape.units + k) * PANEL;
-        tdi_result to = {b->dh + p * PANEL, b->width};
-        if (b->apart) {
-            to = (tdi_result){b->apart, PANEL};
-            memset(b->apart, 0, (size_t)(b->own.rows * PANEL) * sizeof(float));
-        }
+        tdi_result to = {b->dh + p * PANEL, b->width, false};
+        if (b->apart)
+            to = (tdi_result){b->apart, PANEL, true};
         tdi_product((tdi_operand){dz.data + k, dz.row, next}, (tdi_panel){packed, next * PANEL}, end - begin, to,
                     b->own.rows, PANEL / TDI_WIDTH);
         if (b->apart)
@@ -309,15 +307,16 @@ TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = 
 
 /* ---- the recurrent weights' gradient ---- */
 
-/* Rows [unit, unit + units) of it: sums over pairs, a step and the h before it, of h' dz. */
+/* Rows [unit, unit + units) of it: sums over pairs, a time of a row of the batch and the h that arrives there, of
+ * h' dz. Some pairs at a time, in whose order dz is a matrix that is read where it lies. */
 typedef struct recurrent {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_tape tape;
-    int64_t unit, units, pairs;
-    float *h;    /* [pairs, units], as one gate sees it */
-    float *dz;   /* [DEPTH, PANEL] */
-    float *sums; /* [units, PANEL] */
+    int64_t unit, units, pairs, columns;
+    float *h;    /* [DEPTH, units], as one gate sees it */
+    float *dz;   /* [DEPTH, PANEL]: columns that fill no panel, and zeros */
+    float *sums; /* [units, PANEL] of them */
 } recurrent;
 
 static recurrent recurrent_of(const tdi_call *call)
@@ -327,6 +326,7 @@ static recurrent recurrent_of(const tdi_call *call)
     r.unit = by_rows ? call->begin : 0;
     r.units = by_rows ? call->end - call->begin : r.tape.units;
     r.pairs = r.tape.rows * r.tape.steps;
+    r.columns = GATES * r.tape.units;
     if (!call->scratch)
         return r;
     r.dz = call->scratch;
@@ -335,72 +335,74 @@ static recurrent recurrent_of(const tdi_call *call)
     return r;
 }
 
-static void pack_h(const recurrent *r, int64_t gate)
+static const float *pair_h(const recurrent *r, int64_t pair)
+{
+    int64_t time = pair % r->tape.steps;
+    return tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, pair / r->tape.steps,
+                             tdi_lstm_time(r->attrs, &r->tape, time));
+}
+
+static void pack_h(const recurrent *r, int64_t first, int64_t count, int64_t gate)
 {
     float *to = r->h;
-    for (int64_t row = 0; row < r->tape.rows; row++) {
-        const float *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, row);
-        for (int64_t step = 0; step < r->tape.steps; step++, to += r->units) {
-            const float *h = tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, row, step);
-            if (h)
-                memcpy(to, h + r->unit, (size_t)r->units * sizeof(float));
-            else
-                memset(to, 0, (size_t)r->units * sizeof(float));
-            for (int64_t i = 0; mask && i < r->units; i++)
-                to[i] *= mask[gate * r->tape.units + r->unit + i];
-        }
+    for (int64_t pair = first; pair < first + count; pair++, to += r->units) {
+        const float *h = pair_h(r, pair), *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, pair / r->tape.steps);
+        if (h)
+            memcpy(to, h + r->unit, (size_t)r->units * sizeof *to);
+        else
+            memset(to, 0, (size_t)r->units * sizeof *to);
+        for (int64_t i = 0; mask && i < r->units; i++)
+            to[i] *= mask[gate * r->tape.units + r->unit + i];
     }
 }
 
-static const float *pair_dz(const recurrent *r, int64_t pair)
+/* Sums += what `count` pairs give to fewer columns than a panel has. */
+static void add_narrow(const recurrent *r, tdi_panel dz, int64_t count, tdi_result sums, int64_t wide)
 {
-    return tdi_lstm_z(&r->call->in[TDI_LSTM_RECURRENT_DZ], r->attrs, &r->tape, pair / r->tape.steps,
-                      pair % r->tape.steps);
-}
-
-/* Pairs [first, first + count) of dz's columns [column, column + wide). */
-static void pack_dz(const recurrent *r, int64_t first, int64_t count, int64_t column, int64_t wide)
-{
-    for (int64_t k = 0; k < count; k++) {
-        const float *from = pair_dz(r, first + k) + column;
+    for (int64_t k = 0; k < count; k++)
         for (int64_t j = 0; j < PANEL; j += TDI_WIDTH)
-            tdi_store(r->dz + k * PANEL + j, j < wide ? tdi_load_part(from + j, wide - j) : (tdi_vector){0});
-    }
+            tdi_store(r->dz + k * PANEL + j,
+                      j < wide ? tdi_load_part(dz.data + k * dz.row + j, wide - j) : (tdi_vector){0});
+    tdi_product((tdi_operand){r->h, 1, r->units}, (tdi_panel){r->dz, PANEL}, count, (tdi_result){r->sums, PANEL, true},
+                r->units, PANEL / TDI_WIDTH);
+    for (int64_t i = 0; i < r->units; i++)
+        for (int64_t j = 0; j < wide; j++)
+            sums.data[i * sums.row + j] = r->sums[i * PANEL + j] + (sums.fresh ? 0.0f : sums.data[i * sums.row + j]);
 }
 
-static void make_panel(const recurrent *r, int64_t column, int64_t wide)
+/* Columns [begin, end) of what `count` pairs from `first` on give. */
+static void add_pairs(const recurrent *r, int64_t first, int64_t count, int64_t begin, int64_t end)
 {
-    int64_t columns = GATES * r->tape.units;
-    memset(r->sums, 0, (size_t)(r->units * PANEL) * sizeof(float));
-    for (int64_t k = 0; k < r->pairs; k += TDI_LSTM_DEPTH) {
-        int64_t count = tdi_least(TDI_LSTM_DEPTH, r->pairs - k);
-        pack_dz(r, k, count, column, wide);
-        tdi_product((tdi_operand){r->h + k * r->units, 1, r->units}, (tdi_panel){r->dz, PANEL}, count,
-                    (tdi_result){r->sums, PANEL}, r->units, PANEL / TDI_WIDTH);
+    const float *dz = (const float *)r->call->in[TDI_LSTM_RECURRENT_DZ].data + first * r->columns;
+    float *out = (float *)r->call->out.data + r->unit * r->columns;
+    for (int64_t j = begin; j < end; j += PANEL) {
+        tdi_panel b = {dz + j, r->columns};
+        tdi_result to = {out + j, r->columns, first == 0};
+        if (end - j < PANEL)
+            add_narrow(r, b, count, to, end - j);
+        else
+            tdi_product((tdi_operand){r->h, 1, r->units}, b, count, to, r->units, PANEL / TDI_WIDTH);
     }
-    for (int64_t i = 0; i < r->units; i++)
-        memcpy((float *)r->call->out.data + (r->unit + i) * columns + column, r->sums + i * PANEL,
-               (size_t)wide * sizeof(float));
 }
 
 static td_status prepare_recurrent(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
     recurrent r = recurrent_of(call);
-    *scratch = (size_t)(TDI_LSTM_DEPTH * PANEL + r.units * (PANEL + r.pairs)) * sizeof(float);
+    *scratch = (size_t)(TDI_LSTM_DEPTH * (PANEL + r.units) + r.units * PANEL) * sizeof(float);
     return TD_OK;
 }
 
 static void run_recurrent(const tdi_call *call)
 {
     recurrent r = recurrent_of(call);
-    bool masked = tdi_lstm_has(call, TDI_LSTM_RECURRENT_MASK);
-    for (int64_t g = 0; g < GATES; g++) {
-        if (g == 0 || masked)
-            pack_h(&r, g);
-        for (int64_t j = 0; j < r.tape.units; j += PANEL)
-            make_panel(&r, g * r.tape.units + j, tdi_least(PANEL, r.tape.units - j));
-    }
+    int64_t gates = tdi_lstm_has(call, TDI_LSTM_RECURRENT_MASK) ? GATES : 1, wide = r.columns / gates;
+    for (int64_t k = 0; k < r.pairs; k += TDI_LSTM_DEPTH)
+        for (int64_t g = 0; g < gates; g++) {
+            int64_t count = tdi_least(TDI_LSTM_DEPTH, r.pairs - k);
+            pack_h(&r, k, count, g);
+            add_pairs(&r, k, count, g * wide, (g + 1) * wide);
+        }
 }
 
 TDI_CPU_KERNEL(lstm_grad_recurrent, .splits = TDI_CAN_ROWS, .prepare = prepare_recurrent, .run = run_recurrent);

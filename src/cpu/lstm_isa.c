@@ -108,7 +108,7 @@ static void begin_panel(const forward *f, int64_t step, int64_t first)
     }
     if (f->features)
         tdi_product(input_of(f, step), (tdi_panel){f->packed_input + first * f->features * BLOCK, row}, f->features,
-                    (tdi_result){panel_sums(f, first), row}, f->own.rows, row / TDI_WIDTH);
+                    (tdi_result){panel_sums(f, first), row, false}, f->own.rows, row / TDI_WIDTH);
 }
 
 /* As each gate sees them. */
@@ -128,15 +128,15 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
 {
     int64_t row = panel_blocks(f, first) * BLOCK, k = down ? end - 1 : begin, next = down ? -1 : 1;
     tdi_panel b = {f->packed + first * f->tape.units * BLOCK + k * row, next * row};
-    tdi_result to = {panel_sums(f, first), row};
+    tdi_result to = {panel_sums(f, first), row, false};
     if (!f->masked) {
         tdi_product((tdi_operand){h.data + k, h.row, next}, b, end - begin, to, f->own.rows, row / TDI_WIDTH);
         return;
     }
     for (int64_t v = 0; v < row / TDI_WIDTH; v++)
         tdi_product((tdi_operand){f->masked + v % GATES * f->own.rows * f->tape.units + k, f->tape.units, next},
-                    (tdi_panel){b.data + v * TDI_WIDTH, b.row}, end - begin, (tdi_result){to.data + v * TDI_WIDTH, row},
-                    f->own.rows, 1);
+                    (tdi_panel){b.data + v * TDI_WIDTH, b.row}, end - begin,
+                    (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
 /* One row and LONE_BLOCKS blocks of units: the sums of all four gates, `apart` in `to` and `gate` in b. */
@@ -161,7 +161,7 @@ static void add_gate(const forward *f, tdi_operand h, tdi_panel b, int64_t depth
     int64_t units = f->own.units;
     for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
         vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-        tdi_product(h, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to + j, GATES * units}, f->own.rows,
+        tdi_product(h, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to + j, GATES * units, false}, f->own.rows,
                     vectors);
     }
 }

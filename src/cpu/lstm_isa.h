@@ -28,10 +28,11 @@ typedef struct tdi_operand {
     int64_t row, step;
 } tdi_operand;
 
-/* Row i begins at data + i * row. */
+/* Row i begins at data + i * row; what is there is added to unless `fresh`. */
 typedef struct tdi_result {
     float *data;
     int64_t row;
+    bool fresh;
 } tdi_result;
 
 /* A panel's row k begins at data + k * row. */
@@ -55,7 +56,7 @@ TDI_INLINE void tdi_tile_steps(tdi_operand a, tdi_panel b, int64_t k, int rows, 
     }
 }
 
-/* to += a . b; several chains of sums where one would wait for itself. */
+/* to += a . b, or = when fresh; several chains of sums where one would wait for itself. */
 TDI_INLINE void tdi_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int rows, int vectors, int chains)
 {
     tdi_vector sum[24];
@@ -68,7 +69,7 @@ TDI_INLINE void tdi_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result t
         tdi_tile_steps(a, b, k, rows, vectors, 1, sum);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++) {
-            tdi_vector all = tdi_load(to.data + i * to.row + v * TDI_WIDTH);
+            tdi_vector all = to.fresh ? (tdi_vector){0} : tdi_load(to.data + i * to.row + v * TDI_WIDTH);
             for (int c = 0; c < chains; c++)
                 all += sum[(c * rows + i) * vectors + v];
             tdi_store(to.data + i * to.row + v * TDI_WIDTH, all);
@@ -106,7 +107,7 @@ static inline void tdi_any_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_r
     }
 }
 
-/* to += a . b over any number of rows and any depth, which is cut so that a cut's panel stays in the first cache. */
+/* The same over any number of rows and any depth, which is cut so that a cut's panel stays in the first cache. */
 static inline void tdi_product(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
 {
     int64_t most = rows > TDI_LSTM_TILE ? TDI_LSTM_DEPTH : depth;
@@ -114,7 +115,8 @@ static inline void tdi_product(tdi_operand a, tdi_panel b, int64_t depth, tdi_re
         int64_t cut = depth - k < most ? depth - k : most;
         for (int64_t i = 0; i < rows; i += TDI_LSTM_TILE)
             tdi_any_tile((tdi_operand){a.data + i * a.row + k * a.step, a.row, a.step},
-                         (tdi_panel){b.data + k * b.row, b.row}, cut, (tdi_result){to.data + i * to.row, to.row},
+                         (tdi_panel){b.data + k * b.row, b.row}, cut,
+                         (tdi_result){to.data + i * to.row, to.row, to.fresh && k == 0},
                          rows - i < TDI_LSTM_TILE ? rows - i : TDI_LSTM_TILE, vectors);
     }
 }
