@@ -76,14 +76,6 @@ static void pack_forward(const forward *f, const float *matrix, int64_t depth, f
                 }
 }
 
-/* What a row's sums begin as: z, or b. NULL: zeros. */
-static const float *first_sums(const forward *f, int64_t i, int64_t step)
-{
-    if (!f->features)
-        return tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
-    return tdi_lstm_has(f->call, TDI_LSTM_B) ? (const float *)f->call->in[TDI_LSTM_B].data + f->own.unit : NULL;
-}
-
 static tdi_operand input_of(const forward *f, int64_t step)
 {
     return (tdi_operand){tdi_lstm_x(f->call, &f->tape, f->own.row, step), f->tape.steps * f->features, 1};
@@ -94,21 +86,26 @@ static float *panel_sums(const forward *f, int64_t first)
     return f->sums + first * f->own.rows * BLOCK;
 }
 
-static void begin_panel(const forward *f, int64_t step, int64_t first)
+static void copy_to_panel(const forward *f, int64_t step, int64_t first)
 {
     float *to = panel_sums(f, first);
-    int64_t row = panel_blocks(f, first) * BLOCK;
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *from = first_sums(f, i, step);
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
-            for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
-                int64_t unit = b * TDI_WIDTH, part = f->own.units - unit;
-                tdi_store(to, from ? tdi_load_part(from + g * f->tape.units + unit, part) : (tdi_vector){0});
-            }
+            for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
+                tdi_store(to, tdi_load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
     }
+}
+
+/* The sums begin as z, or as x W. */
+static void begin_panel(const forward *f, int64_t step, int64_t first)
+{
+    int64_t row = panel_blocks(f, first) * BLOCK;
     if (f->features)
         tdi_product(input_of(f, step), (tdi_panel){f->packed_input + first * f->features * BLOCK, row}, f->features,
-                    (tdi_result){panel_sums(f, first), row, false}, f->own.rows, row / TDI_WIDTH);
+                    (tdi_result){panel_sums(f, first), row, true}, f->own.rows, row / TDI_WIDTH);
+    else
+        copy_to_panel(f, step, first);
 }
 
 /* As each gate sees them. */
@@ -139,12 +136,13 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, `apart` in `to` and `gate` in b. */
-TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth, float *to, int64_t apart)
+/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, to.row apart in `to` and `gate` in b. */
+TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth, tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        sum[v] = tdi_load(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH);
+        sum[v] =
+            to.fresh ? (tdi_vector){0} : tdi_load(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH);
     for (int64_t k = 0; k < depth; k++) {
         tdi_vector of_h = tdi_splat(h.data[k * h.step]);
         const float *from = b.data + k * b.row;
@@ -152,55 +150,58 @@ TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth
             sum[v] += of_h * tdi_load(from + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
     }
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        tdi_store(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+        tdi_store(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-/* One gate's sums, b from its column of R on. */
-static void add_gate(const forward *f, tdi_operand h, tdi_panel b, int64_t depth, float *to)
+/* One gate's sums, b from its column of the weights on. */
+static void add_gate(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, tdi_result to)
 {
     int64_t units = f->own.units;
     for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
         vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-        tdi_product(h, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to + j, GATES * units, false}, f->own.rows,
+        tdi_product(a, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to.data + j, to.row, to.fresh}, f->own.rows,
                     vectors);
     }
 }
 
-/* sums += a b, for which b is [depth, 4 units], from the lane's first unit on. */
-static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth)
+/* sums += a b, or = when fresh, for which b is [depth, 4 units], from the lane's first unit on. */
+static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, bool fresh)
 {
     int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH;
     if (f->own.rows == 1 && units % lone == 0)
         for (int64_t j = 0; j < units; j += lone)
-            add_lone(a, (tdi_panel){b.data + j, b.row}, all, depth, f->sums + j, units);
+            add_lone(a, (tdi_panel){b.data + j, b.row}, all, depth, (tdi_result){f->sums + j, units, fresh});
     else
         for (int64_t g = 0; g < GATES; g++)
-            add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth, f->sums + g * units);
+            add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth,
+                     (tdi_result){f->sums + g * units, GATES * units, fresh});
 }
 
 static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
     int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
-    add_rows(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin);
+    add_rows(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, false);
+}
+
+static void copy_in_place(const forward *f, int64_t step)
+{
+    float *to = f->sums;
+    for (int64_t i = 0; i < f->own.rows; i++) {
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
+            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
+    }
 }
 
 static void begin_in_place(const forward *f, int64_t step)
 {
-    float *to = f->sums;
-    size_t size = (size_t)f->own.units * sizeof *to;
-    for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *from = first_sums(f, i, step);
-        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
-            if (from)
-                memcpy(to, from + g * f->tape.units, size);
-            else
-                memset(to, 0, size);
+    if (!f->features) {
+        copy_in_place(f, step);
+        return;
     }
-    if (f->features)
-        add_rows(f, input_of(f, step),
-                 (tdi_panel){(const float *)f->call->in[TDI_LSTM_W].data + f->own.unit, GATES * f->tape.units},
-                 f->features);
+    const float *weights = f->call->in[TDI_LSTM_W].data;
+    add_rows(f, input_of(f, step), (tdi_panel){weights + f->own.unit, GATES * f->tape.units}, f->features, true);
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
@@ -248,9 +249,9 @@ static void recur(const forward *f, int64_t step)
 }
 
 /* Where `count` blocks of units begin: the first's sums and the next block's, the gates' `apart` from each other; c
- * before (NULL: zeros); what is made, a section's `units` behind the one before. */
+ * before (NULL: zeros); what is made and b (NULL: zeros), a section's `units` behind the one before. */
 typedef struct blocks {
-    const float *sums, *before;
+    const float *sums, *before, *bias;
     float *made;
     int64_t next, apart, sections, units;
 } blocks;
@@ -261,6 +262,8 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *ou
     tdi_vector x[GATES], p[GATES], scale[GATES], made[GATES];
     for (int g = 0; g < GATES; g++) {
         tdi_vector sum = tdi_load(sums + g * b.apart);
+        if (b.bias)
+            sum += tdi_load(b.bias + g * b.units + at * TDI_WIDTH);
         x[g] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
     }
     tdi_exponentials(x, scale, p, GATES);
@@ -301,8 +304,8 @@ static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
     for (int i = 0; i < TDI_WIDTH; i++) {
         float gate[GATES];
         for (int g = 0; g < GATES; g++) {
-            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation,
-                                      b.sums[g * b.apart + i]);
+            float sum = b.sums[g * b.apart + i] + (b.bias ? b.bias[g * b.units + i] : 0.0f);
+            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation, sum);
             if (b.sections > 2)
                 b.made[g * b.units + i] = gate[g];
         }
@@ -315,10 +318,12 @@ static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
 /* Fewer units than a vector has. */
 static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
 {
-    float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0};
+    float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0}, bias[GATES][TDI_WIDTH] = {{0}};
     if (b.before)
         memcpy(before, b.before, (size_t)units * sizeof *before);
-    blocks whole = {b.sums, before, made[0], b.next, b.apart, b.sections, TDI_WIDTH};
+    for (int g = 0; g < GATES && b.bias; g++)
+        memcpy(bias[g], b.bias + g * b.units, (size_t)units * sizeof *before);
+    blocks whole = {b.sums, before, bias[0], made[0], b.next, b.apart, b.sections, TDI_WIDTH};
     if (tdi_lstm_usual(attrs))
         squash_one(whole);
     else
@@ -331,8 +336,10 @@ static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
 static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
 {
     const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
+    const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
     blocks b = {.sums = sums,
                 .before = c ? c + unit : NULL,
+                .bias = bias ? bias + unit : NULL,
                 .made = tdi_lstm_at(&f->tape, row, step, 0) + unit,
                 .next = f->in_place ? TDI_WIDTH : BLOCK,
                 .apart = f->in_place ? f->own.units : TDI_WIDTH,
@@ -351,6 +358,7 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
         b.sums += count * b.next;
         b.made += count * TDI_WIDTH;
         b.before += b.before ? count * TDI_WIDTH : 0;
+        b.bias += b.bias ? count * TDI_WIDTH : 0;
     }
 }
 
