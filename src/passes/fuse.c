@@ -12,6 +12,7 @@
  *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
 #include <string.h>
 
+#include "ops/lstm.h"
 #include "passes/passes.h"
 
 int *tdi_count_readers(const tdi_graph *graph)
@@ -89,24 +90,20 @@ static bool has_few_features(const tdi_node *product, int64_t units)
            x->dtype == TD_FLOAT32 && weights->dtype == TD_FLOAT32;
 }
 
-/* Behind the reshape of [B, T, 4u] as [B, T, 4, u]. */
+/* z is the product as [B, T, 4, u]. */
 static bool fuse_gates(tdi_node *node, const int *readers)
 {
-    const tdi_node *z = node->in[0], *product = z->op == &tdi_op_reshape ? z->in[0] : z;
-    if (product->op != &tdi_op_matmul || readers[z->id] != 1 || !can_absorb(product, readers))
+    const tdi_node *z = node->in[TDI_LSTM_Z];
+    if (node->in[TDI_LSTM_W] || z->op != &tdi_op_reshape || readers[z->id] != 1)
         return false;
+    const tdi_node *product = z->in[0];
     const tdi_matmul_attrs *attrs = product->attrs;
-    if (attrs->transpose_a || attrs->transpose_b || !has_few_features(product, node->in[1]->shape.dim[0]))
+    if (product->op != &tdi_op_matmul || !can_absorb(product, readers) || attrs->transpose_a || attrs->transpose_b ||
+        !has_few_features(product, node->shape.dim[3]))
         return false;
-    tdi_node **in = TDI_NEW_ARRAY(node->graph->arena, tdi_node *, 7);
-    if (!in)
-        return false;
-    memcpy(in, node->in, (size_t)node->n_in * sizeof *in);
-    in[0] = product->in[0];
-    in[5] = product->in[1];
-    in[6] = product->n_in > 2 ? product->in[2] : NULL;
-    node->in = in;
-    node->n_in = 7;
+    node->in[TDI_LSTM_Z] = product->in[0];
+    node->in[TDI_LSTM_W] = product->in[1];
+    node->in[TDI_LSTM_B] = product->n_in > 2 ? product->in[2] : NULL;
     return true;
 }
 
