@@ -1,6 +1,7 @@
 /* evaluate.c - `tandem evaluate`: a model's loss and metrics on data. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "confusion.h"
 #include "options.h"
@@ -16,14 +17,14 @@ static int write_confusion(const char *path, struct session *session, const td_c
     return td_confusion_save(session->context, path, confusion) == TD_OK ? TOOL_DONE : session_failed(session);
 }
 
+/* `recipe` says what the classes are called, unless the options do. */
 static int report(const struct options *options, struct session *session, const td_logs *logs,
-                  const td_confusion *confusion)
+                  const td_confusion *confusion, const char *recipe)
 {
     for (int i = 0; i < logs->count; i++)
         printf("%s: %.6g\n", logs->entry[i].name, logs->entry[i].value);
     if (!confusion)
         return TOOL_DONE;
-    const char *recipe = td_model_recipe(session->model);
     const char **names = options->class_names ? confusion_names(options->class_names)
                                               : confusion_names_of(recipe, td_confusion_classes(confusion));
     if (options->class_names && !names)
@@ -68,6 +69,10 @@ static int evaluate(const struct options *options, struct session *session)
         return status;
     td_logs logs = {0};
     td_confusion *confusion = NULL;
+    const char *recipe = td_model_recipe(session->model);
+    if (!td_recipe_class(recipe, 0, NULL, 0))
+        recipe = td_data_recipe(data);
+    char *named = recipe ? strdup(recipe) : NULL; /* the data ends with its evaluation */
     bool wanted =
         options->confusion || options->confusion_file || options->class_names || options->confusion_ignore.is_set;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
@@ -77,8 +82,9 @@ static int evaluate(const struct options *options, struct session *session)
                                                       .progress = options->quiet ? NULL : stdout,
                                                       .confusion = wanted ? &confusion : NULL,
                                                       .ignore_class = options->confusion_ignore});
-    status = done == TD_OK ? report(options, session, &logs, confusion) : session_failed(session);
+    status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_failed(session);
     td_confusion_free(confusion);
+    free(named);
     return status;
 }
 

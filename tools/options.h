@@ -278,7 +278,12 @@ enum option_key {
          0,                                                                                                            \
          "... to a file, too: FILE.csv, or drawn: FILE.png, FILE.svg",                                                 \
          0},                                                                                                           \
-        {"class-names", KEY_CLASS_NAMES, "LIST", 0, "... with names instead of the classes' numbers", 0},              \
+        {"class-names",                                                                                                \
+         KEY_CLASS_NAMES,                                                                                              \
+         "LIST",                                                                                                       \
+         0,                                                                                                            \
+         "... with names for the classes; default: the data's, or numbers",                                            \
+         0},                                                                                                           \
     {                                                                                                                  \
         "ignore-class", KEY_CONFUSION_IGNORE, "N", 0,                                                                  \
             "Leave samples or pixels of class N out of it; default: what the loss leaves out", 0                       \

@@ -268,7 +268,7 @@ double epoch_rate(void *user, int epoch, double rate)
     return rate;
 }
 
-/* ---- what a schedule has come to ---- */
+/* ---- where a schedule begins ---- */
 
 static td_status say_schedule(void *user, td_training *training)
 {
@@ -281,25 +281,7 @@ static td_status say_schedule(void *user, td_training *training)
     return TD_OK;
 }
 
-static td_status report_rate(void *user, td_training *training, td_epoch *epoch)
-{
-    const struct rate_schedule *schedule = user;
-    char line[160];
-    snprintf(line, sizeof line, "Epoch %d: %s has brought the learning rate to %.9g.", epoch->epoch + 1,
-             name_of(schedule->schedule.kind), epoch->learning_rate);
-    td_training_say(training, line);
-    for (int i = 0; i < epoch->logs.count; i++)
-        if (strcmp(epoch->logs.entry[i].name, "learning_rate") == 0)
-            return TD_OK;
-    if (epoch->logs.count < TD_MAX_LOGS) {
-        snprintf(epoch->logs.entry[epoch->logs.count].name, sizeof epoch->logs.entry->name, "learning_rate");
-        epoch->logs.entry[epoch->logs.count++].value = epoch->learning_rate;
-    }
-    return TD_OK;
-}
-
 td_callback *schedule_reporter(const struct rate_schedule *schedule)
 {
-    return td_callback_create(&(td_callback_functions){.train_begin = say_schedule, .epoch_end = report_rate},
-                              (void *)schedule);
+    return td_callback_create(&(td_callback_functions){.train_begin = say_schedule}, (void *)schedule);
 }

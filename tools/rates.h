@@ -30,7 +30,7 @@ int read_epoch_rates(const char *text, struct epoch_rates *rates);
 
 /* td_learning_rate_scheduler's `schedule`; `user` is a struct epoch_rates. */
 double epoch_rate(void *user, int epoch, double rate);
-/* Says which schedule there is and where it has come to after each epoch, and puts that into the epoch's logs. */
+/* Says which schedule there is and where in it the training begins. */
 td_callback *schedule_reporter(const struct rate_schedule *schedule);
 
 #endif

@@ -104,8 +104,9 @@ TD_API const char *td_data_recipe(const td_data *data);
  * many there are, 0 when it is no text's. */
 TD_API int td_recipe_characters(const char *recipe, uint32_t *characters, int most);
 /* The name of class `number` by the recipe of data that names its classes: a folder of images, a CSV whose y is one
- * column of categories. `name`, which may be NULL when `size` is 0, receives at most size - 1 bytes of UTF-8, "" when
- * there is no such class. Returns how many classes have names; 0: none. */
+ * column of categories, TFRecords whose image/class/text says what image/class/label is. `name`, which may be NULL when
+ * `size` is 0, receives at most size - 1 bytes of UTF-8, "" when there is no such class. Returns how many classes have
+ * names; 0: none. */
 TD_API int td_recipe_class(const char *recipe, int number, char *name, size_t size);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);

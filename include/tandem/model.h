@@ -262,7 +262,7 @@ typedef struct td_epoch {
     double seconds;         /* training only */
     double seconds_waiting; /* of them, the devices': for rows to be there, or bringing them together themselves */
     double learning_rate;
-    td_logs logs; /* loss, the metrics, val_loss, val_... */
+    td_logs logs; /* loss, the metrics, val_loss, val_...; learning_rate in a run that changes it */
 } td_epoch;
 
 /* callbacks.h: what happens between steps and epochs; the td_fit that they are called from. */

@@ -2,7 +2,8 @@
  *
  * `features` says which feature is what: "x=image/encoded,y=image/class/label"; several as x0=...,x1=...,y0=.... The
  * first record shows what a feature holds: an image (JPEG, PNG: bytes [height, width, channels]), integers, floats, or
- * bytes. Every other record must hold the same. */
+ * bytes. Every other record must hold the same. Beside a class number, "image/class/label", may stand its name,
+ * "image/class/text": the names are the recipe. */
 #include <files/example.pb-c.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/items.h"
+#include "data/recipe.h"
 
 #include "files/image.h"
 #include "files/records.h"
@@ -317,6 +319,84 @@ static td_status add_columns(tfrecord_source *source, const taken *first, char *
     return TD_OK;
 }
 
+/* ---- names of classes ---- */
+
+enum { MOST_CLASSES = 4096, MOST_LOOKED_AT = 10000 };
+
+/* Of the feature beside the first target, when that is a class number. */
+static bool name_key(const tfrecord_source *source, char key[MAX_KEY])
+{
+    static const char label[] = "/label", text[] = "/text";
+    const feature *y = &source->features[source->items.source.n_x];
+    size_t length = strlen(y->key), stem = length - strlen(label);
+    if (!source->items.source.n_y || length < sizeof label || strcmp(y->key + stem, label) != 0)
+        return false;
+    snprintf(key, MAX_KEY, "%.*s%s", (int)stem, y->key, text);
+    return y->kind == FEATURE_INTEGERS && y->count == 1;
+}
+
+/* Notes by which name a record calls its class. False when it has none, or another record has called it otherwise: what
+ * stands there does not name classes. */
+static bool note_name(json_t *names, const taken *record, const char *label, const char *text)
+{
+    const Tandem__Feature *y = find_feature(record, label), *name = find_feature(record, text);
+    if (!y || y->kind_case != TANDEM__FEATURE__KIND_INT64_LIST || y->int64_list->n_value != 1 || !name ||
+        name->kind_case != TANDEM__FEATURE__KIND_BYTES_LIST || name->bytes_list->n_value != 1)
+        return false;
+    int64_t number = y->int64_list->value[0];
+    if (number < 0 || number >= MOST_CLASSES)
+        return false;
+    while (json_array_size(names) <= (size_t)number)
+        json_array_append_new(names, json_null());
+    const ProtobufCBinaryData *bytes = name->bytes_list->value;
+    json_t *found = json_stringn((const char *)bytes->data, bytes->len), *known = json_array_get(names, (size_t)number);
+    bool good = found && bytes->len && (json_is_null(known) || json_equal(known, found));
+    json_array_set_new(names, (size_t)number, found);
+    return good;
+}
+
+/* Of so many records, spread over all; a class that none of them is of is called by its number. NULL: they have no
+ * names. */
+static json_t *find_names(const tfrecord_source *source, const char *label, const char *text)
+{
+    json_t *names = json_array();
+    int64_t samples = source->items.source.samples, step = (samples + MOST_LOOKED_AT - 1) / MOST_LOOKED_AT;
+    for (int64_t row = 0; row < samples && names; row += step) {
+        taken record;
+        tdi_error unreadable;
+        if (take(source, row, &record, &unreadable) != TD_OK)
+            continue;
+        if (!note_name(names, &record, label, text)) {
+            json_decref(names);
+            names = NULL;
+        }
+        let_go(&record);
+    }
+    for (size_t i = 0; i < json_array_size(names); i++)
+        if (json_is_null(json_array_get(names, i)))
+            json_array_set_new(names, i, json_sprintf("%zu", i));
+    return names;
+}
+
+/* The names that the model knows, unless they are those of other data, or what the records say; NULL: none. */
+static char *make_recipe(const tfrecord_source *source, const td_open_args *args, const taken *first)
+{
+    char text[MAX_KEY];
+    if (!name_key(source, text))
+        return NULL;
+    const char *label = source->features[source->items.source.n_x].key;
+    json_t *recipe = tdi_recipe_of(args->recipe, "tfrecord"), *names = json_incref(json_object_get(recipe, "classes"));
+    json_decref(recipe);
+    if (!json_is_array(names) || !note_name(names, first, label, text)) {
+        json_decref(names);
+        names = find_names(source, label, text);
+    }
+    recipe = names ? json_pack("{s:s, s:o}", "format", "tfrecord", "classes", names) : NULL;
+    char *words = recipe ? json_dumps(recipe, JSON_COMPACT) : NULL;
+    json_decref(recipe);
+    return words;
+}
+
 /* The first record that can be taken apart shows the columns. */
 static td_status find_columns(tfrecord_source *source, const td_open_args *args, bool skip, tdi_error *error)
 {
@@ -334,6 +414,7 @@ static td_status find_columns(tfrecord_source *source, const td_open_args *args,
     char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
     status = features ? add_columns(source, &first, features, args->scale, error) : tdi_no_memory(error);
     free(features);
+    source->items.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
     let_go(&first);
     return status;
 }
@@ -347,6 +428,7 @@ static void tfrecord_release(tdi_source *whole)
     }
     tdi_vec_free(&source->files);
     free(source->items.kept);
+    free(source->items.source.recipe);
     free(source);
 }
 

@@ -36,7 +36,7 @@ typedef struct moment {
     int epoch;
     int64_t steps, batches;
     double seconds, seconds_waiting;
-    bool begun, stop, has_last;
+    bool begun, stop, rate_changes, has_last;
 } moment;
 
 static void visit_moment(td_state *state, moment *m)
@@ -52,6 +52,7 @@ static void visit_moment(td_state *state, moment *m)
     td_state_number(state, "seconds waiting", &m->seconds_waiting);
     tdi_state_flag(state, "begun", &m->begun);
     tdi_state_flag(state, "stop", &m->stop);
+    tdi_state_flag(state, "rate changes", &m->rate_changes);
     tdi_state_flag(state, "has last", &m->has_last);
 }
 
@@ -194,6 +195,7 @@ static moment moment_of(const td_training *training, int64_t sequence)
                 .seconds_waiting = training->seconds_waiting,
                 .begun = training->begun,
                 .stop = training->stop,
+                .rate_changes = training->rate_changes,
                 .has_last = training->has_last};
     if (!m.begun && m.steps) {
         m.epoch++;
@@ -431,6 +433,7 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     training->seconds_waiting = m.seconds_waiting;
     training->begun = m.begun;
     training->stop = m.stop;
+    training->rate_changes |= m.rate_changes;
     training->last = last;
     training->has_last = m.has_last;
     training->resumed = true;

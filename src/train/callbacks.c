@@ -200,6 +200,7 @@ int td_training_resumed(const td_training *training)
 td_status td_training_set_learning_rate(td_training *training, double learning_rate)
 {
     td_status status = tdi_model_set_learning_rate(training->model, (float)learning_rate, &training->error);
+    training->rate_changes = true;
     if (status != TD_OK)
         tdi_error_prefix(&training->error, "epoch %d: a callback", training->epoch + 1);
     return status;

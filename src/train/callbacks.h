@@ -25,6 +25,7 @@ struct td_training {
     int64_t batches;                 /* done in all epochs */
     bool stop;
     double rate_factor; /* what the optimizer's learning rate is multiplied by */
+    bool rate_changes;  /* in this run: the epochs' logs hold it */
     bool begun;         /* the epoch: its epoch_begin has been called */
     bool resumed;       /* from a backup */
     td_epoch last;      /* the last whole epoch's numbers */

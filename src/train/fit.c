@@ -86,7 +86,9 @@ static td_status plan_rows(fit *f, tdi_error *error)
     f->samples = f->steps * f->batch;
     if (f->steps)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "drop_remainder: the %lld samples do not fill one batch of %lld",
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "the %lld samples do not fill one batch of %lld, and only full ones are trained on "
+                    "(drop_remainder); take a smaller batch size",
                     (long long)f->rows, (long long)f->batch);
 }
 
@@ -224,7 +226,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
             tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
     tdi_note_host(f->model, "validation", began, epoch);
     began = tdi_seconds();
-    if (f->ramp.last != 0)
+    if (f->training.rate_changes)
         tdi_log_set(&result.logs, "learning_rate", result.learning_rate);
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
     tdi_progress_end(&progress, &result.logs);
@@ -254,6 +256,7 @@ static td_status begin(fit *f, tdi_error *error)
     training->order = f->order;
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
+    training->rate_changes = f->model->optimizer.schedule.kind != TD_SCHEDULE_NONE;
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
         training->seed = f->model->seed;
@@ -275,6 +278,7 @@ static void scale_rate(fit *f)
         f->ramp.last = 0;
         return;
     }
+    f->training.rate_changes = true;
     double rate = (double)td_learning_rate(f->model);
     snprintf(line, sizeof line,
              "Learning rate: %g times %g for batches of %lld is %g, reached after %d epoch%s of warm-up.", rate,
@@ -292,6 +296,7 @@ static td_status run_epochs(fit *f, tdi_error *error)
 
 static td_status run(fit *f, tdi_error *error)
 {
+    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(check_arguments(f->args, error));
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
@@ -301,7 +306,6 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
-    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);

@@ -22,7 +22,7 @@ typedef struct plateau {
 static td_status plateau_begin(void *user, td_training *training)
 {
     plateau *self = user;
-    (void)training;
+    training->rate_changes = true;
     self->monitor.has_best = false;
     self->wait = self->cooldown = 0;
     return TD_OK;
@@ -44,7 +44,6 @@ static td_status reduce(plateau *self, td_training *training)
 static td_status plateau_end(void *user, td_training *training, td_epoch *epoch)
 {
     plateau *self = user;
-    tdi_log_set(&epoch->logs, "learning_rate", tdi_training_rate(training));
     const double *value = tdi_monitor_value(&self->monitor, "ReduceLROnPlateau", training, &epoch->logs);
     if (!value)
         return TD_OK;
@@ -101,17 +100,9 @@ static td_status schedule_begin(void *user, td_training *training)
     return td_training_set_learning_rate(training, rate);
 }
 
-static td_status schedule_end(void *user, td_training *training, td_epoch *epoch)
-{
-    (void)user;
-    tdi_log_set(&epoch->logs, "learning_rate", tdi_training_rate(training));
-    return TD_OK;
-}
-
 td_callback *td_learning_rate_scheduler_(const td_learning_rate_scheduler_args *args)
 {
-    static const td_callback_functions functions = {
-        .epoch_begin = schedule_begin, .epoch_end = schedule_end, .release = free};
+    static const td_callback_functions functions = {.epoch_begin = schedule_begin, .release = free};
     if (!args->schedule)
         return tdi_callback_poison("td_learning_rate_scheduler", "schedule is NULL");
     td_learning_rate_scheduler_args *self = malloc(sizeof *self);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define VERSION      1
+#define VERSION      2
 #define VERSION_KEY  "tandem backup"
 #define STATE_ENTRY  "state.json"
 #define CHOICE_ENTRY "choices.json"

@@ -123,18 +123,21 @@ static void write_epoch(tensorboard *self, td_training *training, const td_epoch
     for (int i = 0; i < epoch->logs.count; i++) {
         const char *name = epoch->logs.entry[i].name;
         bool validation = strncmp(name, "val_", 4) == 0;
+        if (strcmp(name, "learning_rate") == 0)
+            continue;
         tdi_events *events = writer(self, training, validation ? VALIDATION : TRAIN);
         if (events)
             write_scalar(events, "epoch", name + (validation ? 4 : 0), epoch->epoch, epoch->logs.entry[i].value);
     }
 }
 
+/* As in Keras, the learning rate that the callbacks before this one have left. */
 static void write_rates(tensorboard *self, td_training *training, const td_epoch *epoch)
 {
     tdi_events *train = writer(self, training, TRAIN);
     double seconds = tdi_seconds() - self->epoch_began;
-    if (train && !tdi_log_value(&epoch->logs, "learning_rate"))
-        tdi_events_scalar(train, "epoch_learning_rate", epoch->epoch, td_training_learning_rate(training));
+    if (train)
+        tdi_events_scalar(train, "epoch_learning_rate", epoch->epoch, tdi_training_rate(training));
     if (train && self->args.write_steps_per_second == TD_YES)
         tdi_events_scalar(train, "epoch_steps_per_second", epoch->epoch, (double)epoch->steps / seconds);
 }

@@ -63,7 +63,7 @@ class WarmUp(keras.callbacks.Callback):
 
 
 class LogRate(keras.callbacks.Callback):
-    """What --schedule logs: the rate that the schedule has come to."""
+    """What Tandem logs of an optimizer's schedule, where Keras leaves it to TensorBoard: the rate that it has come to."""
 
     def on_epoch_end(self, epoch, logs=None):
         logs["learning_rate"] = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
@@ -91,9 +91,11 @@ def cases():
     yield Case("scaled and warmed up", sgd(0.01), ("--base-batch-size", 2, "--warmup-epochs", 2), (WarmUp(4.0),))
     yield Case("... with the momentum corrected", sgd(0.01, momentum=0.9, nesterov=True),
                ("--base-batch-size", 2, "--warmup-epochs", 2, "--momentum-correction", "--steps-per-execution", 2), (WarmUp(4.0, corrects=True),))
-    yield Case("a schedule over the epochs", sgd(decay, momentum=0.9))
+    yield Case("a schedule over the epochs", sgd(decay, momentum=0.9), (), (LogRate(),))
     yield Case("rates of epochs", sgd(0.05), ("--learning-rate-scheduler", "1=0.02,2=0.04"),
                (keras.callbacks.LearningRateScheduler(lambda epoch, rate: (rate, 0.02, 0.04)[epoch]),))
+    yield Case("reduced on a plateau", sgd(2e-5), ("--reduce-lr", 1, "--monitor", "loss"),
+               (keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1),))
     for schedule, words in schedules():
         yield Case(words, sgd(0.05), ("--schedule", words), (LogRate(),), scheduled=sgd(schedule))
 

@@ -85,7 +85,7 @@ def model():
 
 def fit(output, *options):
     words = [TANDEM, "fit", "model.keras", "--train", "train.npz", "--validation", "held.npz", "--epochs", str(EPOCHS),
-             "--no-shuffle", "--seed", "3", "--quiet", "--output", output, *options]
+             "--no-shuffle", "--seed", "3", "--learning-rate-scheduler", "2=0.02", "--quiet", "--output", output, *options]
     subprocess.run(words, check=True)
 
 
@@ -94,7 +94,7 @@ def by_keras(made):
                                            update_freq=FREQUENCY)
     callback._summary_module = Recorder()
     made.fit(x, y, batch_size=32, epochs=EPOCHS, shuffle=False, validation_data=(held_x, held_y), verbose=0,
-             callbacks=[callback])
+             callbacks=[keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.02 if epoch == 2 else rate), callback])
     # Validation's own batches and iterations: Keras writes them by TensorFlow's default writer, whatever update_freq.
     return {key: steps for key, steps in callback._summary_module.records.items() if "evaluation_" not in key[2]}
 

@@ -67,6 +67,11 @@ def main():
     (GOLDEN / "pixels.bin").write_bytes(np.stack(seen).tobytes())
     numbers = b"".join(record(example({"a": [i + 0.5, float(-i), 1e-3], "b": [-3 * i, 7]})) for i in range(3))
     (GOLDEN / "numbers.tfrecord").write_bytes(numbers)
+    named = lambda *labels: b"".join(record(example({"image/encoded": encoded(np.full((2, 2, 3), 60 * label, np.uint8), "PNG"),
+                                                     "image/class/label": [label], "image/class/text": text})) for label, text in labels)
+    animals = (1, b"dog"), (0, b"cat"), (3, b"cow"), (1, b"dog")
+    (GOLDEN / "named.tfrecord").write_bytes(named(*animals))
+    (GOLDEN / "captions.tfrecord").write_bytes(named(*animals, (3, b"a cow in a field")))
 
 
 main()

@@ -154,6 +154,46 @@ static void test_bytes_stay_bytes(void **state)
     td_context_free(context);
 }
 
+/* ---- names of classes ---- */
+
+static void expect_names(td_data *data, int count, const char *const *names)
+{
+    char seen[16];
+    fine(data);
+    assert_int_equal(td_recipe_class(td_data_recipe(data), 0, NULL, 0), count);
+    for (int i = 0; i < count; i++) {
+        td_recipe_class(td_data_recipe(data), i, seen, sizeof seen);
+        assert_string_equal(seen, names[i]);
+    }
+    td_data_release(data);
+}
+
+static void test_texts_beside_labels_name_the_classes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cat", "dog", "2", "cow"};
+    expect_names(td_open(golden("named.tfrecord")), 4, names);
+    expect_names(td_open(golden("named.tfrecord"), .features = "x=image/encoded"), 0, NULL);
+    expect_names(td_open(golden("named.tfrecord"), .features = "x=image/class/label,y=image/encoded"), 0, NULL);
+    expect_names(td_open(golden("captions.tfrecord")), 0, NULL);
+    expect_names(td_open(golden("images.tfrecord")), 0, NULL);
+}
+
+/* What the model was trained on says how a part that lacks a class calls it; other data has names of its own. */
+static void test_names_are_the_models(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cat", "dog", "2", "cow"}, *const more[] = {"cat", "dog", "owl", "cow", "elk"};
+    static const char known[] =
+        "{\"format\": \"tfrecord\", \"classes\": [\"cat\", \"dog\", \"owl\", \"cow\", \"elk\"]}";
+    static const char other[] = "{\"format\": \"tfrecord\", \"classes\": [\"car\", \"bus\"]}";
+    expect_names(td_open(golden("named.tfrecord"), .recipe = known), 5, more);
+    expect_names(td_open(golden("named.tfrecord"), .recipe = other), 4, names);
+    expect_names(td_open(golden("named.tfrecord"), .recipe = "{\"format\": \"tfrecord\", \"classes\": 7}"), 4, names);
+    expect_names(td_open(golden("named.tfrecord"), .recipe = "{\"format\": \"images\", \"classes\": [\"a\"]}"), 4,
+                 names);
+}
+
 static void expect_refused(const char *features, const char *word, const char *another)
 {
     td_data *data = td_open(golden("images.tfrecord"), .features = features);
@@ -254,6 +294,8 @@ int main(void)
         cmocka_unit_test(test_images_are_as_pillow_sees_them),
         cmocka_unit_test_setup_teardown(test_patterns_and_lists_name_several_files, folder_make, folder_drop),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_texts_beside_labels_name_the_classes),
+        cmocka_unit_test(test_names_are_the_models),
         cmocka_unit_test(test_features_that_do_not_fit),
         cmocka_unit_test_setup_teardown(test_bytes_stay_bytes, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_broken_chain_is_refused, folder_make, folder_drop),

@@ -21,4 +21,9 @@ expect 1 evaluate named.keras --data cows.csv --quiet
 grep -q "cow" err || fail "a class that there was not: $(cat err)"
 expect 0 predict plain.keras --data kinds.csv --features x=a,b,c --output p.npy
 grep -q Classes out && fail "a model that was not trained knows classes: $(cat out)"
+
+# A model that knows none takes the data's names.
+expect 0 evaluate plain.keras --data kinds.csv --features x=a,b,c,y=kind:codes --loss sparse_categorical_crossentropy \
+    --from-logits --metrics accuracy --quiet --confusion
+grep -q "^cat .* 32$" out && grep -q "^dog .* 32$" out || fail "evaluate --confusion printed: $(cat out)"
 finish

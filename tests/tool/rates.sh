@@ -22,7 +22,7 @@ follows() {
 fit --schedule exponential_decay,initial_learning_rate=0.01,decay_steps=10,decay_rate=0.5
 follows "0.01 * 0.5 ^ (n / 10)"
 grep -q "^Learning rate: exponential_decay, beginning at 0.00999999978.$" out || fail "fit printed: $(cat out)"
-[ "$(grep -c "^Epoch [1-4]: exponential_decay has brought the learning rate to 0.00[0-9]*.$" out)" -eq 4 ] || fail "fit printed: $(cat out)"
+[ "$(grep -c "^Epoch [1-4]/4: .* - learning_rate: 0.00[0-9]* - loss: " out)" -eq 4 ] || fail "fit printed: $(cat out)"
 fit --learning-rate 0.02 --schedule exponential_decay,decay_steps=10,decay_rate=0.5,staircase
 follows "0.02 * 0.5 ^ int(n / 10)"
 fit --schedule inverse_time_decay,decay_steps=4,decay_rate=2
@@ -45,7 +45,8 @@ follows "e < 2 ? 0.001 : e < 4 ? 0.01 : 0.0001"
 
 # What was trained goes on by its schedule, and by a number when one is given instead.
 fit --schedule exponential_decay,decay_steps=6,decay_rate=0.5
-expect 0 fit r.keras --train digits --epochs 1 --batch-size 16 --quiet --output s.keras --log on.jsonl
+expect 0 fit r.keras --train digits --epochs 1 --batch-size 16 --output s.keras --log on.jsonl --csv-log on.csv
+grep -q " - learning_rate: " out && grep -q "learning_rate" on.csv || fail "the file's schedule is not logged: $(cat out on.csv)"
 holds "$(number learning_rate on.jsonl) > 0.001 * 0.5 ^ 5 * 0.99999 && $(number learning_rate on.jsonl) < 0.001 * 0.5 ^ 5 * 1.00001"
 expect 0 fit r.keras --train digits --epochs 1 --batch-size 16 --quiet --output s.keras --log number.jsonl --learning-rate 0.25
 [ "$(number learning_rate number.jsonl)" = 0.25 ] || fail "the schedule of the file stayed: $(cat number.jsonl)"
