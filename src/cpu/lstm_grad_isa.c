@@ -3,13 +3,15 @@
  * Products as in lstm_isa.c; a panel holds the transposed rows of some units. */
 #include "cpu/lstm_isa.h"
 
+enum { GATES = TDI_LSTM_GATES, PANEL = 4 * TDI_WIDTH };
+
 /* ---- back ---- */
 
 typedef struct backward {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_tape tape;
-    share own;
+    tdi_lstm_share own;
     int64_t panels, width; /* of units; floats of a row of dh and dc */
     float *packed;         /* by panels [4 units, PANEL] of R' */
     float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
@@ -25,7 +27,7 @@ static size_t backward_floats(const backward *b)
 static backward backward_of(const tdi_call *call)
 {
     backward b = {.call = call, .attrs = call->attrs, .tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE])};
-    b.own = share_of(call, b.tape.rows, b.tape.units);
+    b.own = tdi_lstm_share_of(call, b.tape.rows, b.tape.units);
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
     if (!call->scratch) /* prepare asks for sizes */
@@ -81,10 +83,10 @@ TDI_INLINE void unsquash_block(blocks b, int64_t at, tdi_vector squashed)
 
 TDI_INLINE void unsquash(blocks b, int count)
 {
-    tdi_vector c[ABREAST], squashed[ABREAST];
+    tdi_vector c[TDI_LSTM_ABREAST], squashed[TDI_LSTM_ABREAST];
     for (int i = 0; i < count; i++)
         c[i] = tdi_load(b.made + GATES * b.units + i * TDI_WIDTH);
-    tangents(c, squashed, count);
+    tdi_tangents(c, squashed, count);
     for (int i = 0; i < count; i++)
         unsquash_block(b, i * TDI_WIDTH, squashed[i]);
 }
@@ -96,7 +98,7 @@ static void unsquash_one(blocks b)
 
 static void unsquash_abreast(blocks b)
 {
-    unsquash(b, ABREAST);
+    unsquash(b, TDI_LSTM_ABREAST);
 }
 
 static void unsquash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
@@ -129,7 +131,7 @@ static void unsquash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
         padded(b.made + s * b.units, units, made[s]);
     blocks whole = {made[0],  padded(b.before, units, before), padded(b.outside, units, outside), b.dh, b.dc, dz[0],
                     TDI_WIDTH};
-    if (usual(attrs))
+    if (tdi_lstm_usual(attrs))
         unsquash_one(whole);
     else
         unsquash_otherwise(attrs, whole);
@@ -150,12 +152,13 @@ static void row_back(const backward *b, int64_t step, int64_t i)
                  .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit,
                  .units = b->tape.units};
     for (int64_t count; units > 0; units -= count) {
-        count = units >= ABREAST * TDI_WIDTH && usual(b->attrs) ? ABREAST * TDI_WIDTH : TDI_WIDTH;
+        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH && tdi_lstm_usual(b->attrs) ? TDI_LSTM_ABREAST * TDI_WIDTH
+                                                                                  : TDI_WIDTH;
         if (units < TDI_WIDTH)
             unsquash_part(b->attrs, at, units);
         else if (count > TDI_WIDTH)
             unsquash_abreast(at);
-        else if (usual(b->attrs))
+        else if (tdi_lstm_usual(b->attrs))
             unsquash_one(at);
         else
             unsquash_otherwise(b->attrs, at);
@@ -187,18 +190,16 @@ static void add_masked(const backward *b, int64_t gate, int64_t first)
 }
 
 /* dh += dz R' over units [begin, end) of one gate, from the last to the first when `down`. */
-static void add_gate_back(const backward *b, operand dz, int64_t gate, int64_t begin, int64_t end, bool down)
+static void add_gate_back(const backward *b, tdi_operand dz, int64_t gate, int64_t begin, int64_t end, bool down)
 {
     int64_t k = gate * b->tape.units + (down ? end - 1 : begin), next = down ? -1 : 1;
     for (int64_t p = 0; p < b->panels && begin < end; p++) {
         const float *packed = b->packed + (p * GATES * b->tape.units + k) * PANEL;
-        result to = {b->dh + p * PANEL, b->width};
-        if (b->apart) {
-            to = (result){b->apart, PANEL};
-            memset(b->apart, 0, (size_t)(b->own.rows * PANEL) * sizeof(float));
-        }
-        product((operand){dz.data + k, dz.row, next}, (panel){packed, next * PANEL}, end - begin, to, b->own.rows,
-                PANEL / TDI_WIDTH);
+        tdi_result to = {b->dh + p * PANEL, b->width, false};
+        if (b->apart)
+            to = (tdi_result){b->apart, PANEL, true};
+        tdi_product((tdi_operand){dz.data + k, dz.row, next}, (tdi_panel){packed, next * PANEL}, end - begin, to,
+                    b->own.rows, PANEL / TDI_WIDTH);
         if (b->apart)
             add_masked(b, gate, p * PANEL);
     }
@@ -207,18 +208,18 @@ static void add_gate_back(const backward *b, operand dz, int64_t gate, int64_t b
 /* As forwards: two gates of the own units first, which came last in the step before, the other two last. */
 static void recur_back(const backward *b, int64_t step)
 {
-    const share *own = &b->own;
-    operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step),
-                  b->call->out.shape.dim[1] * GATES * b->tape.units, 1};
+    const tdi_lstm_share *own = &b->own;
+    tdi_operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step),
+                      b->call->out.shape.dim[1] * GATES * b->tape.units, 1};
     int64_t begin = own->unit, end = begin + own->units, units = b->tape.units, turn = step & 1 ? GATES - 1 : 0;
     int64_t first = own->by_units ? GATES / 2 : GATES;
     memset(b->dh, 0, (size_t)(own->rows * b->width) * sizeof(float));
     for (int64_t g = 0; g < first; g++)
         add_gate_back(b, dz, g ^ turn, begin, end, own->by_units);
-    wait_for_others(b->call, own);
+    tdi_lstm_wait(b->call, own);
     for (int64_t g = 0; g < GATES; g++) {
-        fetch(dz.data + g * units, dz.row, own->rows, 0, begin);
-        fetch(dz.data + g * units, dz.row, own->rows, end, units);
+        tdi_fetch(dz.data + g * units, dz.row, own->rows, 0, begin);
+        tdi_fetch(dz.data + g * units, dz.row, own->rows, end, units);
     }
     for (int64_t g = 0; g < GATES; g++) {
         add_gate_back(b, dz, g, 0, begin, false);
@@ -269,7 +270,7 @@ static void make_step_back(const backward *b, int64_t step)
     if (step + 1 < b->tape.steps)
         recur_back(b, step + 1);
     step_back(b, step);
-    step_is_made(b->call, &b->own);
+    tdi_lstm_step_is_made(b->call, &b->own);
 }
 
 static void run_back(const tdi_call *call)
@@ -279,7 +280,7 @@ static void run_back(const tdi_call *call)
     for (int64_t step = b.tape.steps - 1; step >= 0; step--)
         make_step_back(&b, step);
     end_back(&b);
-    wait_for_others(call, &b.own);
+    tdi_lstm_wait(call, &b.own);
 }
 
 /* Step by step, so that no lane finds itself waiting. */
@@ -306,15 +307,16 @@ TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = 
 
 /* ---- the recurrent weights' gradient ---- */
 
-/* Rows [unit, unit + units) of it: sums over pairs, a step and the h before it, of h' dz. */
+/* Rows [unit, unit + units) of it: sums over pairs, a time of a row of the batch and the h that arrives there, of
+ * h' dz. Some pairs at a time, in whose order dz is a matrix that is read where it lies. */
 typedef struct recurrent {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_tape tape;
-    int64_t unit, units, pairs;
-    float *h;    /* [pairs, units], as one gate sees it */
-    float *dz;   /* [DEPTH, PANEL] */
-    float *sums; /* [units, PANEL] */
+    int64_t unit, units, pairs, columns;
+    float *h;    /* [DEPTH, units], as one gate sees it */
+    float *dz;   /* [DEPTH, PANEL]: columns that fill no panel, and zeros */
+    float *sums; /* [units, PANEL] of them */
 } recurrent;
 
 static recurrent recurrent_of(const tdi_call *call)
@@ -324,80 +326,83 @@ static recurrent recurrent_of(const tdi_call *call)
     r.unit = by_rows ? call->begin : 0;
     r.units = by_rows ? call->end - call->begin : r.tape.units;
     r.pairs = r.tape.rows * r.tape.steps;
+    r.columns = GATES * r.tape.units;
     if (!call->scratch)
         return r;
     r.dz = call->scratch;
-    r.sums = r.dz + DEPTH * PANEL;
+    r.sums = r.dz + TDI_LSTM_DEPTH * PANEL;
     r.h = r.sums + r.units * PANEL;
     return r;
 }
 
-static void pack_h(const recurrent *r, int64_t gate)
+static const float *pair_h(const recurrent *r, int64_t pair)
+{
+    int64_t time = pair % r->tape.steps;
+    return tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, pair / r->tape.steps,
+                             tdi_lstm_time(r->attrs, &r->tape, time));
+}
+
+static void pack_h(const recurrent *r, int64_t first, int64_t count, int64_t gate)
 {
     float *to = r->h;
-    for (int64_t row = 0; row < r->tape.rows; row++) {
-        const float *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, row);
-        for (int64_t step = 0; step < r->tape.steps; step++, to += r->units) {
-            const float *h = tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, row, step);
-            if (h)
-                memcpy(to, h + r->unit, (size_t)r->units * sizeof(float));
-            else
-                memset(to, 0, (size_t)r->units * sizeof(float));
-            for (int64_t i = 0; mask && i < r->units; i++)
-                to[i] *= mask[gate * r->tape.units + r->unit + i];
-        }
+    for (int64_t pair = first; pair < first + count; pair++, to += r->units) {
+        const float *h = pair_h(r, pair), *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, pair / r->tape.steps);
+        if (h)
+            memcpy(to, h + r->unit, (size_t)r->units * sizeof *to);
+        else
+            memset(to, 0, (size_t)r->units * sizeof *to);
+        for (int64_t i = 0; mask && i < r->units; i++)
+            to[i] *= mask[gate * r->tape.units + r->unit + i];
     }
 }
 
-static const float *pair_dz(const recurrent *r, int64_t pair)
+/* Sums += what `count` pairs give to fewer columns than a panel has. */
+static void add_narrow(const recurrent *r, tdi_panel dz, int64_t count, tdi_result sums, int64_t wide)
 {
-    return tdi_lstm_z(&r->call->in[TDI_LSTM_RECURRENT_DZ], r->attrs, &r->tape, pair / r->tape.steps,
-                      pair % r->tape.steps);
-}
-
-/* Pairs [first, first + count) of dz's columns [column, column + wide). */
-static void pack_dz(const recurrent *r, int64_t first, int64_t count, int64_t column, int64_t wide)
-{
-    for (int64_t k = 0; k < count; k++) {
-        const float *from = pair_dz(r, first + k) + column;
+    for (int64_t k = 0; k < count; k++)
         for (int64_t j = 0; j < PANEL; j += TDI_WIDTH)
-            tdi_store(r->dz + k * PANEL + j, j < wide ? load_part(from + j, wide - j) : (tdi_vector){0});
-    }
+            tdi_store(r->dz + k * PANEL + j,
+                      j < wide ? tdi_load_part(dz.data + k * dz.row + j, wide - j) : (tdi_vector){0});
+    tdi_product((tdi_operand){r->h, 1, r->units}, (tdi_panel){r->dz, PANEL}, count, (tdi_result){r->sums, PANEL, true},
+                r->units, PANEL / TDI_WIDTH);
+    for (int64_t i = 0; i < r->units; i++)
+        for (int64_t j = 0; j < wide; j++)
+            sums.data[i * sums.row + j] = r->sums[i * PANEL + j] + (sums.fresh ? 0.0f : sums.data[i * sums.row + j]);
 }
 
-static void make_panel(const recurrent *r, int64_t column, int64_t wide)
+/* Columns [begin, end) of what `count` pairs from `first` on give. */
+static void add_pairs(const recurrent *r, int64_t first, int64_t count, int64_t begin, int64_t end)
 {
-    int64_t columns = GATES * r->tape.units;
-    memset(r->sums, 0, (size_t)(r->units * PANEL) * sizeof(float));
-    for (int64_t k = 0; k < r->pairs; k += DEPTH) {
-        int64_t count = tdi_least(DEPTH, r->pairs - k);
-        pack_dz(r, k, count, column, wide);
-        product((operand){r->h + k * r->units, 1, r->units}, (panel){r->dz, PANEL}, count, (result){r->sums, PANEL},
-                r->units, PANEL / TDI_WIDTH);
+    const float *dz = (const float *)r->call->in[TDI_LSTM_RECURRENT_DZ].data + first * r->columns;
+    float *out = (float *)r->call->out.data + r->unit * r->columns;
+    for (int64_t j = begin; j < end; j += PANEL) {
+        tdi_panel b = {dz + j, r->columns};
+        tdi_result to = {out + j, r->columns, first == 0};
+        if (end - j < PANEL)
+            add_narrow(r, b, count, to, end - j);
+        else
+            tdi_product((tdi_operand){r->h, 1, r->units}, b, count, to, r->units, PANEL / TDI_WIDTH);
     }
-    for (int64_t i = 0; i < r->units; i++)
-        memcpy((float *)r->call->out.data + (r->unit + i) * columns + column, r->sums + i * PANEL,
-               (size_t)wide * sizeof(float));
 }
 
 static td_status prepare_recurrent(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
     recurrent r = recurrent_of(call);
-    *scratch = (size_t)(DEPTH * PANEL + r.units * (PANEL + r.pairs)) * sizeof(float);
+    *scratch = (size_t)(TDI_LSTM_DEPTH * (PANEL + r.units) + r.units * PANEL) * sizeof(float);
     return TD_OK;
 }
 
 static void run_recurrent(const tdi_call *call)
 {
     recurrent r = recurrent_of(call);
-    bool masked = tdi_lstm_has(call, TDI_LSTM_RECURRENT_MASK);
-    for (int64_t g = 0; g < GATES; g++) {
-        if (g == 0 || masked)
-            pack_h(&r, g);
-        for (int64_t j = 0; j < r.tape.units; j += PANEL)
-            make_panel(&r, g * r.tape.units + j, tdi_least(PANEL, r.tape.units - j));
-    }
+    int64_t gates = tdi_lstm_has(call, TDI_LSTM_RECURRENT_MASK) ? GATES : 1, wide = r.columns / gates;
+    for (int64_t k = 0; k < r.pairs; k += TDI_LSTM_DEPTH)
+        for (int64_t g = 0; g < gates; g++) {
+            int64_t count = tdi_least(TDI_LSTM_DEPTH, r.pairs - k);
+            pack_h(&r, k, count, g);
+            add_pairs(&r, k, count, g * wide, (g + 1) * wide);
+        }
 }
 
 TDI_CPU_KERNEL(lstm_grad_recurrent, .splits = TDI_CAN_ROWS, .prepare = prepare_recurrent, .run = run_recurrent);

@@ -7,15 +7,25 @@
  * does some of its own part of the next product while it waits for it. */
 #include "cpu/lstm_isa.h"
 
+enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
+/* Blocks of a panel: for one row, for two or three. */
+#if defined(__AVX512F__)
+enum { LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
+#else
+enum { LONE_BLOCKS = 2, FEW_BLOCKS = 1 };
+#endif
+
 typedef struct forward {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_tape tape;
-    share own;
+    tdi_lstm_share own;
     int64_t blocks, wide; /* of units: all, in a panel */
+    int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
     float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
     float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
 } forward;
 
@@ -27,21 +37,24 @@ static int64_t wide_blocks(int64_t rows)
 static size_t forward_floats(const forward *f)
 {
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
-    return (size_t)((f->tape.units + f->own.rows) * f->blocks * BLOCK + mask * GATES * f->own.rows * f->tape.units);
+    return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
+                    mask * GATES * f->own.rows * f->tape.units);
 }
 
 static forward forward_of(const tdi_call *call)
 {
     forward f = {.call = call, .attrs = call->attrs, .tape = tdi_lstm_tape_of(&call->out)};
-    f.own = share_of(call, f.tape.rows, f.tape.units);
-    f.blocks = blocks_of(f.own.units);
+    f.own = tdi_lstm_share_of(call, f.tape.rows, f.tape.units);
+    f.blocks = tdi_lstm_blocks(f.own.units);
     f.wide = wide_blocks(f.own.rows);
+    f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
     if (!call->scratch) /* prepare asks for sizes */
         return f;
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
-    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.sums + f.own.rows * f.blocks * BLOCK : NULL;
+    f.packed_input = f.sums + f.own.rows * f.blocks * BLOCK;
+    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.packed_input + f.features * f.blocks * BLOCK : NULL;
     return f;
 }
 
@@ -50,29 +63,22 @@ static int64_t panel_blocks(const forward *f, int64_t first)
     return tdi_least(f->wide, f->blocks - first);
 }
 
-static void pack_forward(const forward *f)
+/* From a matrix [depth, 4 units]. */
+static void pack_forward(const forward *f, const float *matrix, int64_t depth, float *to)
 {
-    const float *recurrent = f->call->in[TDI_LSTM_R].data;
-    float *to = f->packed;
     for (int64_t first = 0; first < f->blocks; first += f->wide)
-        for (int64_t k = 0; k < f->tape.units; k++)
+        for (int64_t k = 0; k < depth; k++)
             for (int64_t b = first; b < first + panel_blocks(f, first); b++)
                 for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
                     int64_t unit = b * TDI_WIDTH;
-                    const float *from = recurrent + (k * GATES + g) * f->tape.units + f->own.unit + unit;
-                    tdi_store(to, load_part(from, f->own.units - unit));
+                    const float *from = matrix + (k * GATES + g) * f->tape.units + f->own.unit + unit;
+                    tdi_store(to, tdi_load_part(from, f->own.units - unit));
                 }
 }
 
-/* The sums begin as z. */
-static void begin_in_place(const forward *f, int64_t step)
+static tdi_operand input_of(const forward *f, int64_t step)
 {
-    float *to = f->sums;
-    for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
-        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
-            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
-    }
+    return (tdi_operand){tdi_lstm_x(f->call, &f->tape, f->own.row, step), f->tape.steps * f->features, 1};
 }
 
 static float *panel_sums(const forward *f, int64_t first)
@@ -80,19 +86,30 @@ static float *panel_sums(const forward *f, int64_t first)
     return f->sums + first * f->own.rows * BLOCK;
 }
 
-static void begin_panel(const forward *f, int64_t step, int64_t first)
+static void copy_to_panel(const forward *f, int64_t step, int64_t first)
 {
     float *to = panel_sums(f, first);
     for (int64_t i = 0; i < f->own.rows; i++) {
         const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
             for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
-                tdi_store(to, load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
+                tdi_store(to, tdi_load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
     }
 }
 
+/* The sums begin as z, or as x W. */
+static void begin_panel(const forward *f, int64_t step, int64_t first)
+{
+    int64_t row = panel_blocks(f, first) * BLOCK;
+    if (f->features)
+        tdi_product(input_of(f, step), (tdi_panel){f->packed_input + first * f->features * BLOCK, row}, f->features,
+                    (tdi_result){panel_sums(f, first), row, true}, f->own.rows, row / TDI_WIDTH);
+    else
+        copy_to_panel(f, step, first);
+}
+
 /* As each gate sees them. */
-static void mask_units(const forward *f, operand h, int64_t begin, int64_t end)
+static void mask_units(const forward *f, tdi_operand h, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < f->own.rows; i++)
         for (int64_t g = 0; g < GATES; g++) {
@@ -104,27 +121,28 @@ static void mask_units(const forward *f, operand h, int64_t begin, int64_t end)
 }
 
 /* A panel's sums += h R over units [begin, end) of h, from the last to the first when `down`. */
-static void add_panel(const forward *f, operand h, int64_t first, int64_t begin, int64_t end, bool down)
+static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t begin, int64_t end, bool down)
 {
     int64_t row = panel_blocks(f, first) * BLOCK, k = down ? end - 1 : begin, next = down ? -1 : 1;
-    panel b = {f->packed + first * f->tape.units * BLOCK + k * row, next * row};
-    result to = {panel_sums(f, first), row};
+    tdi_panel b = {f->packed + first * f->tape.units * BLOCK + k * row, next * row};
+    tdi_result to = {panel_sums(f, first), row, false};
     if (!f->masked) {
-        product((operand){h.data + k, h.row, next}, b, end - begin, to, f->own.rows, row / TDI_WIDTH);
+        tdi_product((tdi_operand){h.data + k, h.row, next}, b, end - begin, to, f->own.rows, row / TDI_WIDTH);
         return;
     }
     for (int64_t v = 0; v < row / TDI_WIDTH; v++)
-        product((operand){f->masked + v % GATES * f->own.rows * f->tape.units + k, f->tape.units, next},
-                (panel){b.data + v * TDI_WIDTH, b.row}, end - begin, (result){to.data + v * TDI_WIDTH, row},
-                f->own.rows, 1);
+        tdi_product((tdi_operand){f->masked + v % GATES * f->own.rows * f->tape.units + k, f->tape.units, next},
+                    (tdi_panel){b.data + v * TDI_WIDTH, b.row}, end - begin,
+                    (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, `apart` in `to` and `gate` in b. */
-TDI_INLINE void add_lone(operand h, panel b, int64_t gate, int64_t depth, float *to, int64_t apart)
+/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, to.row apart in `to` and `gate` in b. */
+TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth, tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        sum[v] = tdi_load(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH);
+        sum[v] =
+            to.fresh ? (tdi_vector){0} : tdi_load(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH);
     for (int64_t k = 0; k < depth; k++) {
         tdi_vector of_h = tdi_splat(h.data[k * h.step]);
         const float *from = b.data + k * b.row;
@@ -132,35 +150,62 @@ TDI_INLINE void add_lone(operand h, panel b, int64_t gate, int64_t depth, float 
             sum[v] += of_h * tdi_load(from + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
     }
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        tdi_store(to + v / LONE_BLOCKS * apart + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+        tdi_store(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-/* One gate's sums, b from its column of R on. */
-static void add_gate(const forward *f, operand h, panel b, int64_t depth, float *to)
+/* One gate's sums, b from its column of the weights on. */
+static void add_gate(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, tdi_result to)
 {
     int64_t units = f->own.units;
     for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
         vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-        product(h, (panel){b.data + j, b.row}, depth, (result){to + j, GATES * units}, f->own.rows, vectors);
+        tdi_product(a, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to.data + j, to.row, to.fresh}, f->own.rows,
+                    vectors);
     }
 }
 
-static void add_in_place(const forward *f, operand h, int64_t begin, int64_t end, bool down)
+/* sums += a b, or = when fresh, for which b is [depth, 4 units], from the lane's first unit on. */
+static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, bool fresh)
 {
-    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH, j = 0;
-    int64_t k = down ? end - 1 : begin, next = down ? -1 : 1, row = next * GATES * all;
-    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * GATES * all + f->own.unit;
-    operand part = {h.data + k, h.row, next};
+    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH;
     if (f->own.rows == 1 && units % lone == 0)
-        for (; j < units; j += lone)
-            add_lone(part, (panel){from + j, row}, all, end - begin, f->sums + j, units);
+        for (int64_t j = 0; j < units; j += lone)
+            add_lone(a, (tdi_panel){b.data + j, b.row}, all, depth, (tdi_result){f->sums + j, units, fresh});
     else
         for (int64_t g = 0; g < GATES; g++)
-            add_gate(f, part, (panel){from + g * all, row}, end - begin, f->sums + g * units);
+            add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth,
+                     (tdi_result){f->sums + g * units, GATES * units, fresh});
+}
+
+static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
+{
+    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
+    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
+    add_rows(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, false);
+}
+
+static void copy_in_place(const forward *f, int64_t step)
+{
+    float *to = f->sums;
+    for (int64_t i = 0; i < f->own.rows; i++) {
+        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+        for (int64_t g = 0; g < GATES; g++, to += f->own.units)
+            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
+    }
+}
+
+static void begin_in_place(const forward *f, int64_t step)
+{
+    if (!f->features) {
+        copy_in_place(f, step);
+        return;
+    }
+    const float *weights = f->call->in[TDI_LSTM_W].data;
+    add_rows(f, input_of(f, step), (tdi_panel){weights + f->own.unit, GATES * f->tape.units}, f->features, true);
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
-static void add_units(const forward *f, operand h, int64_t begin, int64_t end, bool down)
+static void add_units(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
     if (begin == end)
         return;
@@ -175,10 +220,10 @@ static void add_units(const forward *f, operand h, int64_t begin, int64_t end, b
 }
 
 /* What the steps before left, [rows, units], or NULL. */
-static operand h_before(const forward *f, int64_t step)
+static tdi_operand h_before(const forward *f, int64_t step)
 {
-    return (operand){tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step),
-                     step ? f->tape.steps * f->tape.sections * f->tape.units : f->tape.units, 1};
+    return (tdi_operand){tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step),
+                         step ? f->tape.steps * f->tape.sections * f->tape.units : f->tape.units, 1};
 }
 
 /* The lane's own units first, and half of them last: the others' may still be under way. The half that comes last is
@@ -186,7 +231,7 @@ static operand h_before(const forward *f, int64_t step)
 static void recur(const forward *f, int64_t step)
 {
     int64_t begin = f->own.unit, end = begin + f->own.units, middle = begin + f->own.units / 2;
-    operand h = h_before(f, step);
+    tdi_operand h = h_before(f, step);
     bool odd = step & 1;
     if (!h.data)
         return;
@@ -195,18 +240,18 @@ static void recur(const forward *f, int64_t step)
         return;
     }
     add_units(f, h, odd ? middle : begin, odd ? end : middle, true);
-    wait_for_others(f->call, &f->own);
-    fetch(h.data, h.row, f->own.rows, 0, begin);
-    fetch(h.data, h.row, f->own.rows, end, f->tape.units);
+    tdi_lstm_wait(f->call, &f->own);
+    tdi_fetch(h.data, h.row, f->own.rows, 0, begin);
+    tdi_fetch(h.data, h.row, f->own.rows, end, f->tape.units);
     add_units(f, h, 0, begin, false);
     add_units(f, h, end, f->tape.units, false);
     add_units(f, h, odd ? begin : middle, odd ? middle : end, false);
 }
 
 /* Where `count` blocks of units begin: the first's sums and the next block's, the gates' `apart` from each other; c
- * before (NULL: zeros); what is made, a section's `units` behind the one before. */
+ * before (NULL: zeros); what is made and b (NULL: zeros), a section's `units` behind the one before. */
 typedef struct blocks {
-    const float *sums, *before;
+    const float *sums, *before, *bias;
     float *made;
     int64_t next, apart, sections, units;
 } blocks;
@@ -217,11 +262,13 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *ou
     tdi_vector x[GATES], p[GATES], scale[GATES], made[GATES];
     for (int g = 0; g < GATES; g++) {
         tdi_vector sum = tdi_load(sums + g * b.apart);
-        x[g] = g == TDI_LSTM_G ? 2.0f * within(sum, 10.0f) : -within(sum, 80.0f);
+        if (b.bias)
+            sum += tdi_load(b.bias + g * b.units + at * TDI_WIDTH);
+        x[g] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
     }
-    exponentials(x, scale, p, GATES);
+    tdi_exponentials(x, scale, p, GATES);
     for (int g = 0; g < GATES; g++)
-        made[g] = g == TDI_LSTM_G ? tangent_from(scale[g], p[g]) : sigmoid_from(scale[g], p[g]);
+        made[g] = g == TDI_LSTM_G ? tdi_tangent_from(scale[g], p[g]) : tdi_sigmoid_from(scale[g], p[g]);
     for (int g = 0; g < GATES && b.sections > 2; g++)
         tdi_store(b.made + g * b.units + at * TDI_WIDTH, made[g]);
     *c = made[TDI_LSTM_I] * made[TDI_LSTM_G];
@@ -232,10 +279,10 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *ou
 
 TDI_INLINE void squash(blocks b, int count)
 {
-    tdi_vector c[ABREAST], out[ABREAST], squashed[ABREAST];
+    tdi_vector c[TDI_LSTM_ABREAST], out[TDI_LSTM_ABREAST], squashed[TDI_LSTM_ABREAST];
     for (int i = 0; i < count; i++)
         squash_gates(b, i, &c[i], &out[i]);
-    tangents(c, squashed, count);
+    tdi_tangents(c, squashed, count);
     for (int i = 0; i < count; i++) {
         tdi_store(b.made + (b.sections - 2) * b.units + i * TDI_WIDTH, c[i]);
         tdi_store(b.made + (b.sections - 1) * b.units + i * TDI_WIDTH, out[i] * squashed[i]);
@@ -249,7 +296,7 @@ static void squash_one(blocks b)
 
 static void squash_abreast(blocks b)
 {
-    squash(b, ABREAST);
+    squash(b, TDI_LSTM_ABREAST);
 }
 
 static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
@@ -257,8 +304,8 @@ static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
     for (int i = 0; i < TDI_WIDTH; i++) {
         float gate[GATES];
         for (int g = 0; g < GATES; g++) {
-            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation,
-                                      b.sums[g * b.apart + i]);
+            float sum = b.sums[g * b.apart + i] + (b.bias ? b.bias[g * b.units + i] : 0.0f);
+            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation, sum);
             if (b.sections > 2)
                 b.made[g * b.units + i] = gate[g];
         }
@@ -271,11 +318,13 @@ static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
 /* Fewer units than a vector has. */
 static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
 {
-    float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0};
+    float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0}, bias[GATES][TDI_WIDTH] = {{0}};
     if (b.before)
         memcpy(before, b.before, (size_t)units * sizeof *before);
-    blocks whole = {b.sums, before, made[0], b.next, b.apart, b.sections, TDI_WIDTH};
-    if (usual(attrs))
+    for (int g = 0; g < GATES && b.bias; g++)
+        memcpy(bias[g], b.bias + g * b.units, (size_t)units * sizeof *before);
+    blocks whole = {b.sums, before, bias[0], made[0], b.next, b.apart, b.sections, TDI_WIDTH};
+    if (tdi_lstm_usual(attrs))
         squash_one(whole);
     else
         squash_otherwise(attrs, whole);
@@ -287,26 +336,29 @@ static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
 static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
 {
     const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
+    const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
     blocks b = {.sums = sums,
                 .before = c ? c + unit : NULL,
+                .bias = bias ? bias + unit : NULL,
                 .made = tdi_lstm_at(&f->tape, row, step, 0) + unit,
                 .next = f->in_place ? TDI_WIDTH : BLOCK,
                 .apart = f->in_place ? f->own.units : TDI_WIDTH,
                 .sections = f->tape.sections,
                 .units = f->tape.units};
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
-        count = units >= ABREAST * TDI_WIDTH && usual(f->attrs) ? ABREAST : 1;
+        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH && tdi_lstm_usual(f->attrs) ? TDI_LSTM_ABREAST : 1;
         if (units < TDI_WIDTH)
             squash_part(f->attrs, b, units);
-        else if (count == ABREAST)
+        else if (count == TDI_LSTM_ABREAST)
             squash_abreast(b);
-        else if (usual(f->attrs))
+        else if (tdi_lstm_usual(f->attrs))
             squash_one(b);
         else
             squash_otherwise(f->attrs, b);
         b.sums += count * b.next;
         b.made += count * TDI_WIDTH;
         b.before += b.before ? count * TDI_WIDTH : 0;
+        b.bias += b.bias ? count * TDI_WIDTH : 0;
     }
 }
 
@@ -350,14 +402,18 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 
 static void begin_forward(const forward *f)
 {
-    if (!f->in_place && (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H)))
-        pack_forward(f);
+    if (f->in_place)
+        return;
+    if (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))
+        pack_forward(f, f->call->in[TDI_LSTM_R].data, f->tape.units, f->packed);
+    if (f->features)
+        pack_forward(f, f->call->in[TDI_LSTM_W].data, f->features, f->packed_input);
 }
 
 static void make_step(const forward *f, int64_t step)
 {
     (f->in_place ? step_in_place : step_by_panels)(f, step);
-    step_is_made(f->call, &f->own);
+    tdi_lstm_step_is_made(f->call, &f->own);
 }
 
 static void run_forward(const tdi_call *call)
@@ -366,7 +422,7 @@ static void run_forward(const tdi_call *call)
     begin_forward(&f);
     for (int64_t step = 0; step < f.tape.steps; step++)
         make_step(&f, step);
-    wait_for_others(call, &f.own); /* who may still read what this lane made */
+    tdi_lstm_wait(call, &f.own); /* who may still read what this lane made */
 }
 
 /* Step by step, so that no lane finds itself waiting. */
@@ -393,7 +449,7 @@ static void run_output(const tdi_call *call)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_OUTPUT_TAPE]);
-    share own = share_of(call, tape.rows, tape.units);
+    tdi_lstm_share own = tdi_lstm_share_of(call, tape.rows, tape.units);
     int64_t given = attrs->sequences ? tape.steps : 1;
     size_t size = (size_t)own.units * sizeof(float);
     for (int64_t row = own.row; row < own.row + own.rows; row++) {

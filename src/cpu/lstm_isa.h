@@ -12,39 +12,40 @@
 #include <immintrin.h>
 #endif
 
-enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH, PANEL = 4 * TDI_WIDTH, DEPTH = 128 };
-/* Vectors that are squashed at once. */
-enum { ABREAST = 4 };
+enum { TDI_LSTM_DEPTH = 128 }; /* of a product's cut */
+enum { TDI_LSTM_ABREAST = 4 }; /* vectors that are squashed at once */
 #if defined(__AVX512F__)
-enum { TILE = 6, CHAINS = 4, LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
+enum { TDI_LSTM_TILE = 6, TDI_LSTM_CHAINS = 4 };
 #else
-enum { TILE = 3, CHAINS = 2, LONE_BLOCKS = 2, FEW_BLOCKS = 1 };
+enum { TDI_LSTM_TILE = 3, TDI_LSTM_CHAINS = 2 };
 #endif
 
 /* ---- products ---- */
 
 /* Element (i, k) is at data[i * row + k * step]. */
-typedef struct operand {
+typedef struct tdi_operand {
     const float *data;
     int64_t row, step;
-} operand;
+} tdi_operand;
 
-/* Row i begins at data + i * row. */
-typedef struct result {
+/* Row i begins at data + i * row; what is there is added to unless `fresh`. */
+typedef struct tdi_result {
     float *data;
     int64_t row;
-} result;
+    bool fresh;
+} tdi_result;
 
 /* A panel's row k begins at data + k * row. */
-typedef struct panel {
+typedef struct tdi_panel {
     const float *data;
     int64_t row;
-} panel;
+} tdi_panel;
 
-TDI_INLINE void tile_steps(operand a, panel b, int64_t k, int rows, int vectors, int chains, tdi_vector *sum)
+TDI_INLINE void tdi_tile_steps(tdi_operand a, tdi_panel b, int64_t k, int rows, int vectors, int chains,
+                               tdi_vector *sum)
 {
     for (int c = 0; c < chains; c++) {
-        tdi_vector of_a[TILE];
+        tdi_vector of_a[TDI_LSTM_TILE];
         for (int i = 0; i < rows; i++)
             of_a[i] = tdi_splat(a.data[i * a.row + (k + c) * a.step]);
         for (int v = 0; v < vectors; v++) {
@@ -55,77 +56,79 @@ TDI_INLINE void tile_steps(operand a, panel b, int64_t k, int rows, int vectors,
     }
 }
 
-/* to += a . b; several chains of sums where one would wait for itself. */
-TDI_INLINE void tile(operand a, panel b, int64_t depth, result to, int rows, int vectors, int chains)
+/* to += a . b, or = when fresh; several chains of sums where one would wait for itself. */
+TDI_INLINE void tdi_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int rows, int vectors, int chains)
 {
     tdi_vector sum[24];
     int64_t k = 0;
     for (int i = 0; i < chains * rows * vectors; i++)
         sum[i] = (tdi_vector){0};
     for (; k + chains <= depth; k += chains)
-        tile_steps(a, b, k, rows, vectors, chains, sum);
+        tdi_tile_steps(a, b, k, rows, vectors, chains, sum);
     for (; k < depth; k++)
-        tile_steps(a, b, k, rows, vectors, 1, sum);
+        tdi_tile_steps(a, b, k, rows, vectors, 1, sum);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++) {
-            tdi_vector all = tdi_load(to.data + i * to.row + v * TDI_WIDTH);
+            tdi_vector all = to.fresh ? (tdi_vector){0} : tdi_load(to.data + i * to.row + v * TDI_WIDTH);
             for (int c = 0; c < chains; c++)
                 all += sum[(c * rows + i) * vectors + v];
             tdi_store(to.data + i * to.row + v * TDI_WIDTH, all);
         }
 }
 
-#define TILE_CASE(rows, vectors, chains)                                                                               \
+#define TDI_TILE_CASE(rows, vectors, chains)                                                                           \
     case (rows)*16 + (vectors)-1:                                                                                      \
-        tile(a, b, depth, to, rows, vectors, chains);                                                                  \
+        tdi_tile(a, b, depth, to, rows, vectors, chains);                                                              \
         break;
 
 /* Only the shapes that product() and the panels make. */
-static inline void any_tile(operand a, panel b, int64_t depth, result to, int64_t rows, int64_t vectors)
+static inline void tdi_any_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
 {
     switch (rows * 16 + vectors - 1) {
-        TILE_CASE(1, 1, CHAINS)
-        TILE_CASE(2, 1, CHAINS)
-        TILE_CASE(3, 1, CHAINS)
-        TILE_CASE(1, 4, CHAINS)
-        TILE_CASE(2, 4, CHAINS / 2)
-        TILE_CASE(3, 4, 1)
-        TILE_CASE(1, 8, CHAINS / 2)
+        TDI_TILE_CASE(1, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(2, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(3, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(1, 4, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(2, 4, TDI_LSTM_CHAINS / 2)
+        TDI_TILE_CASE(3, 4, 1)
+        TDI_TILE_CASE(1, 8, TDI_LSTM_CHAINS / 2)
 #if defined(__AVX512F__)
-        TILE_CASE(4, 1, CHAINS)
-        TILE_CASE(5, 1, CHAINS)
-        TILE_CASE(6, 1, CHAINS)
-        TILE_CASE(4, 4, 1)
-        TILE_CASE(5, 4, 1)
-        TILE_CASE(6, 4, 1)
-        TILE_CASE(2, 8, 1)
-        TILE_CASE(3, 8, 1)
-        TILE_CASE(1, 12, 1)
-        TILE_CASE(1, 16, 1)
+        TDI_TILE_CASE(4, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(5, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(6, 1, TDI_LSTM_CHAINS)
+        TDI_TILE_CASE(4, 4, 1)
+        TDI_TILE_CASE(5, 4, 1)
+        TDI_TILE_CASE(6, 4, 1)
+        TDI_TILE_CASE(2, 8, 1)
+        TDI_TILE_CASE(3, 8, 1)
+        TDI_TILE_CASE(1, 12, 1)
+        TDI_TILE_CASE(1, 16, 1)
 #endif
     }
 }
 
-/* to += a . b over any number of rows and any depth, which is cut so that a cut's panel stays in the first cache. */
-static inline void product(operand a, panel b, int64_t depth, result to, int64_t rows, int64_t vectors)
+/* The same over any number of rows and any depth, which is cut so that a cut's panel stays in the first cache. */
+static inline void tdi_product(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
 {
-    int64_t most = rows > TILE ? DEPTH : depth;
+    int64_t most = rows > TDI_LSTM_TILE ? TDI_LSTM_DEPTH : depth;
     for (int64_t k = 0; k < depth; k += most) {
         int64_t cut = depth - k < most ? depth - k : most;
-        for (int64_t i = 0; i < rows; i += TILE)
-            any_tile((operand){a.data + i * a.row + k * a.step, a.row, a.step}, (panel){b.data + k * b.row, b.row}, cut,
-                     (result){to.data + i * to.row, to.row}, rows - i < TILE ? rows - i : TILE, vectors);
+        for (int64_t i = 0; i < rows; i += TDI_LSTM_TILE)
+            tdi_any_tile((tdi_operand){a.data + i * a.row + k * a.step, a.row, a.step},
+                         (tdi_panel){b.data + k * b.row, b.row}, cut,
+                         (tdi_result){to.data + i * to.row, to.row, to.fresh && k == 0},
+                         rows - i < TDI_LSTM_TILE ? rows - i : TDI_LSTM_TILE, vectors);
     }
 }
 
 /* ---- parts of vectors ---- */
 
-static inline int64_t blocks_of(int64_t units)
+static inline int64_t tdi_lstm_blocks(int64_t units)
 {
     return (units + TDI_WIDTH - 1) / TDI_WIDTH;
 }
 
-static inline tdi_vector load_part(const float *from, int64_t count)
+static inline tdi_vector tdi_load_part(const float *from, int64_t count)
 {
     tdi_vector v = {0};
     if (count >= TDI_WIDTH)
@@ -134,7 +137,7 @@ static inline tdi_vector load_part(const float *from, int64_t count)
     return v;
 }
 
-static inline void store_part(float *to, tdi_vector v, int64_t count)
+static inline void tdi_store_part(float *to, tdi_vector v, int64_t count)
 {
     if (count >= TDI_WIDTH)
         tdi_store(to, v);
@@ -145,7 +148,7 @@ static inline void store_part(float *to, tdi_vector v, int64_t count)
 /* ---- squashing: as in math_isa.h, within the range that leads to a float other than 0 and 1 ---- */
 
 /* 1 / x to the last place or the one before, x > 0. */
-static inline tdi_vector reciprocal(tdi_vector x)
+static inline tdi_vector tdi_reciprocal(tdi_vector x)
 {
 #if defined(__AVX512F__)
     tdi_vector y = (tdi_vector)_mm512_rcp14_ps((__m512)x);
@@ -157,12 +160,12 @@ static inline tdi_vector reciprocal(tdi_vector x)
 
 /* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors abreast: each is a chain of instructions that wait
  * for each other. */
-TDI_INLINE void exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
+TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
 {
     static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                                  5.0000001201e-1f};
     const float magic = 12582912.0f;
-    tdi_vector r[ABREAST];
+    tdi_vector r[TDI_LSTM_ABREAST];
     for (int i = 0; i < count; i++)
         scale[i] = x[i] * 1.44269504088896341f + magic;
     for (int i = 0; i < count; i++)
@@ -181,7 +184,7 @@ TDI_INLINE void exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector 
 }
 
 /* NaN stays NaN: of the two it is the second operand that these give then. */
-static inline tdi_vector within(tdi_vector x, float most)
+static inline tdi_vector tdi_within(tdi_vector x, float most)
 {
 #if defined(__AVX512F__)
     return (tdi_vector)_mm512_max_ps(_mm512_set1_ps(-most), _mm512_min_ps(_mm512_set1_ps(most), (__m512)x));
@@ -192,65 +195,65 @@ static inline tdi_vector within(tdi_vector x, float most)
 }
 
 /* From e^-x and e^2x. */
-static inline tdi_vector sigmoid_from(tdi_vector scale, tdi_vector p)
+static inline tdi_vector tdi_sigmoid_from(tdi_vector scale, tdi_vector p)
 {
-    return reciprocal((1.0f + scale) + scale * p);
+    return tdi_reciprocal((1.0f + scale) + scale * p);
 }
 
-static inline tdi_vector tangent_from(tdi_vector scale, tdi_vector p)
+static inline tdi_vector tdi_tangent_from(tdi_vector scale, tdi_vector p)
 {
     tdi_vector less_one = scale * p + (scale - 1.0f);
-    return less_one * reciprocal(less_one + 2.0f);
+    return less_one * tdi_reciprocal(less_one + 2.0f);
 }
 
 /* y = tanh(x) */
-TDI_INLINE void tangents(const tdi_vector *x, tdi_vector *y, int count)
+TDI_INLINE void tdi_tangents(const tdi_vector *x, tdi_vector *y, int count)
 {
-    tdi_vector twice[ABREAST], p[ABREAST], scale[ABREAST];
+    tdi_vector twice[TDI_LSTM_ABREAST], p[TDI_LSTM_ABREAST], scale[TDI_LSTM_ABREAST];
     for (int i = 0; i < count; i++)
-        twice[i] = 2.0f * within(x[i], 10.0f);
-    exponentials(twice, scale, p, count);
+        twice[i] = 2.0f * tdi_within(x[i], 10.0f);
+    tdi_exponentials(twice, scale, p, count);
     for (int i = 0; i < count; i++)
-        y[i] = tangent_from(scale[i], p[i]);
+        y[i] = tdi_tangent_from(scale[i], p[i]);
 }
 
 /* ---- who makes what ---- */
 
-typedef struct share {
+typedef struct tdi_lstm_share {
     int64_t row, rows;   /* of the batch */
     int64_t unit, units; /* with the lanes' meetings when these are not all */
     bool by_units;
-} share;
+} tdi_lstm_share;
 
-static inline share share_of(const tdi_call *call, int64_t rows, int64_t units)
+static inline tdi_lstm_share tdi_lstm_share_of(const tdi_call *call, int64_t rows, int64_t units)
 {
     if (call->split == TDI_ROWS)
-        return (share){call->begin, call->end - call->begin, 0, units, false};
+        return (tdi_lstm_share){call->begin, call->end - call->begin, 0, units, false};
     if (call->split == TDI_COLUMNS)
-        return (share){0, rows, call->begin, call->end - call->begin, true};
-    return (share){0, rows, 0, units, false};
+        return (tdi_lstm_share){0, rows, call->begin, call->end - call->begin, true};
+    return (tdi_lstm_share){0, rows, 0, units, false};
 }
 
-static inline bool usual(const tdi_lstm_attrs *attrs)
+static inline bool tdi_lstm_usual(const tdi_lstm_attrs *attrs)
 {
     return attrs->activation == TD_TANH && attrs->recurrent_activation == TD_SIGMOID;
 }
 
 /* What other lanes have made, asked for all at once: each line comes from another core's cache. */
-static inline void fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
+static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = begin; k < end; k += 16)
             __builtin_prefetch(from + i * row + k);
 }
 
-static inline void step_is_made(const tdi_call *call, const share *own)
+static inline void tdi_lstm_step_is_made(const tdi_call *call, const tdi_lstm_share *own)
 {
     if (own->by_units)
         tdi_lockstep_advance(call->lockstep, call->lane);
 }
 
-static inline void wait_for_others(const tdi_call *call, const share *own)
+static inline void tdi_lstm_wait(const tdi_call *call, const tdi_lstm_share *own)
 {
     if (own->by_units)
         tdi_lockstep_wait(call->lockstep, call->lane);

@@ -111,19 +111,27 @@ TDI_INLINE void block(left a, right b, result c, int64_t depth, bool add, const 
     }
 }
 
-TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, const ending *e,
-                           int columns)
+/* As many blocks of `high` rows as there are from row i on; returns the row behind them. */
+TDI_INLINE int64_t blocks(left a, right b, result c, int64_t i, int64_t rows, int64_t depth, bool add, const ending *e,
+                          int high, int columns)
 {
-    for (int64_t i = 0, now; i < rows; i += now) {
+    for (; i + high <= rows; i += high) {
         left from = {a.data + i * a.row, a.row, a.step};
         result to = {c.data + i * c.row, c.row};
         ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
-        now = i + ROWS <= rows ? ROWS : 1;
-        if (now == ROWS)
-            block(from, b, to, depth, add, e ? &end : NULL, ROWS, columns);
-        else
-            block(from, b, to, depth, add, e ? &end : NULL, 1, columns);
+        block(from, b, to, depth, add, e ? &end : NULL, high, columns);
     }
+    return i;
+}
+
+TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, int64_t depth, bool add, const ending *e,
+                           int columns)
+{
+    int64_t i = blocks(a, b, c, 0, rows, depth, add, e, ROWS, columns);
+    i = blocks(a, b, c, i, rows, depth, add, e, ROWS / 2, columns);
+    i = blocks(a, b, c, i, rows, depth, add, e, ROWS / 4, columns);
+    if (ROWS / 4 > 1)
+        blocks(a, b, c, i, rows, depth, add, e, 1, columns);
 }
 
 /* All rows of `columns` vectors, the depth in cuts. */
@@ -418,7 +426,8 @@ static int64_t gradient_rows(const tdi_call *call)
 static const char *update_declines(const tdi_call *call)
 {
 #ifdef TANDEM_ONEDNN
-    if (tdi_outer_extent(&call->in[1].shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+    bool few = tdi_outer_extent(&call->out.shape) <= 2 * ROWS; /* packing is for more than are here */
+    if (!few && tdi_outer_extent(&call->in[1].shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
         return "large: better packed";
 #endif
     (void)call;
@@ -434,9 +443,12 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
 
 static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
 {
-    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
-    multiply((left){(const float *)call->in[1].data + first, 1, lda}, (right){call->in[2].data, columns},
-             (result){gradient, columns}, rows, columns, tdi_outer_extent(&call->in[1].shape), NULL);
+    bool by_columns = call->split == TDI_COLUMNS;
+    int64_t ldb = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    int64_t begin = by_columns ? call->begin : 0, columns = by_columns ? call->end - begin : ldb;
+    multiply((left){(const float *)call->in[1].data + first, 1, lda},
+             (right){(const float *)call->in[2].data + begin, ldb}, (result){gradient, columns}, rows, columns,
+             tdi_outer_extent(&call->in[1].shape), NULL);
 }
 
 static void update_run(const tdi_call *call)
@@ -444,5 +456,5 @@ static void update_run(const tdi_call *call)
     tdi_update_by_product(call, gradient_rows(call), multiply_gradient, TDI_ISA_NAME(tdi_loops).update);
 }
 
-TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS, .declines = update_declines, .prepare = update_prepare,
-               .run = update_run);
+TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = update_declines,
+               .prepare = update_prepare, .run = update_run);

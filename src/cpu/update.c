@@ -38,16 +38,20 @@ void tdi_update_by_product(const tdi_call *call, int64_t step,
     const tdi_matmul_update_attrs *attrs = call->attrs;
     tdi_update numbers = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
     tdi_runs runs = tdi_call_runs(call);
-    int64_t columns = tdi_last_extent(&call->out.shape), begin = runs.first / columns;
-    int64_t end = begin + runs.length / columns;
+    bool by_columns = call->split == TDI_COLUMNS;
+    int64_t columns = tdi_last_extent(&call->out.shape), begin = by_columns ? 0 : runs.first / columns;
+    int64_t end = by_columns ? runs.count : begin + runs.length / columns;
     tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
     for (int i = 3; i < call->n_in; i++)
         s.slot[i - 3] = call->in[i].data;
     for (int64_t i = begin; i < end; i += step) {
-        int64_t rows = end - i < step ? end - i : step;
+        int64_t rows = end - i < step ? end - i : step, count = by_columns ? rows : 1;
+        int64_t n = by_columns ? runs.length : rows * columns;
         multiply(call, i, rows, call->scratch);
-        tdi_stretch now = tdi_stretch_at(s, i * columns);
-        now.gradient = call->scratch;
-        update(&numbers, rows * columns, now);
+        for (int64_t r = 0; r < count; r++) {
+            tdi_stretch now = tdi_stretch_at(s, (i + r) * columns + (by_columns ? runs.first : 0));
+            now.gradient = (const float *)call->scratch + r * n;
+            update(&numbers, n, now);
+        }
     }
 }

@@ -36,8 +36,8 @@ static inline tdi_stretch tdi_stretch_at(tdi_stretch s, int64_t at)
 /* matmul_update: its gradient is made, and used, some rows at a time. As many as fill `floats`, in whole `tile`s. */
 int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile);
 
-/* The lane's rows of the update, `step` at a time: `multiply` writes rows [first, first + rows) of a' . b into
- * `gradient`, which is the call's scratch. */
+/* The lane's rows of the update, or its columns of all rows, `step` rows at a time: `multiply` writes these of rows
+ * [first, first + rows) of a' . b into `gradient`, which is the call's scratch. */
 void tdi_update_by_product(const tdi_call *call, int64_t step,
                            void (*multiply)(const tdi_call *call, int64_t first, int64_t rows, float *gradient),
                            void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch));

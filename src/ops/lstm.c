@@ -62,32 +62,59 @@ td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs,
 
 /* ---- lstm ---- */
 
+static td_status check_z(const tdi_node *node, int64_t units, tdi_error *error)
+{
+    TDI_TRY(tdi_want_rank(node, TDI_LSTM_Z, 4, error));
+    const td_shape *z = &node->in[TDI_LSTM_Z]->shape;
+    if (z->dim[2] == TDI_LSTM_GATES && z->dim[3] == units)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: [batch, time, 4, %lld] is needed", TDI_TEXT(z), (long long)units);
+}
+
+static td_status check_x(const tdi_node *node, int64_t units, tdi_error *error)
+{
+    TDI_TRY(tdi_want_rank(node, TDI_LSTM_Z, 3, error));
+    int64_t features = node->in[TDI_LSTM_Z]->shape.dim[2], columns = TDI_LSTM_GATES * units;
+    TDI_TRY(tdi_want_shape(node, TDI_LSTM_W, &(td_shape){2, {features, columns}}, error));
+    return is_there(node, TDI_LSTM_B) ? tdi_want_shape(node, TDI_LSTM_B, &(td_shape){1, {columns}}, error) : TD_OK;
+}
+
 static td_status lstm_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
     TDI_TRY(tdi_lstm_check_attrs(attrs, error));
     TDI_TRY(tdi_want_floats(node, error));
-    TDI_TRY(tdi_want_rank(node, TDI_LSTM_Z, 4, error));
-    const td_shape *z = &node->in[TDI_LSTM_Z]->shape;
-    int64_t units = z->dim[3];
-    if (z->dim[2] != TDI_LSTM_GATES)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: [batch, time, 4, units] is needed", TDI_TEXT(z));
+    TDI_TRY(tdi_want_rank(node, TDI_LSTM_R, 2, error));
+    int64_t units = node->in[TDI_LSTM_R]->shape.dim[0];
+    TDI_TRY((is_there(node, TDI_LSTM_W) ? check_x : check_z)(node, units, error));
     TDI_TRY(tdi_lstm_check_recurrent(node, TDI_LSTM_R, units, error));
     TDI_TRY(tdi_lstm_check_mask(node, TDI_LSTM_MASK, units, error));
     TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_H, units, attrs, error));
     TDI_TRY(tdi_lstm_check_state(node, TDI_LSTM_C, units, attrs, error));
-    node->shape = *z;
-    node->shape.dim[2] = sections_of(attrs);
+    const int64_t *dim = node->in[TDI_LSTM_Z]->shape.dim;
+    node->shape = (td_shape){4, {dim[0], dim[1], sections_of(attrs), units}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
 }
 
-/* z + (h * mask) R for one gate of one unit. */
-static float sum_of(const tdi_call *call, const float *z, const float *h, const float *mask, int64_t units, int gate,
+/* z, or x W + b, at one column. */
+static double outside_sum(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t column)
+{
+    int64_t features = tdi_lstm_features(call), columns = TDI_LSTM_GATES * tape->units;
+    if (!features)
+        return (double)tdi_lstm_z(&call->in[TDI_LSTM_Z], call->attrs, tape, row, step)[column];
+    const float *x = tdi_lstm_x(call, tape, row, step), *weights = call->in[TDI_LSTM_W].data;
+    double sum = tdi_lstm_has(call, TDI_LSTM_B) ? (double)((const float *)call->in[TDI_LSTM_B].data)[column] : 0;
+    for (int64_t k = 0; k < features; k++)
+        sum += (double)x[k] * (double)weights[k * columns + column];
+    return sum;
+}
+
+/* sum + (h * mask) R for one gate of one unit. */
+static float sum_of(const tdi_call *call, double sum, const float *h, const float *mask, int64_t units, int gate,
                     int64_t unit)
 {
     const float *recurrent = (const float *)call->in[TDI_LSTM_R].data + gate * units + unit;
-    double sum = (double)z[gate * units + unit];
     for (int64_t k = 0; h && k < units; k++) {
         double factor = mask ? (double)h[k] * (double)mask[gate * units + k] : (double)h[k];
         sum += factor * (double)recurrent[k * TDI_LSTM_GATES * units];
@@ -98,14 +125,14 @@ static float sum_of(const tdi_call *call, const float *z, const float *h, const 
 static void make_unit(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    const float *z = tdi_lstm_z(&call->in[TDI_LSTM_Z], attrs, tape, row, step);
     const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_H, row, step);
     const float *c = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_MASK, row);
     float gate[TDI_LSTM_GATES];
     for (int g = 0; g < TDI_LSTM_GATES; g++) {
         int activation = g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation;
-        gate[g] = tdi_unary_value(activation, sum_of(call, z, h, mask, tape->units, g, unit));
+        double outside = outside_sum(call, tape, row, step, g * tape->units + unit);
+        gate[g] = tdi_unary_value(activation, sum_of(call, outside, h, mask, tape->units, g, unit));
         if (attrs->gates)
             tdi_lstm_at(tape, row, step, g)[unit] = gate[g];
     }
@@ -126,28 +153,30 @@ static void lstm_reference(const tdi_call *call)
 static double lstm_flops(const tdi_call *call)
 {
     tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
-    double units = (double)tape.units;
-    return (double)(tape.rows * tape.steps) * units * (TDI_LSTM_GATES * (2 * units + 1) + 5);
+    double units = (double)tape.units, depth = units + (double)tdi_lstm_features(call);
+    return (double)(tape.rows * tape.steps) * units * (TDI_LSTM_GATES * (2 * depth + 1) + 5);
 }
 
 /* A unit needs all of h, so that only rows stand alone. */
 static tdi_split lstm_reads(const tdi_node *node, int i, tdi_split split)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    bool state = i == TDI_LSTM_H || i == TDI_LSTM_C, by_row = state ? attrs->passed : i != TDI_LSTM_R;
+    bool state = i == TDI_LSTM_H || i == TDI_LSTM_C, weight = i == TDI_LSTM_R || i >= TDI_LSTM_W;
+    bool by_row = state ? attrs->passed : !weight;
     return split == TDI_ROWS && by_row ? TDI_ROWS : TDI_WHOLE;
 }
 
 static void lstm_describe(const tdi_node *node, char *text, size_t size)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    snprintf(text, size, "%s, %s%s%s", tdi_unary_name(attrs->activation), tdi_unary_name(attrs->recurrent_activation),
-             attrs->backwards ? ", backwards" : "", attrs->gates ? "" : ", no gates kept");
+    snprintf(text, size, "%s, %s%s%s%s", tdi_unary_name(attrs->activation), tdi_unary_name(attrs->recurrent_activation),
+             attrs->backwards ? ", backwards" : "", attrs->gates ? "" : ", no gates kept",
+             is_there(node, TDI_LSTM_W) ? ", makes x W + b" : "");
 }
 
 const tdi_op tdi_op_lstm = {.name = "lstm",
                             .min_in = 2,
-                            .max_in = 5,
+                            .max_in = 7,
                             .attrs_size = sizeof(tdi_lstm_attrs),
                             .infer = lstm_infer,
                             .no_gradient = "lstm_output's rule is that of the whole layer",
@@ -160,7 +189,8 @@ tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_a
 {
     if (!in->z || !in->recurrent)
         return NULL;
-    return tdi_node_create(graph, &tdi_op_lstm, attrs, 5, (tdi_node *[]){in->z, in->recurrent, in->mask, in->h, in->c});
+    return tdi_node_create(graph, &tdi_op_lstm, attrs, 7,
+                           (tdi_node *[]){in->z, in->recurrent, in->mask, in->h, in->c, in->kernel, in->bias});
 }
 
 /* ---- lstm_output ---- */
@@ -196,7 +226,11 @@ static tdi_node *state_gradient(tdi_graph *graph, tdi_node *full, int64_t which)
 static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node **rest = node->in + TDI_LSTM_OUTPUT_REST;
-    tdi_lstm_inputs in = {rest[TDI_LSTM_Z], rest[TDI_LSTM_R], rest[TDI_LSTM_MASK], rest[TDI_LSTM_H], rest[TDI_LSTM_C]};
+    tdi_lstm_inputs in = {.z = rest[TDI_LSTM_Z],
+                          .recurrent = rest[TDI_LSTM_R],
+                          .mask = rest[TDI_LSTM_MASK],
+                          .h = rest[TDI_LSTM_H],
+                          .c = rest[TDI_LSTM_C]};
     tdi_node *dz = tdi_lstm_grad(graph, node->in[0], dy, &in, node->attrs);
     if (dz && ((const tdi_lstm_attrs *)node->attrs)->passed) {
         dx[TDI_LSTM_OUTPUT_REST + TDI_LSTM_H] = state_gradient(graph, dz, 0);
@@ -231,7 +265,7 @@ static tdi_split lstm_output_reads(const tdi_node *node, int i, tdi_split split)
 }
 
 const tdi_op tdi_op_lstm_output = {.name = "lstm_output",
-                                   .min_in = 3,
+                                   .min_in = 1,
                                    .max_in = 6,
                                    .attrs_size = sizeof(tdi_lstm_attrs),
                                    .infer = lstm_output_infer,

@@ -5,7 +5,7 @@
 #include "ops/common.h"
 
 /* Positions of an op's inputs. */
-enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C };                              /* lstm */
+enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C, TDI_LSTM_W, TDI_LSTM_B };      /* lstm */
 enum { TDI_LSTM_OUTPUT_TAPE, TDI_LSTM_OUTPUT_REST };                                                 /* lstm_output */
 enum { TDI_LSTM_GRAD_TAPE, TDI_LSTM_GRAD_DY, TDI_LSTM_GRAD_R, TDI_LSTM_GRAD_MASK, TDI_LSTM_GRAD_C }; /* lstm_grad */
 enum { TDI_LSTM_RECURRENT_TAPE, TDI_LSTM_RECURRENT_DZ, TDI_LSTM_RECURRENT_MASK, TDI_LSTM_RECURRENT_H };
@@ -68,6 +68,12 @@ static inline bool tdi_lstm_has(const tdi_call *call, int i)
     return i < call->n_in && call->in[i].shape.rank > 0;
 }
 
+/* The features of x; 0 where the op has z. */
+static inline int64_t tdi_lstm_features(const tdi_call *call)
+{
+    return tdi_lstm_has(call, TDI_LSTM_W) ? call->in[TDI_LSTM_Z].shape.dim[2] : 0;
+}
+
 /* The mask of a row, [4, units], or NULL. */
 static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t row)
 {
@@ -75,12 +81,24 @@ static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t ro
     return mask ? mask + row * tdi_shape_elements(&call->in[i].shape) / call->in[i].shape.dim[0] : NULL;
 }
 
+static inline int64_t tdi_lstm_time(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape, int64_t step)
+{
+    return attrs->backwards ? tape->steps - 1 - step : step;
+}
+
 /* [4, units] of z, or of dz, that a step takes. */
 static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape, int64_t row,
                                 int64_t step)
 {
     const int64_t *dim = z->shape.dim;
-    return (float *)z->data + (row * dim[1] + (attrs->backwards ? tape->steps - 1 - step : step)) * dim[2] * dim[3];
+    return (float *)z->data + (row * dim[1] + tdi_lstm_time(attrs, tape, step)) * dim[2] * dim[3];
+}
+
+/* [features] of x that a step takes, where the op has W. */
+static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step)
+{
+    const tdi_value *x = &call->in[TDI_LSTM_Z];
+    return (const float *)x->data + (row * x->shape.dim[1] + tdi_lstm_time(call->attrs, tape, step)) * x->shape.dim[2];
 }
 
 /* Where, behind dz, the gradients of a passed h and c are, [4, units]: h, c, zeros. */

@@ -339,6 +339,8 @@ typedef struct tdi_lstm_inputs {
     tdi_node *recurrent; /* R, [u, 4u] */
     tdi_node *mask;      /* [B, 4, u]: h is multiplied by it on its way into each gate */
     tdi_node *h, *c;     /* the state before the first step, [global batch, u]; zeros when NULL */
+    /* lstm alone: with W [f, 4u], and b [4u] or NULL, `z` is x [B, T, f], and each step makes its own z */
+    tdi_node *kernel, *bias;
 } tdi_lstm_inputs;
 /* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. */
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);

@@ -1,6 +1,8 @@
 /* fuse.c - ops that another op can do on its way:
  *
  *   matmul or conv2d, bias_add, activation   one op
+ *   matmul of few features, the steps of an  one op: each step makes what it takes
+ *   LSTM
  *   matmul that is a weight's gradient,      one op: the gradient is never stored
  *   its update
  *   matmul that is an activation's gradient, one op
@@ -12,6 +14,7 @@
  *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
 #include <string.h>
 
+#include "ops/lstm.h"
 #include "passes/passes.h"
 
 int *tdi_count_readers(const tdi_graph *graph)
@@ -79,6 +82,39 @@ static bool fuse_activation(tdi_node *node, const int *readers)
     int kind = ((const tdi_unary_attrs *)node->attrs)->kind;
     return kind < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(kind) && can_absorb(from, readers) &&
            absorb(node, from, from->n_in == 3 ? from->in[2] : NULL, kind);
+}
+
+/* So few that the weights, read again at each step, are little beside the recurrent ones. */
+static bool has_few_features(const tdi_node *product, int64_t units)
+{
+    const tdi_node *x = product->in[0], *weights = product->in[1];
+    return x->shape.rank == 3 && weights->shape.rank == 2 && weights->shape.dim[0] <= units / 4 &&
+           x->dtype == TD_FLOAT32 && weights->dtype == TD_FLOAT32;
+}
+
+/* z is the product as [B, T, 4, u]. */
+static bool fuse_gates(tdi_node *node, const int *readers)
+{
+    const tdi_node *z = node->in[TDI_LSTM_Z];
+    if (node->in[TDI_LSTM_W] || z->op != &tdi_op_reshape || readers[z->id] != 1)
+        return false;
+    const tdi_node *product = z->in[0];
+    const tdi_matmul_attrs *attrs = product->attrs;
+    if (product->op != &tdi_op_matmul || !can_absorb(product, readers) || attrs->transpose_a || attrs->transpose_b ||
+        !has_few_features(product, node->shape.dim[3]))
+        return false;
+    node->in[TDI_LSTM_Z] = product->in[0];
+    node->in[TDI_LSTM_W] = product->in[1];
+    node->in[TDI_LSTM_B] = product->n_in > 2 ? product->in[2] : NULL;
+    return true;
+}
+
+/* What lstm_output has for its gradient's rule alone, it has no longer. */
+static void forget_rules(tdi_graph *graph)
+{
+    for (int i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->op == &tdi_op_lstm_output)
+            graph->nodes.at[i]->n_in = 1;
 }
 
 /* A pool's gradient takes in the derivative of the activation before the pool. */
@@ -199,6 +235,7 @@ static bool fuse_update(tdi_node *node, const int *readers)
 
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
 {
+    forget_rules(graph);
     int *readers = tdi_count_readers(graph);
     if (!readers)
         return tdi_no_memory(&graph->error);
@@ -214,6 +251,8 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
             tdi_text_format(notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
         if (node->op == &tdi_op_unary_grad && fuse_sum_of_gradients(node, readers) && notes)
             tdi_text_format(notes, "%s: binary went into %s\n", node->scope, what);
+        if (node->op == &tdi_op_lstm && fuse_gates(node, readers) && notes)
+            tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
         if (update && fuse_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);

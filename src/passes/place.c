@@ -1,6 +1,9 @@
 /* place.c - how the lanes of a replica share each op. */
 #include "passes/passes.h"
 
+/* Rows of which products make a block: an update of fewer is shared by columns. */
+enum { MIN_BLOCK_ROWS = 8 };
+
 /* Below these a lane's share is too small to be worth another core's reading of it. */
 enum { MIN_COLUMNS = 32, MIN_ELEMENTS = 1024 };
 
@@ -109,6 +112,15 @@ tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes)
     return (splits & TDI_CAN_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
 }
 
+static tdi_split place_update(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+{
+    int64_t rows = tdi_split_extent(TDI_ROWS, shape);
+    if (rows < (int64_t)MIN_BLOCK_ROWS * lanes && can(node, splits, TDI_COLUMNS) &&
+        tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)MIN_COLUMNS * lanes)
+        return TDI_COLUMNS;
+    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+}
+
 /* Nobody has to be waited for then, however small the work. */
 static bool starts_from_constants(const tdi_node *node)
 {
@@ -142,7 +154,7 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
     if (node->op == &tdi_op_scatter_add) /* by columns: some rows are met far more often than others */
         return tdi_place_sums(shape, splits, lanes);
     if (node->op == &tdi_op_matmul_update)
-        return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
+        return place_update(node, shape, splits, lanes);
     for (int i = 0; i < node->n_in; i++) {
         tdi_split like = node->in[i] ? split_of(context, node->in[i]) : TDI_WHOLE;
         if (like != TDI_WHOLE && can(node, splits, like) && node->op->reads(node, i, like) == like)
@@ -153,5 +165,6 @@ tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits
     if (by_rows && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)16 * lanes;
-    return can(node, splits, TDI_COLUMNS) && wide && elements >= MIN_ELEMENTS ? TDI_COLUMNS : TDI_WHOLE;
+    bool of_many = node->op == &tdi_op_reduce && split_of(context, node->in[0]) != TDI_WHOLE;
+    return can(node, splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
 }

@@ -136,7 +136,10 @@ static double largest(const tdi_value *value)
 static double summed_steps(const tdi_op *op, const tdi_call *call)
 {
     const td_shape *first = &call->in[0].shape;
-    double units = (double)tdi_last_extent(first);
+    double units = (double)tdi_last_extent(&call->out.shape), features = (double)tdi_last_extent(first);
+    if (op == &tdi_op_lstm && tdi_lstm_has(call, TDI_LSTM_W))
+        return sqrt(units) * largest(&call->in[TDI_LSTM_R]) +
+               sqrt(features) * largest(&call->in[TDI_LSTM_Z]) * largest(&call->in[TDI_LSTM_W]);
     if (op == &tdi_op_lstm)
         return sqrt(units) * largest(&call->in[TDI_LSTM_R]);
     if (op == &tdi_op_lstm_grad)

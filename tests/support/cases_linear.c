@@ -98,6 +98,7 @@ const op_case op_cases_linear[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 7), .constant = true}, {.shape = OP_DIMS(7, 5), .constant = true}}},
     UPDATE("adam", adam, 2, OP_DIMS(BATCH, 7), OP_DIMS(BATCH, 5), OP_DIMS(7, 5), ADAM),
     UPDATE("adam, wide", adam, 2, OP_DIMS(BATCH, 67), OP_DIMS(BATCH, 83), OP_DIMS(67, 83), ADAM),
+    UPDATE("adam, few rows", adam, 2, OP_DIMS(BATCH, 3, 13), OP_DIMS(BATCH, 3, 130), OP_DIMS(13, 130), ADAM),
     UPDATE("amsgrad, rank 3", adam, 3, OP_DIMS(BATCH, 2, 19), OP_DIMS(BATCH, 2, 33), OP_DIMS(19, 33), ADAM,
            .amsgrad = true, .weight_decay = 0.01f),
     UPDATE("sgd", sgd, 0, OP_DIMS(BATCH, 9), OP_DIMS(BATCH, 17), OP_DIMS(9, 17), .clipvalue = 0.3f),

@@ -1,9 +1,10 @@
 /* cases_lstm.c - the steps of an LSTM, forwards and back. Leaves: z, R; then as there are: mask [B, 4, u], h and c
- * [global batch, u], or [B, u] when they are passed; for the gradients, last, what arrives. */
+ * [global batch, u], or [B, u] when they are passed; for the gradients, last, what arrives. Where z is x [B, T, f], W
+ * [f, 4u] and b come last. */
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, F = 2, WIDE_F = 9 };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -31,6 +32,17 @@ static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
 static tdi_node *build_tape(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
+    return tdi_lstm(graph, &in, c->attrs);
+}
+
+static tdi_node *build_from_x(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    int bias = c->leaf[c->n_leaves - 1].shape.rank == 1;
+    op_case steps = *c;
+    steps.n_leaves -= 1 + bias;
+    tdi_lstm_inputs in = inputs_of(leaf, &steps);
+    in.kernel = leaf[steps.n_leaves];
+    in.bias = bias ? leaf[steps.n_leaves + 1] : NULL;
     return tdi_lstm(graph, &in, c->attrs);
 }
 
@@ -64,6 +76,18 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define Z(t, u)                                                                                                        \
     {                                                                                                                  \
         .shape = OP_DIMS(BATCH, t, 4, u)                                                                               \
+    }
+#define X(t, f)                                                                                                        \
+    {                                                                                                                  \
+        .shape = OP_DIMS(BATCH, t, f)                                                                                  \
+    }
+#define W(f, u)                                                                                                        \
+    {                                                                                                                  \
+        .shape = OP_DIMS(f, 4 * (u))                                                                                   \
+    }
+#define B(u)                                                                                                           \
+    {                                                                                                                  \
+        .shape = OP_DIMS(4 * (u))                                                                                      \
     }
 #define R(u)                                                                                                           \
     {                                                                                                                  \
@@ -106,6 +130,16 @@ const op_case op_cases_lstm[] = {
          Z(WHOLE_T, WHOLE_U), R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
     CASE(lstm, "from a passed state", build_tape, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U), PASSED(U),
          PASSED(U)),
+    CASE(lstm, "from x", build_from_x, USUAL(.gates = true), 4, X(T, F), R(U), W(F, U), B(U)),
+    CASE(lstm, "from x, without a bias, backwards, masked", build_from_x, USUAL(.gates = true, .backwards = true), 4,
+         X(T, F), R(U), MASK(U), W(F, U)),
+    CASE(lstm, "from x, wide, from a state", build_from_x, USUAL(.gates = true), 6, X(WIDE_T, WIDE_F), R(WIDE_U),
+         STATE(WIDE_U), STATE(WIDE_U), W(WIDE_F, WIDE_U), B(WIDE_U)),
+    CASE(lstm, "from x, whole vectors", build_from_x, USUAL(.gates = true), 4, X(WHOLE_T, WIDE_F), R(WHOLE_U),
+         W(WIDE_F, WHOLE_U), B(WHOLE_U)),
+    CASE(lstm, "from x, whole vectors, without a bias, backwards, from a passed state", build_from_x,
+         USUAL(.gates = false, .backwards = true, .passed = true), 5, X(WHOLE_T, WIDE_F), R(WHOLE_U), PASSED(WHOLE_U),
+         PASSED(WHOLE_U), W(WIDE_F, WHOLE_U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
