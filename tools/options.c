@@ -378,6 +378,7 @@ static const struct text_option {
     {KEY_CURVES, "curves", AT(curves), "names and commas, as loss,accuracy"},
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
     {KEY_PROMPT, "prompt", AT(prompt), "text, as ROMEO:"},
+    {KEY_TEXT, "text", AT(text), "the path of a text"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},

@@ -40,6 +40,10 @@ TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t 
  * (0: 1) numbers that come next, [batch, outputs], by an LSTM of 128 units; compiled with Adam and mean squared error.
  */
 TD_API td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed);
+/* What writes a text on, character by character: from `window` (0: 100) of its `characters`, as td_recipe_characters
+ * counts them, to the scores of each one's next, [batch, window, characters], by an embedding of 64 numbers and an LSTM
+ * of 256 units; compiled with Adam, a rate of 0.004, and sparse cross-entropy from logits. */
+TD_API td_model *td_new_char_lstm(td_context *context, int64_t characters, int64_t window, uint64_t seed);
 /* ResNet-20 for CIFAR-10 (He et al., 1512.03385, section 4.2), [batch, 32, 32, 3] to the logits [batch, 10]: 3 stages
  * of 3 blocks, 16, 32 and 64 channels wide; a shortcut between stages is a 1x1 convolution (option B). With zero_gamma
  * (default no) the last batch normalization of each block begins with a gamma of 0, so that the block begins as its
