@@ -294,6 +294,8 @@ static const struct choice metrics[] = {
     {"recall", TD_METRIC_RECALL},
     {"mean_io_u", TD_METRIC_MEAN_IOU},
     {"binary_io_u", TD_METRIC_BINARY_IOU},
+    {"auc", TD_METRIC_AUC},
+    {"f1_score", TD_METRIC_F1_SCORE},
     {"mean_squared_error", TD_METRIC_MEAN_SQUARED_ERROR},
     {"mse", TD_METRIC_MEAN_SQUARED_ERROR},
     {"root_mean_squared_error", TD_METRIC_ROOT_MEAN_SQUARED_ERROR},

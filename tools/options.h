@@ -343,7 +343,7 @@ enum option_key {
          0},                                                                                                           \
     {                                                                                                                  \
         "metrics", KEY_METRICS, "LIST", 0,                                                                             \
-            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, mean_io_u, "                   \
+            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "              \
             "mean_absolute_error, ..., or none",                                                                       \
             0                                                                                                          \
     }
