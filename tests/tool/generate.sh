@@ -33,11 +33,7 @@ cmp -s first out && fail "another seed wrote the same text"
 [ ! -s err ] || fail "a reader that leaves: $(cat err)"
 "$TANDEM" generate $model --length 1000000000 >out 2>err &
 process=$!
-tries=0
-while [ ! -s out ] && [ $tries -lt 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
+await test -s out
 kill -s TERM $process
 wait $process
 status=$?
