@@ -12,13 +12,11 @@ PEERS = ROOT / "bench" / "peers"
 PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
 
 
-def build():
-    """The programs of bench/ and the tandem command, as a user would build them."""
+def build(*programs):
+    """Programs of bench/, or the tandem command, as a user would build them."""
     quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
-    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", "bench_steps", "bench_roofs",
-                    "bench_scaling", "tandem"],
-                   check=True, **quiet)
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", *programs], check=True, **quiet)
 
 
 def program(name):

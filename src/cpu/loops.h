@@ -3,6 +3,7 @@
 #define TDI_CPU_LOOPS_H
 
 #include "base/bfloat16.h"
+#include "cpu/pack.h"
 #include "cpu/update.h"
 
 typedef struct tdi_loops {
@@ -15,6 +16,7 @@ typedef struct tdi_loops {
     void (*activate_bfloat16)(int64_t n, int activation, tdi_bfloat16 *to);
     void (*widen)(int64_t n, const tdi_bfloat16 *from, float *to);
     void (*narrow)(int64_t n, const float *from, tdi_bfloat16 *to);
+    void (*pack)(const tdi_packing *packing, const float *from, tdi_bfloat16 *to);
     /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */
@@ -24,7 +26,8 @@ typedef struct tdi_loops {
 #define TDI_DECLARE_LOOPS_(isa)                                                                                        \
     extern const tdi_loops tdi_loops_##isa;                                                                            \
     void tdi_update_stretch_##isa(const tdi_update *update, int64_t n, tdi_stretch stretch);                           \
-    void tdi_convert_bytes_##isa(const uint8_t *from, float *to, int64_t count, double scale);
+    void tdi_convert_bytes_##isa(const uint8_t *from, float *to, int64_t count, double scale);                         \
+    void tdi_pack_##isa(const tdi_packing *packing, const float *from, tdi_bfloat16 *to);
 TDI_DECLARE_LOOPS_(baseline)
 #ifdef TANDEM_X86
 TDI_DECLARE_LOOPS_(avx2)

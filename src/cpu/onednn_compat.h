@@ -4,6 +4,7 @@
 #define TDI_CPU_ONEDNN_COMPAT_H
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A memory descriptor that its holder destroys, and one that is only looked at. */
@@ -37,6 +38,45 @@ static inline void tdi_md_destroy(tdi_md *md)
     *md = NULL;
 #else
     (void)md;
+#endif
+}
+
+/* Where elements lie: the strides of whole blocks, and inside of them the blocks from the outermost to the innermost.
+ */
+typedef struct tdi_onednn_layout {
+    dnnl_data_type_t type;
+    int rank, blocks;
+    const dnnl_dim_t *extent, *padded, *stride, *block_size, *block_axis;
+} tdi_onednn_layout;
+
+/* What it points to is the descriptor's. False where the layout is of no such kind. */
+static inline bool tdi_md_layout(tdi_md_view md, tdi_onednn_layout *layout)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_format_kind_t kind = dnnl_format_kind_undef;
+    const dnnl_dims_t *extent, *padded, *stride, *size, *axis;
+    bool known = dnnl_memory_desc_query(md, dnnl_query_format_kind, &kind) == dnnl_success && kind == dnnl_blocked &&
+                 dnnl_memory_desc_query(md, dnnl_query_data_type, &layout->type) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &layout->rank) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &layout->blocks) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_dims, &extent) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_padded_dims, &padded) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_strides, &stride) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_inner_blks, &size) == dnnl_success &&
+                 dnnl_memory_desc_query(md, dnnl_query_inner_idxs, &axis) == dnnl_success;
+    if (!known)
+        return false;
+    layout->extent = *extent;
+    layout->padded = *padded;
+    layout->stride = *stride;
+    layout->block_size = *size;
+    layout->block_axis = *axis;
+    return true;
+#else
+    const dnnl_blocking_desc_t *blocking = &md->format_desc.blocking;
+    *layout = (tdi_onednn_layout){md->data_type,   md->ndims,         blocking->inner_nblks, md->dims,
+                                  md->padded_dims, blocking->strides, blocking->inner_blks,  blocking->inner_idxs};
+    return md->format_kind == dnnl_blocked;
 #endif
 }
 

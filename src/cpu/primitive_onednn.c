@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/loops.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -26,15 +27,15 @@ static td_status check_speed(const_dnnl_primitive_desc_t pd, tdi_error *error)
     return TD_OK;
 }
 
-/* *reorder stays NULL where the two are the same. */
-static dnnl_status_t create_reorder(dnnl_engine_t engine, tdi_md_view from, tdi_md_view to, dnnl_primitive_t *reorder)
+/* Nothing where the two are the same. */
+static dnnl_status_t create_reorder(tdi_onednn_primitive *p, tdi_md_view from, tdi_md_view to)
 {
     dnnl_primitive_desc_t pd = NULL;
-    if (dnnl_memory_desc_equal(from, to))
+    if (dnnl_memory_desc_equal(from, to) || (p->packing = tdi_onednn_packing(from, to)))
         return dnnl_success;
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL);
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine, NULL);
     if (status == dnnl_success)
-        status = dnnl_primitive_create(reorder, pd);
+        status = dnnl_primitive_create(&p->reorder, pd);
     if (pd)
         dnnl_primitive_desc_destroy(pd);
     return status;
@@ -54,8 +55,7 @@ static dnnl_status_t create_parts(tdi_onednn_primitive *p, const_dnnl_primitive_
     p->scratchpad_bytes = dnnl_memory_desc_get_size(scratchpad);
     dnnl_status_t status = dnnl_primitive_create(&p->primitive, pd);
     if (status == dnnl_success)
-        status = create_reorder(p->engine, o->makes_weights ? packed : plain, o->makes_weights ? plain : packed,
-                                &p->reorder);
+        status = create_reorder(p, o->makes_weights ? packed : plain, o->makes_weights ? plain : packed);
     if (status == dnnl_success)
         status = create_memory(p, TDI_MD_VIEW(o->src), &p->src);
     if (status == dnnl_success)
@@ -142,6 +142,7 @@ void tdi_onednn_release(void *state)
         dnnl_stream_destroy(p->stream);
     if (p->engine)
         dnnl_engine_destroy(p->engine);
+    free(p->packing);
     free(p);
 }
 
@@ -159,7 +160,7 @@ static void bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, voi
 {
     bind(p->src, at.src);
     bind(p->weights, at.weights);
-    bind(p->packed, p->reorder ? scratch : at.weights);
+    bind(p->packed, p->reorder || p->packing ? scratch : at.weights);
     bind(p->dst, at.dst);
     bind(p->scratchpad, (char *)scratch + rounded(p->packed_bytes));
     if (p->bias)
@@ -177,7 +178,9 @@ void tdi_onednn_run(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void
                     int dst)
 {
     bind_all(p, at, scratch);
-    if (weights == DNNL_ARG_WEIGHTS)
+    if (p->packing)
+        tdi_cpu_loops()->pack(p->packing, at.weights, scratch);
+    else if (weights == DNNL_ARG_WEIGHTS)
         run_reorder(p, p->weights, p->packed);
     const dnnl_exec_arg_t arguments[] = {{src, p->src},
                                          {weights, p->packed},

@@ -6,13 +6,15 @@
 #ifndef TDI_CPU_PRIMITIVE_ONEDNN_H
 #define TDI_CPU_PRIMITIVE_ONEDNN_H
 
-#include "cpu/onednn_compat.h"
+#include "cpu/pack_onednn.h"
 #include "graph/kernel.h"
 
 typedef struct tdi_onednn_primitive {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_t primitive, reorder; /* reorder NULL: the library likes the weights as they lie */
+    /* With neither packing nor reorder the library likes the weights as they lie. */
+    dnnl_primitive_t primitive, reorder;
+    tdi_packing *packing;
     dnnl_memory_t src, weights, packed, bias, dst, scratchpad;
     size_t packed_bytes, scratchpad_bytes;
 } tdi_onednn_primitive;

@@ -212,5 +212,6 @@ const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
                                            .activate_bfloat16 = activate_bfloat16,
                                            .widen = widen,
                                            .narrow = narrow,
+                                           .pack = TDI_ISA_NAME(tdi_pack),
                                            .update = TDI_ISA_NAME(tdi_update_stretch),
                                            .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

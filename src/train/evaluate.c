@@ -9,6 +9,7 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     td_logs logs = {0};
     td_model *model = args->model;
     int64_t batch = tdi_model_batch_size(model, args->batch_size);
+    atomic_store(&model->context->stop, 0);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_evaluate", args->batch_size, error));
     TDI_TRY(tdi_check_compiled(model, false, error));
     if (args->confusion)
@@ -18,7 +19,6 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_check_data(model, source, true, error));
     TDI_TRY(tdi_model_check_samples(model, source->samples, batch, source->name, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    atomic_store(&model->context->stop, 0);
     TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, batch, "",
                                 args->progress, &logs, error));
     if (args->confusion)

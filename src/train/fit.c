@@ -86,7 +86,9 @@ static td_status plan_rows(fit *f, tdi_error *error)
     f->samples = f->steps * f->batch;
     if (f->steps)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "drop_remainder: the %lld samples do not fill one batch of %lld",
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "the %lld samples do not fill one batch of %lld, and only full ones are trained on "
+                    "(drop_remainder); take a smaller batch size",
                     (long long)f->rows, (long long)f->batch);
 }
 
@@ -294,6 +296,7 @@ static td_status run_epochs(fit *f, tdi_error *error)
 
 static td_status run(fit *f, tdi_error *error)
 {
+    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(check_arguments(f->args, error));
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
@@ -303,7 +306,6 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
-    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);

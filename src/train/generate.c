@@ -254,11 +254,11 @@ static td_status check_arguments(const td_generate_args *args, tdi_error *error)
 static td_status generate(writer *w, tdi_error *error)
 {
     uint64_t seed = w->args->seed ? w->args->seed : w->model->seed;
+    atomic_store(&w->model->context->stop, 0);
     TDI_TRY(check_arguments(w->args, error));
     TDI_TRY(take_alphabet(w, error));
     TDI_TRY(take_model(w, error));
     w->random = tdi_random_create(seed, 0);
-    atomic_store(&w->model->context->stop, 0);
     TDI_TRY(read_prompt(w, error));
     return write_on(w, error);
 }

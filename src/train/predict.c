@@ -105,6 +105,7 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
 {
     tdi_source *source;
     int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
+    atomic_store(&args->model->context->stop, 0);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_source_count(source, error));
@@ -115,7 +116,6 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     if (!order)
         return tdi_no_memory(error);
     tdi_epoch_order(order, source->samples, false, 0, 0);
-    atomic_store(&args->model->context->stop, 0);
     td_status status = run(args, source, order, batch, error);
     free(order);
     return status;

@@ -1,8 +1,11 @@
 /* small.c - small models and data for tests of training. */
+#define _GNU_SOURCE
 #include "support/small.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/rng.h"
 
@@ -68,6 +71,41 @@ float *small_weights(td_model *model, int64_t *count)
         used += elements;
     }
     return all;
+}
+
+typedef struct stopper {
+    td_context *context;
+    pthread_t thread;
+} stopper;
+
+static void *stop_soon(void *user)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* into the epoch's steps, most likely */
+    td_request_stop(((stopper *)user)->context);
+    return NULL;
+}
+
+static td_status start_stopper(void *user, td_training *training)
+{
+    stopper *self = user;
+    if (self->context)
+        return TD_OK;
+    self->context = td_training_model(training)->context;
+    return pthread_create(&self->thread, NULL, stop_soon, self) == 0 ? TD_OK : TD_INTERNAL;
+}
+
+static void release_stopper(void *user)
+{
+    stopper *self = user;
+    if (self->context)
+        pthread_join(self->thread, NULL);
+    free(self);
+}
+
+td_callback *small_stop_soon(void)
+{
+    static const td_callback_functions functions = {.epoch_begin = start_stopper, .release = release_stopper};
+    return td_callback_create(&functions, calloc(1, sizeof(stopper)));
 }
 
 double relative_difference(const float *a, const float *b, int64_t count)

@@ -2,6 +2,8 @@
 #ifndef TESTS_SUPPORT_SMALL_H
 #define TESTS_SUPPORT_SMALL_H
 
+#include <tandem/callbacks.h>
+
 #include "model/model.h"
 
 typedef enum small_kind {
@@ -25,6 +27,9 @@ void small_data(int64_t samples, float *x, float *y);
 
 /* All weights in Keras's order; the caller frees. */
 float *small_weights(td_model *model, int64_t *count);
+
+/* Asks the td_fit that it is given to for a stop, from another thread, a moment after an epoch has begun. */
+td_callback *small_stop_soon(void);
 
 /* max|a - b| / max|b| */
 double relative_difference(const float *a, const float *b, int64_t count);

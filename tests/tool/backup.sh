@@ -31,21 +31,27 @@ timeless() {
 run whole || fail "the run that is not killed: $(cat whole/err)"
 [ ! -e whole/backups ] || fail "the backup of a run that has ended was not removed"
 predictions whole
-kills=0 seed=7
+kills=0 seed=7 longest=400 # milliseconds
 while [ $kills -lt 12 ]; do
     seed=$((seed * 16807 % 2147483647))
     { how=exec; run killed; } &
     process=$!
-    sleep 0.$((seed % 4))$((seed / 10 % 10))
+    sleep "$(printf '0.%03d' $((seed % longest)))"
     kill -s KILL $process 2>/dev/null
     wait $process 2>/dev/null
     status=$?
-    [ $status -eq 0 ] && break
-    kills=$((kills + 1))
+    if [ $status -eq 137 ]; then
+        kills=$((kills + 1))
+    elif [ $status -ne 0 ]; then
+        fail "a run that was to be killed: status $status: $(cat killed/err)"
+        break
+    elif [ $kills -eq 0 ]; then # on a machine this fast a kill has to come sooner
+        longest=$((longest / 2 + 1))
+        rm -r killed
+    fi
     [ -s killed/out.keras ] && break # it had ended: once its backup is gone, the same command would begin anew
 done
 [ -s killed/out.keras ] || run killed || fail "resumed after $kills kills: $(cat killed/err)"
-[ $kills -gt 0 ] || fail "nothing was killed"
 predictions killed
 cmp whole/p.npy killed/p.npy || fail "killed $kills times, other predictions"
 cmp whole/log.csv killed/log.csv || fail "killed $kills times, another CSV log"

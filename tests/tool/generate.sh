@@ -43,11 +43,7 @@ says 2 "text: expected a text, FILE.txt, got 'numbers.csv'" new char_lstm --text
 [ ! -s err ] || fail "a reader that leaves: $(cat err)"
 "$TANDEM" generate $model --length 1000000000 >out 2>err &
 process=$!
-tries=0
-while [ ! -s out ] && [ $tries -lt 600 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-done
+await test -s out
 kill -s TERM $process
 wait $process
 status=$?

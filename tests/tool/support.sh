@@ -68,10 +68,10 @@ holds() {
     awk "BEGIN { exit !($1) }" || fail "$1 does not hold"
 }
 
-# await COMMAND...: until it succeeds, a minute at most.
+# await COMMAND...: until it succeeds, five minutes at most.
 await() {
     tries=0
-    until "$@" || [ $tries -ge 1200 ]; do
+    until "$@" || [ $tries -ge 6000 ]; do
         sleep 0.05
         tries=$((tries + 1))
     done

@@ -70,7 +70,7 @@ static void wait_for_backup(int which)
 {
     char path[TDI_BACKUP_PATH];
     tdi_backup_path(scratch_path("backups"), which, path);
-    for (int i = 0; i < 20000 && access(path, F_OK) != 0; i++)
+    for (int i = 0; i < 300000 && access(path, F_OK) != 0; i++)
         usleep(1000);
 }
 

@@ -7,10 +7,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "support/small.h"
 
@@ -81,14 +79,6 @@ static void steps_per_execution_changes_no_bit(void **state)
     td_context_free(context);
 }
 
-static void *stop_soon(void *context)
-{
-    struct timespec pause = {.tv_nsec = 20000000};
-    nanosleep(&pause, NULL);
-    td_request_stop(context);
-    return NULL;
-}
-
 /* One epoch is one run, which would take minutes: the request ends it after a whole step. */
 static void a_run_can_be_stopped(void **state)
 {
@@ -100,11 +90,9 @@ static void a_run_can_be_stopped(void **state)
     td_model *model = td_model_create(in, td_dense(td_dense(in, 64), 1), .seed = 1);
     td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
     assert_non_null(many);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, stop_soon, context), 0);
     td_data *data = td_arrays(MANY, many, TD_SHAPE(1), .y = many);
-    assert_int_equal(td_fit(model, data, .batch_size = 1, .epochs = 1000), TD_STOPPED);
-    pthread_join(thread, NULL);
+    assert_int_equal(td_fit(model, data, .batch_size = 1, .epochs = 1000, .callbacks = TD_CALLBACKS(small_stop_soon())),
+                     TD_STOPPED);
     assert_int_equal(td_failed(context), 0);
     assert_int_equal(td_train_on_batch(model, 1, many, many, NULL), TD_OK);
     td_context_free(context);

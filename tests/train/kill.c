@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,12 @@ typedef struct setting {
 
 typedef struct place {
     char backups[256], weights[256], log[256];
+    char torn[256]; /* the name of what the last kill left half written; "": nothing */
 } place;
 
 static place place_in(const char *name)
 {
-    place p;
+    place p = {.torn = ""};
     snprintf(p.backups, sizeof p.backups, "%s-backups", scratch_path(name));
     snprintf(p.weights, sizeof p.weights, "%s-weights.npy", scratch_path(name));
     snprintf(p.log, sizeof p.log, "%s-log.csv", scratch_path(name));
@@ -144,41 +146,52 @@ static pid_t start(const place *p, const char *devices, const setting *s)
 
 /* ---- killing it ---- */
 
-static bool is_writing(const char *folder)
+/* A write that was begun after the last kill; `name` receives its file's. */
+static bool is_writing(const place *p, char name[256])
 {
-    DIR *list = opendir(folder);
+    DIR *list = opendir(p->backups);
     const struct dirent *entry;
     bool found = false;
-    while (list && !found && (entry = readdir(list)))
-        found = strncmp(entry->d_name, ".tandem-", 8) == 0;
+    while (list && !found && (entry = readdir(list))) {
+        found = strncmp(entry->d_name, ".tandem-", 8) == 0 && strcmp(entry->d_name, p->torn) != 0;
+        snprintf(name, 256, "%s", entry->d_name);
+    }
     if (list)
         closedir(list);
     return found;
 }
 
-static void wait_until(double moment)
+static void pause_for(double seconds)
 {
-    double left = moment - tdi_seconds();
-    if (left > 0)
-        nanosleep(&(struct timespec){.tv_nsec = (long)(left * 1e9)}, NULL);
+    nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)}, NULL);
+}
+
+static bool is_running(pid_t child)
+{
+    siginfo_t info = {0};
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    return info.si_pid == 0;
 }
 
 /* True when the child was killed, and not done before. Every other time the kill waits for a backup to be begun. */
-static bool kill_at_random(pid_t child, const place *p, double longest, tdi_random *random, int *in_write)
+static bool kill_at_random(pid_t child, place *p, double longest, tdi_random *random, int *in_write)
 {
     int status;
-    wait_until(tdi_seconds() + longest * tdi_random_uniform(random));
-    double last = tdi_seconds() + 0.05;
-    bool wanted = tdi_random_below(random, 2);
-    while (wanted && !is_writing(p->backups) && tdi_seconds() < last)
-        ;
-    if (wanted)
-        wait_until(tdi_seconds() + 3e-4 * tdi_random_uniform(random));
+    char name[256];
+    pause_for(longest * tdi_random_uniform(random));
+    if (tdi_random_below(random, 2)) {
+        while (!is_writing(p, name) && is_running(child))
+            ;
+        pause_for(3e-4 * tdi_random_uniform(random));
+    }
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFEXITED(status))
         assert_int_equal(WEXITSTATUS(status), 0);
-    *in_write += is_writing(p->backups);
+    if (is_writing(p, name)) {
+        memcpy(p->torn, name, sizeof name);
+        ++*in_write;
+    }
     return WIFSIGNALED(status);
 }
 
@@ -223,7 +236,8 @@ static void kill_often(const setting *s)
     double began = tdi_seconds();
     finish(start(&whole, s->devices[0], s));
     double longest = tdi_seconds() - began;
-    while (kills < kills_wanted()) {
+    int wanted = kills_wanted(), wanted_in_write = (wanted + 19) / 20;
+    while (kills < wanted || (in_write < wanted_in_write && kills < 20 * wanted)) {
         const char *devices = s->devices[tdi_random_below(&random, 2)];
         if (kill_at_random(start(&killed, devices, s), &killed, longest, &random, &in_write)) {
             kills++;
@@ -239,7 +253,7 @@ static void kill_often(const setting *s)
     expect_same(whole.log, killed.log);
     print_message("%d kills, %d of them within a write, in %d runs, %.1f s\n", kills, in_write, ends + 1,
                   tdi_seconds() - began);
-    assert_true(in_write >= kills / 20);
+    assert_true(in_write >= wanted_in_write);
     place_clear(&whole);
     place_clear(&killed);
 }

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -179,13 +178,6 @@ static void test_a_failure_belongs_to_its_step(void **state)
     td_context_free(context);
 }
 
-static void *stop_soon(void *context)
-{
-    wait_a_moment(30000000);
-    td_request_stop(context);
-    return NULL;
-}
-
 static void test_it_can_be_stopped(void **state)
 {
     (void)state;
@@ -194,10 +186,8 @@ static void test_it_can_be_stopped(void **state)
     made_source made;
     td_data *data = made_data(&made);
     made.pause = 1000000;
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, stop_soon, context), 0);
-    assert_int_equal(td_fit(model, data, .batch_size = 4, .epochs = 1000), TD_STOPPED);
-    pthread_join(thread, NULL);
+    assert_int_equal(td_fit(model, data, .batch_size = 4, .epochs = 1000, .callbacks = TD_CALLBACKS(small_stop_soon())),
+                     TD_STOPPED);
     td_context_free(context);
 }
 
