@@ -7,9 +7,9 @@
 #include "session.h"
 #include "suggest.h"
 
-enum { ARCHITECTURES = 5 };
+enum { ARCHITECTURES = 6 };
 
-static const char *const architectures[ARCHITECTURES] = {"mlp", "lenet5", "cifar", "resnet20", "lstm"};
+static const char *const architectures[ARCHITECTURES] = {"mlp", "lenet5", "cifar", "resnet20", "lstm", "char_lstm"};
 
 static int check_architecture(const char *name)
 {
@@ -17,7 +17,7 @@ static int check_architecture(const char *name)
         if (strcmp(name, architectures[i]) == 0)
             return TOOL_DONE;
     const char *near = tool_suggest(name, architectures, ARCHITECTURES);
-    return tool_refuse("expected mlp, lenet5, cifar, resnet20 or lstm, got '%s'; try tandem new %s", name,
+    return tool_refuse("expected mlp, lenet5, cifar, resnet20, lstm or char_lstm, got '%s'; try tandem new %s", name,
                        near ? near : "mlp");
 }
 
@@ -37,9 +37,39 @@ static int check_sizes(const struct options *options)
                        options->steps ? "shape" : "outputs", options->argument);
 }
 
-static td_model *make(const struct options *options, td_context *context)
+static bool reads_text(const struct options *options)
+{
+    return strcmp(options->argument, "char_lstm") == 0;
+}
+
+static int check_text(const struct options *options)
+{
+    if (reads_text(options) && !options->text)
+        return tool_refuse("--text: expected the text whose characters the model is to know, got none; try tandem new "
+                           "char_lstm --text book.txt");
+    if (reads_text(options) || (!options->text && !options->window))
+        return TOOL_DONE;
+    return tool_refuse("--%s: %s reads no text; it goes with char_lstm, as in tandem new char_lstm --text book.txt",
+                       options->text ? "text" : "window", options->argument);
+}
+
+static int count_characters(const struct options *options, int *characters)
+{
+    td_data *data;
+    int status =
+        session_data(options, &(struct request){.option = "text", .path = options->text, .role = TD_TRAIN}, &data);
+    if (status != TOOL_DONE)
+        return status;
+    *characters = td_recipe_characters(td_data_recipe(data), NULL, 0);
+    td_data_release(data);
+    return *characters ? TOOL_DONE : tool_refuse("--text: expected a text, FILE.txt, got '%s'", options->text);
+}
+
+static td_model *make(const struct options *options, td_context *context, int characters)
 {
     uint64_t seed = (uint64_t)options->seed;
+    if (reads_text(options))
+        return td_new_char_lstm(context, characters, options->window, seed);
     if (strcmp(options->argument, "lstm") == 0)
         return td_new_lstm(context, options->steps, options->per_step, options->outputs, seed);
     if (options->zero_gamma)
@@ -49,10 +79,12 @@ static td_model *make(const struct options *options, td_context *context)
 
 static int create(const struct options *options, struct session *session, const char *path)
 {
-    int status = session_open(options, session);
+    int characters = 0, status = reads_text(options) ? count_characters(options, &characters) : TOOL_DONE;
+    if (status == TOOL_DONE)
+        status = session_open(options, session);
     if (status != TOOL_DONE)
         return status;
-    session->model = make(options, session->context);
+    session->model = make(options, session->context, characters);
     if (!session->model || td_save(session->model, path) != TD_OK)
         return session_failed(session);
     if (!options->quiet)
@@ -70,6 +102,8 @@ static int run(const struct options *options)
     if (status == TOOL_DONE)
         status = check_zero_gamma(options);
     if (status == TOOL_DONE)
+        status = check_text(options);
+    if (status == TOOL_DONE)
         status = output_path(options->output, options->argument, ".keras", ".keras", path);
     if (status == TOOL_DONE)
         status = create(options, &session, path);
@@ -81,6 +115,8 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "F.keras", 0, "Where the model goes (default: NAME.keras, here)", 0},
     {"shape", KEY_SHAPE, "TxN", 0, "lstm: T steps of N numbers (default: 50x8)", 0},
     {"outputs", KEY_OUTPUTS, "N", 0, "lstm: forecast N numbers (default: 1)", 0},
+    {"text", KEY_TEXT, "FILE.txt", 0, "char_lstm: the text whose characters it is to know", 0},
+    {"window", KEY_WINDOW, "T", 0, "char_lstm: see T characters at a time (default: 100)", 0},
     {"zero-gamma", KEY_ZERO_GAMMA, NULL, 0,
      "resnet20: let each residual block begin as its shortcut: its last batch normalization has a gamma of 0", 0},
     {"seed", KEY_SEED, "N", 0, "Fix the initial weights (default: another model each time)", 0},
@@ -89,18 +125,19 @@ static const struct argp_option options[] = {
 
 const struct command new_command = {
     "new",
-    "mlp|lenet5|cifar|resnet20|lstm",
+    "mlp|lenet5|cifar|resnet20|lstm|char_lstm",
     "a ready-made model to begin with", /* */
     "Writes a model with fresh weights, compiled with Adam (resnet20: with SGD, momentum 0.9, a rate of 0.1): "
     "something "
     "to train before you have a model of your own. "
-    "The classifiers have sparse categorical cross-entropy from logits and accuracy, the forecaster mean squared "
-    "error.\n\n"
-    "  mlp       784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
-    "  lenet5    LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
-    "  cifar     convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\n"
-    "  resnet20  ResNet-20 (He et al.), for 32x32 colour images (CIFAR-10)\n"
-    "  lstm      an LSTM of 128 units, from series [T, N] to what comes next\v"
+    "The classifiers, and what writes, have sparse categorical cross-entropy from logits and accuracy, the forecaster "
+    "mean squared error.\n\n"
+    "  mlp        784-256-256-10, ReLU, for 28x28 grey images (MNIST)\n"
+    "  lenet5     LeNet-5 with tanh, for 28x28 grey images (MNIST)\n"
+    "  cifar      convolutions 32-64-64, for 32x32 colour images (CIFAR-10)\n"
+    "  resnet20   ResNet-20 (He et al.), for 32x32 colour images (CIFAR-10)\n"
+    "  lstm       an LSTM of 128 units, from series [T, N] to what comes next\n"
+    "  char_lstm  an embedding and an LSTM of 256 units, from a text's characters to each one's next\v"
     "Examples:\n"
     "\n"
     "  From nothing to a trained network:\n"
@@ -116,6 +153,11 @@ const struct command new_command = {
     "\n"
     "  A forecaster of 2 numbers from 24 steps of 5, x [samples, 24, 5]:\n"
     "    tandem new lstm --shape 24x5 --outputs 2\n"
-    "    tandem fit lstm.keras --train series.npz --epochs 20\n",
+    "    tandem fit lstm.keras --train series.npz --epochs 20\n"
+    "\n"
+    "  What writes as a book does:\n"
+    "    tandem new char_lstm --text book.txt\n"
+    "    tandem fit char_lstm.keras --train book.txt --batch-size 64 --epochs 10\n"
+    "    tandem generate char_lstm-trained.keras --temperature 0.7\n",
     options,
     run};

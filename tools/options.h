@@ -22,7 +22,7 @@ struct options {
     const char *train[TOOL_MAX_ARGUMENTS];
     int n_train;
     const char *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log, *backup_dir;
-    const char *confusion_file, *class_names, *tensorboard, *trace, *prompt;
+    const char *confusion_file, *class_names, *tensorboard, *trace, *prompt, *text;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs, confusion_output;
@@ -153,6 +153,7 @@ enum option_key {
     KEY_END_LR,
     KEY_STEPS,
     KEY_PROMPT,
+    KEY_TEXT,
     KEY_LENGTH,
     KEY_TEMPERATURE,
     KEY_TOP_K,
@@ -345,7 +346,7 @@ enum option_key {
          0},                                                                                                           \
     {                                                                                                                  \
         "metrics", KEY_METRICS, "LIST", 0,                                                                             \
-            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, mean_io_u, "                   \
+            "By Keras's names: accuracy, top_k_categorical_accuracy, precision, recall, auc, mean_io_u, "              \
             "mean_absolute_error, ..., or none",                                                                       \
             0                                                                                                          \
     }

@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "output.h"
 
@@ -226,6 +227,17 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
     }
 }
 
+/* The options', of which none says that an area is one of logits: the loss does. */
+static void choose_metrics(const struct options *options, td_loss loss, td_metric metrics[TOOL_MAX_METRICS + 1])
+{
+    bool logits = loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||
+                  loss == TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS || loss == TD_BINARY_CROSSENTROPY_FROM_LOGITS;
+    memcpy(metrics, options->metrics, sizeof options->metrics);
+    for (td_metric *metric = metrics; metric->kind != TD_METRIC_END; metric++)
+        if (metric->kind == TD_METRIC_AUC && logits)
+            metric->from_logits = TD_YES;
+}
+
 int session_compile(const struct options *options, struct session *session, enum purpose purpose)
 {
     td_optimizer of_file = td_model_optimizer(session->model), optimizer = merge_optimizer(options, of_file);
@@ -244,11 +256,13 @@ int session_compile(const struct options *options, struct session *session, enum
         return status;
     if (!changes_optimizer(options, &of_file))
         optimizer = (td_optimizer){.kind = TD_OPTIMIZER_NONE};
+    td_metric metrics[TOOL_MAX_METRICS + 1];
+    choose_metrics(options, loss == TD_LOSS_NONE ? loss_of_file : loss, metrics);
     if (td_compile_(&(td_compile_args){.model = session->model,
                                        .optimizer = optimizer,
                                        .loss = loss,
                                        .ignore_class = options->ignore_class,
-                                       .metrics = options->metrics_given ? options->metrics : NULL,
+                                       .metrics = options->metrics_given ? metrics : NULL,
                                        .strategy = {.devices = options->devices, .shards = (int)options->shards},
                                        .steps_per_execution = options->steps_per_execution,
                                        .rematerialize = options->rematerialize ? TD_YES : TD_NO,

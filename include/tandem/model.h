@@ -40,6 +40,10 @@ TD_API td_model *td_new(td_context *context, const char *architecture, uint64_t 
  * (0: 1) numbers that come next, [batch, outputs], by an LSTM of 128 units; compiled with Adam and mean squared error.
  */
 TD_API td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed);
+/* What writes a text on, character by character: from `window` (0: 100) of its `characters`, as td_recipe_characters
+ * counts them, to the scores of each one's next, [batch, window, characters], by an embedding of 64 numbers and an LSTM
+ * of 256 units; compiled with Adam, a rate of 0.004, and sparse cross-entropy from logits. */
+TD_API td_model *td_new_char_lstm(td_context *context, int64_t characters, int64_t window, uint64_t seed);
 /* ResNet-20 for CIFAR-10 (He et al., 1512.03385, section 4.2), [batch, 32, 32, 3] to the logits [batch, 10]: 3 stages
  * of 3 blocks, 16, 32 and 64 channels wide; a shortcut between stages is a 1x1 convolution (option B). With zero_gamma
  * (default no) the last batch normalization of each block begins with a gamma of 0, so that the block begins as its
@@ -152,18 +156,35 @@ typedef enum td_metric_kind {
     TD_METRIC_MEAN_SQUARED_ERROR,
     TD_METRIC_ROOT_MEAN_SQUARED_ERROR,
     TD_METRIC_MEAN_ABSOLUTE_ERROR,
+    TD_METRIC_AUC,
+    TD_METRIC_F1_SCORE,
     TD_METRIC_COUNT
 } td_metric_kind;
+
+typedef enum td_auc_curve { TD_ROC = 0, TD_PR, TD_PRGAIN } td_auc_curve;
+typedef enum td_auc_summation { TD_INTERPOLATION = 0, TD_MINORING, TD_MAJORING } td_auc_summation;
+typedef enum td_average { TD_NO_AVERAGE = 0, TD_MICRO, TD_MACRO, TD_WEIGHTED } td_average;
 
 /* What is measured besides the loss, by Keras's names and with its defaults. Made by the macros below, in a list:
  * TD_METRICS(TD_ACCURACY, td_metric_mean_iou(.ignore_class = TD_SET(255))). */
 typedef struct td_metric {
     td_metric_kind kind;
-    const char *name;      /* its key in logs; copied; NULL: Keras's, such as "mean_io_u" */
-    int k;                 /* top-k accuracies: 5 */
-    td_optional threshold; /* BinaryAccuracy, Precision, Recall, BinaryIoU: 0.5; 0 for predictions that are logits */
-    td_optional class_id;  /* Precision, Recall: of this entry of the last axis alone; all */
-    int num_classes;       /* IoU, MeanIoU: the numbers in the output's last axis */
+    const char *name;        /* its key in logs; copied; NULL: Keras's, such as "mean_io_u" */
+    int k;                   /* top-k accuracies: 5 */
+    td_optional threshold;   /* BinaryAccuracy, Precision, Recall, BinaryIoU: 0.5; 0 for predictions that are logits.
+                                F1Score: none, but the largest of the last axis is taken */
+    const float *thresholds; /* Precision, Recall: TD_THRESHOLDS(0.2f, 0.8f), a result for each, "precision[0]", ...;
+                                AUC: those between 0 and 1; copied; NULL: threshold, num_thresholds */
+    int num_thresholds;      /* AUC: 200, evenly from 0 to 1 */
+    td_auc_curve curve;      /* AUC */
+    td_auc_summation summation_method; /* AUC */
+    td_choice multi_label;             /* AUC: no; yes: the mean over the labels' own, of the last axis */
+    int num_labels;                    /* AUC with multi_label: those of the output */
+    td_choice from_logits;             /* AUC: no; yes: a sigmoid is taken of predictions */
+    td_average average;   /* F1Score: none, a result for each class, "f1_score[0]", ...; MICRO over all decisions, MACRO
+                             the classes' mean, WEIGHTED by how often each occurs */
+    td_optional class_id; /* Precision, Recall: of this entry of the last axis alone; all */
+    int num_classes;      /* IoU, MeanIoU: the numbers in the output's last axis */
     const int *target_class_ids; /* IoU, BinaryIoU: TD_CLASSES(1, 4), the mean over these; copied; NULL: over all */
     td_optional ignore_class;    /* IoU, MeanIoU: what is of this class is not counted; none */
     td_choice sparse_y_true, sparse_y_pred; /* IoU, MeanIoU: class numbers, not a number for each class; not Keras's
@@ -187,9 +208,14 @@ typedef struct td_metric {
 #define td_metric_root_mean_squared_error(...)           TD_METRIC_(ROOT_MEAN_SQUARED_ERROR, __VA_ARGS__)
 #define td_metric_mean_absolute_error(...)               TD_METRIC_(MEAN_ABSOLUTE_ERROR, __VA_ARGS__)
 
-#define TD_METRICS(...) TD_LIST_(td_metric, __VA_ARGS__, TD_METRIC_(END, .name = NULL))
-#define TD_CLASSES(...) TD_LIST_(int, __VA_ARGS__, TD_CLASSES_END)
-#define TD_CLASSES_END  (-1)
+#define td_metric_auc(...)      TD_METRIC_(AUC, __VA_ARGS__)
+#define td_metric_f1_score(...) TD_METRIC_(F1_SCORE, __VA_ARGS__)
+
+#define TD_METRICS(...)    TD_LIST_(td_metric, __VA_ARGS__, TD_METRIC_(END, .name = NULL))
+#define TD_CLASSES(...)    TD_LIST_(int, __VA_ARGS__, TD_CLASSES_END)
+#define TD_CLASSES_END     (-1)
+#define TD_THRESHOLDS(...) TD_LIST_(float, __VA_ARGS__, TD_THRESHOLDS_END)
+#define TD_THRESHOLDS_END  (-1.0f)
 
 /* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
 typedef struct td_strategy {

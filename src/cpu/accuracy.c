@@ -62,6 +62,12 @@ static void class_pairs_run(const tdi_call *call)
         ((float *)call->out.data)[r] = (float)tdi_class_pair(call, r);
 }
 
+static void buckets_run(const tdi_call *call)
+{
+    judged j = rows_of(call);
+    tdi_fill_buckets(call, j.begin / j.width, j.end / j.width);
+}
+
 static void valid_weights_run(const tdi_call *call)
 {
     int64_t rows = call->out.shape.dim[0], count = tdi_shape_elements(&call->out.shape);
@@ -78,4 +84,5 @@ ACCURACY(categorical_accuracy)
 ACCURACY(binary_accuracy)
 ACCURACY(in_top_k)
 ACCURACY(class_pairs)
+ACCURACY(buckets)
 ACCURACY(valid_weights)

@@ -88,6 +88,7 @@
     X(binary_accuracy)                                                                                                 \
     X(in_top_k)                                                                                                        \
     X(class_pairs)                                                                                                     \
+    X(buckets)                                                                                                         \
     X(valid_weights)
 
 /* Through oneDNN: X(stem) */

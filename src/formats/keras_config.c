@@ -260,6 +260,23 @@ static td_status read_activation(const json_t *value, td_activation *activation,
     return TD_OK;
 }
 
+/* Keras takes a word in capitals too. */
+static td_status read_word(const tdi_field *field, const json_t *value, unsigned *number, tdi_error *error)
+{
+    const char *name = json_is_null(value) ? "null" : json_string_value(value);
+    size_t length = name ? strlen(name) : 0;
+    unsigned at = 0;
+    for (const char *word = field->text; *word && name; word += *word == '|', at++) {
+        size_t size = strcspn(word, "|");
+        if (size == length && strncasecmp(word, name, size) == 0) {
+            *number = at;
+            return TD_OK;
+        }
+        word += size;
+    }
+    return wrong_value(value, field->text, error);
+}
+
 static td_status read_padding(const json_t *value, td_padding *padding, tdi_error *error)
 {
     const char *name = json_string_value(value);
@@ -487,6 +504,8 @@ static td_status read_field(const tdi_field *field, const json_t *value, void *t
         return read_padding(value, to, error);
     case TDI_FIELD_INTERPOLATION:
         return read_interpolation(value, to, error);
+    case TDI_FIELD_WORD:
+        return read_word(field, value, to, error);
     case TDI_FIELD_INITIALIZER:
         return read_initializer(value, to, error);
     case TDI_FIELD_REGULARIZER:
@@ -609,6 +628,15 @@ static json_t *write_shape(const tdi_field *field, const td_shape *shape)
     return has_batch(field) ? tdi_keras_batch_shape(shape, 0) : write_extents(shape, json_array());
 }
 
+static json_t *write_word(const tdi_field *field, unsigned number)
+{
+    const char *word = field->text;
+    for (; number; number--)
+        word = strchr(word, '|') + 1;
+    size_t size = strcspn(word, "|");
+    return strncmp(word, "null", size) == 0 ? json_null() : json_stringn(word, size);
+}
+
 static json_t *write_field(const tdi_field *field, const void *from)
 {
     const td_size *size = from;
@@ -642,6 +670,8 @@ static json_t *write_field(const tdi_field *field, const void *from)
         return json_string(tdi_activation_name((int)*(const td_activation *)from));
     case TDI_FIELD_INTERPOLATION:
         return json_string(*(const td_interpolation *)from == TD_BILINEAR ? "bilinear" : "nearest");
+    case TDI_FIELD_WORD:
+        return write_word(field, *(const unsigned *)from);
     case TDI_FIELD_PADDING:
         return json_string(*(const td_padding *)from == TD_SAME ? "same" : "valid");
     case TDI_FIELD_INITIALIZER:

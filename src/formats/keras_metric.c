@@ -21,14 +21,34 @@ static td_status wrong_list(const char *key, const json_t *value, const char *wa
                     wanted);
 }
 
-/* null, a number, or a list of one: a metric of several thresholds is several numbers. */
-static td_status read_thresholds(const json_t *value, td_metric *metric, tdi_error *error)
+static td_status read_list(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error)
 {
-    const json_t *one = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    size_t count = json_array_size(value);
+    float *thresholds = TDI_NEW_ARRAY(arena, float, count + 1);
+    if (!thresholds)
+        return tdi_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        double threshold = json_number_value(json_array_get(value, i));
+        if (!json_is_number(json_array_get(value, i)) || !(threshold >= 0 && threshold <= 1))
+            return wrong_list("thresholds", value, "numbers from 0 to 1", error);
+        thresholds[i] = (float)threshold;
+    }
+    thresholds[count] = TD_THRESHOLDS_END;
+    metric->thresholds = thresholds;
+    return TD_OK;
+}
+
+/* null, a number, or a list; of Precision and Recall a list of one is a number. */
+static td_status read_thresholds(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error)
+{
+    bool single = metric->kind != TD_METRIC_AUC && json_array_size(value) == 1;
+    const json_t *one = single ? json_array_get(value, 0) : value;
     if (!one || json_is_null(one))
         return TD_OK;
-    if (!json_is_number(one))
-        return wrong_list("thresholds", value, "a single number", error);
+    if (json_is_array(one) && (json_array_size(one) || metric->kind == TD_METRIC_AUC))
+        return read_list(arena, one, metric, error);
+    if (!json_is_number(one) || metric->kind == TD_METRIC_AUC)
+        return wrong_list("thresholds", value, "a number, or a list of them", error);
     metric->threshold = TD_SET((float)json_number_value(one));
     return TD_OK;
 }
@@ -69,7 +89,7 @@ static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, cons
     if (targets && json_object_get(config, type->lists))
         TDI_TRY(read_targets(arena, json_object_get(config, type->lists), metric, error));
     else if (type->lists)
-        TDI_TRY(read_thresholds(json_object_get(config, type->lists), metric, error));
+        TDI_TRY(read_thresholds(arena, json_object_get(config, type->lists), metric, error));
     tdi_fields_resolve(type->fields, metric);
     if (counts && metric->num_classes < 1)
         return tdi_fail(error, TD_BAD_FILE, "property \"num_classes\" is missing, or below 1");
@@ -95,10 +115,18 @@ td_status tdi_keras_read_metric(tdi_arena *arena, const json_t *value, td_metric
 
 /* ---- writing ---- */
 
-static json_t *write_list(const td_metric *metric)
+static json_t *write_thresholds(const td_metric *metric)
 {
-    if (metric->kind == TD_METRIC_PRECISION || metric->kind == TD_METRIC_RECALL)
+    if (!metric->thresholds)
         return metric->threshold.is_set ? tdi_keras_float(metric->threshold.value) : json_null();
+    json_t *list = json_array();
+    for (int i = 0; metric->thresholds[i] != TD_THRESHOLDS_END; i++)
+        tdi_keras_append(&list, tdi_keras_float(metric->thresholds[i]));
+    return list;
+}
+
+static json_t *write_targets(const td_metric *metric)
+{
     json_t *list = json_array();
     const int *targets = metric->target_class_ids;
     int classes = metric->kind == TD_METRIC_BINARY_IOU ? 2 : metric->num_classes;
@@ -111,12 +139,13 @@ json_t *tdi_keras_write_metric(const td_metric *metric)
 {
     const tdi_metric_type *type = tdi_metric_type_of(metric->kind);
     const char *name = tdi_metric_name(metric);
+    bool targets = metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_BINARY_IOU;
     bool plain = type->fields->kind == TDI_FIELD_END && !type->lists;
     if (plain && tdi_metric_parse(name) == metric->kind)
         return json_string(name);
     json_t *config = json_pack("{s:s}", "name", name);
     tdi_keras_write_fields(type->fields, metric, &config);
     if (type->lists)
-        tdi_keras_put(&config, type->lists, write_list(metric));
+        tdi_keras_put(&config, type->lists, targets ? write_targets(metric) : write_thresholds(metric));
     return tdi_keras_object("keras.metrics", type->class_name, config);
 }

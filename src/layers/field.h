@@ -27,15 +27,17 @@ typedef enum tdi_field_kind {
     TDI_FIELD_INITIALIZER,   /* td_initializer */
     TDI_FIELD_REGULARIZER,   /* td_regularizer; JSON null is none */
     TDI_FIELD_SEED,          /* int64_t; JSON null is 0 */
+    TDI_FIELD_WORD,          /* an enum; JSON one of the words in `text`, "ROC|PR"; the word null is JSON null */
     TDI_FIELD_FIXED          /* Tandem knows one value only, `text` (JSON); another in a file is refused by name */
 } tdi_field_kind;
 
 typedef struct tdi_field {
     const char *key; /* Keras's: "kernel_size" */
     tdi_field_kind kind;
-    size_t offset;    /* in the args struct */
-    double number;    /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
-    const char *text; /* FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
+    size_t offset; /* in the args struct */
+    double number; /* the default, for numbers and choices (1 yes, 0 no); sizes: both */
+    const char
+        *text; /* WORD: its words; FIXED: the JSON text; INITIALIZER: the default's Keras class ("GlorotUniform") */
     const char
         *since; /* FIXED: NULL, or the Keras that first wrote the key; not written, so that older ones read the file */
 } tdi_field;
@@ -53,6 +55,10 @@ bool tdi_field_zero_is_default(const tdi_field *field);
 #define TDI_INITIALIZER_FIELD(type, member, json_key, default_class)                                                   \
     {                                                                                                                  \
         .key = (json_key), .kind = TDI_FIELD_INITIALIZER, .offset = offsetof(type, member), .text = (default_class)    \
+    }
+#define TDI_WORD_FIELD(type, member, json_key, words)                                                                  \
+    {                                                                                                                  \
+        .key = (json_key), .kind = TDI_FIELD_WORD, .offset = offsetof(type, member), .text = (words)                   \
     }
 #define TDI_FIXED_FIELD(json_key, json_text)                                                                           \
     {                                                                                                                  \

@@ -1,15 +1,13 @@
 /* metrics.c - Keras's metrics: what of a prediction is added up, and what is made of the sums.
  *
- * Most are means of a number per position: an accuracy, an error. The others are made of counts n[actual][predicted]
- * (keras/src/metrics/iou_metrics.py, confusion_metrics.py):
- *   IoU        mean over those target classes c that occur of n[c][c] / (n[c][.] + n[.][c] - n[c][c])
- *   Precision  n[1][1] / n[.][1]
- *   Recall     n[1][1] / n[1][.]; both 0 where they would divide by 0 */
+ * Most are means of a number per position: an accuracy, an error. IoU is made of counts n[actual][predicted]: the mean
+ * over those target classes c that occur of n[c][c] / (n[c][.] + n[.][c] - n[c][c]) (keras/src/metrics/iou_metrics.py).
+ * Those that hold scores against thresholds are in thresholds.c. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "layers/training.h"
+#include "layers/thresholds.h"
 
 /* ---- what there is ---- */
 
@@ -19,6 +17,18 @@ static const tdi_field none[] = {{0}};
 static const tdi_field threshold[] = {FIELD(OPTIONAL, threshold, "threshold", 0.5), {0}};
 static const tdi_field k[] = {FIELD(INT, k, "k", 5), {0}};
 static const tdi_field positives[] = {FIELD(CLASS, class_id, "class_id", 0), TDI_FIXED_FIELD("top_k", "null"), {0}};
+static const tdi_field auc[] = {
+    FIELD(INT, num_thresholds, "num_thresholds", 200),
+    TDI_WORD_FIELD(td_metric, curve, "curve", "ROC|PR|PRGAIN"),
+    TDI_WORD_FIELD(td_metric, summation_method, "summation_method", "interpolation|minoring|majoring"),
+    FIELD(CHOICE, multi_label, "multi_label", 0),
+    FIELD(COUNT, num_labels, "num_labels", 0),
+    TDI_FIXED_FIELD("label_weights", "null"),
+    FIELD(CHOICE, from_logits, "from_logits", 0),
+    {0}};
+static const tdi_field f1_score[] = {TDI_WORD_FIELD(td_metric, average, "average", "null|micro|macro|weighted"),
+                                     FIELD(IF_SET, threshold, "threshold", 0),
+                                     {0}};
 static const tdi_field iou[] = {FIELD(INT, num_classes, "num_classes", 0),
                                 FIELD(CLASS, ignore_class, "ignore_class", 0),
                                 FIELD(CHOICE, sparse_y_true, "sparse_y_true", 1),
@@ -43,6 +53,8 @@ static const tdi_metric_type types[TD_METRIC_COUNT] = {
     [TD_METRIC_MEAN_SQUARED_ERROR] = {"MeanSquaredError", "mean_squared_error", "mse", none, NULL},
     [TD_METRIC_ROOT_MEAN_SQUARED_ERROR] = {"RootMeanSquaredError", "root_mean_squared_error", NULL, none, NULL},
     [TD_METRIC_MEAN_ABSOLUTE_ERROR] = {"MeanAbsoluteError", "mean_absolute_error", "mae", none, NULL},
+    [TD_METRIC_AUC] = {"AUC", "auc", NULL, auc, "thresholds"},
+    [TD_METRIC_F1_SCORE] = {"F1Score", "f1_score", NULL, f1_score, NULL},
 };
 
 const tdi_metric_type *tdi_metric_type_of(td_metric_kind kind)
@@ -139,6 +151,8 @@ static td_status check_numbers(const td_metric *metric, const td_shape *predicti
         return tdi_fail(error, TD_INVALID_ARGUMENT, "the threshold is not a finite number");
     TDI_TRY(check_class("ignore_class", metric->ignore_class, -TDI_MOST_LABEL, TDI_MOST_LABEL, error));
     TDI_TRY(check_class("class_id", metric->class_id, 0, (double)(last_extent(prediction) - 1), error));
+    if (tdi_has_thresholds(metric))
+        return TD_OK;
     return check_targets(metric, metric->kind == TD_METRIC_BINARY_IOU ? 2 : metric->num_classes, error);
 }
 
@@ -147,7 +161,8 @@ td_status tdi_metric_settle(td_metric *metric, const tdi_loss *loss, const td_sh
     if (is_iou(metric))
         settle_iou(metric, loss, prediction);
     tdi_fields_resolve(types[metric->kind].fields, metric);
-    if (check_numbers(metric, prediction, error) == TD_OK)
+    if (check_numbers(metric, prediction, error) == TD_OK &&
+        (!tdi_has_thresholds(metric) || tdi_thresholds_settle(metric, prediction, error) == TD_OK))
         return TD_OK;
     tdi_error_prefix(error, "%s", tdi_metric_name(metric));
     return error ? error->status : TD_INVALID_ARGUMENT;
@@ -243,19 +258,6 @@ static float threshold_of(const td_metric *metric)
     return metric->threshold.is_set ? metric->threshold.value : 0.5f;
 }
 
-static tdi_node *one_class(tdi_graph *graph, const td_metric *metric, tdi_node *x)
-{
-    if (!metric->class_id.is_set)
-        return x;
-    return tdi_slice(graph, x, x->shape.rank - 1, (int64_t)metric->class_id.value, 1);
-}
-
-static tdi_node *positives_taken(tdi_graph *graph, const td_metric *metric, tdi_node *prediction, tdi_node *target)
-{
-    tdi_class_pairs_attrs attrs = {2, TDI_ABOVE, TDI_NOT_ZERO, threshold_of(metric), {0}};
-    return tdi_class_pairs(graph, one_class(graph, metric, prediction), one_class(graph, metric, target), &attrs);
-}
-
 static tdi_node *error_of(tdi_graph *graph, tdi_node *prediction, tdi_node *target, int kind)
 {
     tdi_node *error = tdi_unary(graph, tdi_binary(graph, TDI_SUBTRACT, prediction, target), kind);
@@ -282,7 +284,9 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_l
         return tdi_in_top_k(graph, prediction, target, metric->k);
     case TD_METRIC_PRECISION:
     case TD_METRIC_RECALL:
-        return positives_taken(graph, metric, prediction, target);
+    case TD_METRIC_AUC:
+    case TD_METRIC_F1_SCORE:
+        return tdi_thresholds_emit(graph, metric, prediction);
     case TD_METRIC_IOU:
     case TD_METRIC_MEAN_IOU:
         return classes_taken(graph, metric, prediction, target);
@@ -306,8 +310,6 @@ static int counted_classes(const td_metric *metric)
     case TD_METRIC_MEAN_IOU:
         return metric->num_classes;
     case TD_METRIC_BINARY_IOU:
-    case TD_METRIC_PRECISION:
-    case TD_METRIC_RECALL:
         return 2;
     default:
         return 0;
@@ -317,13 +319,17 @@ static int counted_classes(const td_metric *metric)
 int tdi_metric_accumulators(const td_metric *metric)
 {
     int classes = counted_classes(metric);
+    if (tdi_has_thresholds(metric))
+        return tdi_thresholds_accumulators(metric);
     return classes ? tdi_count_accumulators(classes) : 1;
 }
 
-void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, int slot)
+void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target, int slot)
 {
     int classes = counted_classes(metric);
-    if (classes)
+    if (tdi_has_thresholds(metric))
+        tdi_thresholds_accumulate(graph, metric, values, target, slot);
+    else if (classes)
         tdi_count_pairs(graph, values, classes, slot);
     else
         tdi_accumulate(graph, values, slot);
@@ -361,17 +367,20 @@ static double ratio(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-double tdi_metric_result(const td_metric *metric, const double *sums)
+int tdi_metric_results(const td_metric *metric)
 {
+    return tdi_has_thresholds(metric) ? tdi_thresholds_results(metric) : 1;
+}
+
+double tdi_metric_result(const td_metric *metric, const double *sums, int which)
+{
+    if (tdi_has_thresholds(metric))
+        return tdi_thresholds_result(metric, sums, which);
     switch (metric->kind) {
     case TD_METRIC_IOU:
     case TD_METRIC_MEAN_IOU:
     case TD_METRIC_BINARY_IOU:
         return mean_iou(metric, sums);
-    case TD_METRIC_PRECISION:
-        return ratio(sums[3], sums[1] + sums[3]);
-    case TD_METRIC_RECALL:
-        return ratio(sums[3], sums[2] + sums[3]);
     case TD_METRIC_ROOT_MEAN_SQUARED_ERROR:
         return sqrt(ratio(sums[0], sums[1]));
     default:

@@ -60,10 +60,11 @@ td_status tdi_metric_settle(td_metric *metric, const tdi_loss *loss, const td_sh
 /* What is added up, per position [B, ...]. */
 tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_loss *loss, tdi_node *prediction,
                           tdi_node *target);
-/* The accumulators that its sums take up, from `slot` on; what is made of them. */
+/* The accumulators that its sums take up, from `slot` on; how many results are made of them, and one of these. */
 int tdi_metric_accumulators(const td_metric *metric);
-void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, int slot);
-double tdi_metric_result(const td_metric *metric, const double *sums);
+void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *values, tdi_node *target, int slot);
+int tdi_metric_results(const td_metric *metric);
+double tdi_metric_result(const td_metric *metric, const double *sums, int which);
 
 /* A kind of optimizer, or of schedule. */
 typedef struct tdi_config_type {

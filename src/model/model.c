@@ -241,6 +241,20 @@ static td_status keep_targets(const td_model *model, td_metric *metric, tdi_erro
     return TD_OK;
 }
 
+static td_status keep_thresholds(const td_model *model, td_metric *metric, tdi_error *error)
+{
+    size_t count = 0;
+    if (!metric->thresholds)
+        return TD_OK;
+    while (metric->thresholds[count++] != TD_THRESHOLDS_END)
+        ;
+    float *kept = TDI_NEW_ARRAY(model->context->arena, float, count);
+    if (!kept)
+        return tdi_no_memory(error);
+    metric->thresholds = memcpy(kept, metric->thresholds, count * sizeof *kept);
+    return TD_OK;
+}
+
 td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_training *training,
                                const td_metric *metric, tdi_error *error)
 {
@@ -250,6 +264,7 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
     if (kept.name && !(kept.name = tdi_strdup(model->context->arena, kept.name)))
         return tdi_no_memory(error);
     TDI_TRY(keep_targets(model, &kept, error));
+    TDI_TRY(keep_thresholds(model, &kept, error));
     TDI_TRY(tdi_metric_settle(&kept, &training->loss, &model->outputs[output]->shape, error));
     training->metrics[training->n_metrics++] = kept;
     return TD_OK;

@@ -272,7 +272,7 @@ static void accumulate_metrics(const builder *b)
         for (int m = 0; m < b->model->training[o].n_metrics; m++) {
             const td_metric *metric = &b->model->training[o].metrics[m];
             slots->metrics[o][m] = take_slots(b, tdi_metric_accumulators(metric));
-            tdi_metric_accumulate(b->graph, metric, b->metrics[o][m], slots->metrics[o][m]);
+            tdi_metric_accumulate(b->graph, metric, b->metrics[o][m], b->targets[o], slots->metrics[o][m]);
         }
     }
 }
@@ -351,9 +351,37 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
 
+/* Of the training and the validation, and the learning rate. */
+static td_status check_logs(const td_model *model, tdi_error *error)
+{
+    const char *largest = "";
+    int logs = model->n_outputs > 1 ? model->n_outputs + 1 : 1, most = 0;
+    for (int o = 0; o < model->n_outputs; o++)
+        for (int m = 0; m < model->training[o].n_metrics; m++) {
+            const td_metric *metric = &model->training[o].metrics[m];
+            int results = tdi_metric_results(metric);
+            logs += results;
+            if (results > most) {
+                most = results;
+                largest = tdi_metric_name(metric);
+            }
+        }
+    if (2 * logs + 1 <= TD_MAX_LOGS)
+        return TD_OK;
+    return tdi_fail(
+        error, TD_UNSUPPORTED,
+        "the metrics give %d numbers an epoch, %d of them %s, and as many of the validation; at most %d can be "
+        "logged: take fewer thresholds, or an average over the classes (each class's scores: "
+        "tandem evaluate --confusion)",
+        logs, most, largest, (TD_MAX_LOGS - 1) / 2);
+}
+
 td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_target *target, tdi_program *program,
                              tdi_error *error)
 {
+    *program = (tdi_program){0};
+    if (mode == TDI_TRAIN || mode == TDI_EVALUATE)
+        TDI_TRY(check_logs(model, error));
     *program = (tdi_program){.graph = tdi_graph_create(), .slots = {.regularization = -1}};
     if (!program->graph)
         return tdi_no_memory(error);
@@ -399,17 +427,23 @@ static double mean_of(const double *sums, int slot)
     return sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
 }
 
-/* Keras numbers those of one name: precision, precision_1. */
-static void add_metric(const tdi_output_training *training, int m, double value, const char *prefix, td_logs *logs)
+/* Keras numbers those of one name: precision, precision_1. Where it logs a list its entries are precision[0], ... */
+static void add_metric(const tdi_output_training *training, int m, const double *sums, const char *prefix,
+                       td_logs *logs)
 {
-    const char *name = tdi_metric_name(&training->metrics[m]);
-    int before = 0;
+    const td_metric *metric = &training->metrics[m];
+    const char *name = tdi_metric_name(metric);
+    int before = 0, results = tdi_metric_results(metric);
+    char number[16] = "", entry[16] = "";
     for (int i = 0; i < m; i++)
         before += strcmp(tdi_metric_name(&training->metrics[i]), name) == 0;
     if (before)
-        add_log(logs, value, "%s%s_%d", prefix, name, before);
-    else
-        add_log(logs, value, "%s%s", prefix, name);
+        snprintf(number, sizeof number, "_%d", before);
+    for (int i = 0; i < results; i++) {
+        if (results > 1)
+            snprintf(entry, sizeof entry, "[%d]", i);
+        add_log(logs, tdi_metric_result(metric, sums, i), "%s%s%s%s", prefix, name, number, entry);
+    }
 }
 
 void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
@@ -428,7 +462,6 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, cons
         snprintf(with_output, sizeof with_output, "%s%s%s", prefix, several ? model->outputs[o]->site->layer->name : "",
                  several ? "_" : "");
         for (int m = 0; m < training->n_metrics; m++)
-            add_metric(training, m, tdi_metric_result(&training->metrics[m], sums + 2 * slots->metrics[o][m]),
-                       with_output, logs);
+            add_metric(training, m, sums + 2 * slots->metrics[o][m], with_output, logs);
     }
 }

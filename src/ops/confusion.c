@@ -46,10 +46,8 @@ static int64_t class_at(const tdi_value *value, int64_t position, tdi_reading ho
         return whole_number(x[position]);
     case TDI_ABOVE:
         return x[position] > threshold;
-    case TDI_AT_LEAST:
-        return x[position] >= threshold;
     default:
-        return x[position] != 0;
+        return x[position] >= threshold;
     }
 }
 

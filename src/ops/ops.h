@@ -29,7 +29,7 @@
     X(batch_norm_grad_input) X(batch_norm_inference) X(batch_norm_moving)                                              \
     X(count_valid) X(valid_weights) X(batch_mean) X(batch_mean_grad)                                                   \
     X(sparse_categorical_accuracy) X(categorical_accuracy) X(binary_accuracy) X(in_top_k)                              \
-    X(accumulate) X(class_pairs) X(count_pairs)                                                                        \
+    X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
     X(sgd) X(adam) X(matmul_update) X(moving_average)
@@ -282,8 +282,7 @@ typedef enum tdi_reading {
     TDI_LARGEST = 0, /* a row of the last axis: where the largest is */
     TDI_NUMBER,      /* each is one, what is behind its point cut off */
     TDI_ABOVE,       /* each is 1 above the threshold, which of targets is 0.5; else 0 */
-    TDI_AT_LEAST,    /* the same, the threshold included */
-    TDI_NOT_ZERO     /* each is 1 unless it is 0 */
+    TDI_AT_LEAST     /* the same, the threshold included */
 } tdi_reading;
 /* Who was taken for whom: actual * classes + predicted as a float, for each class predicted; -1 where either is none of
  * the classes, or the actual one is to be ignored, as keras.metrics.MeanIoU leaves those out. */
@@ -306,6 +305,30 @@ static inline int tdi_count_accumulators(int classes)
 {
     return (classes * classes + 1) / 2;
 }
+
+/* Above how many of its thresholds each number of the prediction is, as a float. */
+typedef struct tdi_buckets_attrs {
+    enum {
+        TDI_LISTED = 0, /* above as many of `list` */
+        TDI_EVENLY,     /* the thresholds cut 0..1 into equal parts, and what is outside is clipped, as Keras does it */
+        TDI_TOP         /* 1, above the one threshold, for the largest of a row of the last axis unless it is 0 */
+    } how;
+    int thresholds;
+    bool ends;         /* the first and the last lie a little outside 0..1, and are not in `list` */
+    bool apart;        /* those of the last axis's entry i are numbered from i * (thresholds + 1) on */
+    const float *list; /* outlives the graph */
+} tdi_buckets_attrs;
+tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_attrs *attrs);
+void tdi_fill_buckets(const tdi_call *call, int64_t begin, int64_t end); /* of rows of the last axis; for kernels */
+/* Adds the sum of a bucket's targets, and how many they are, to metric accumulators from `slot` on, one a bucket. An
+ * effect. */
+typedef struct tdi_bucket_sums_attrs {
+    int buckets;
+    bool truth; /* a target counts as 1 unless it is 0 */
+} tdi_bucket_sums_attrs;
+tdi_node *tdi_bucket_sums(tdi_graph *graph, tdi_node *buckets, tdi_node *target, const tdi_bucket_sums_attrs *attrs,
+                          int slot);
+enum { TDI_MOST_BUCKETS = 1 << 24 }; /* a float counts them exactly */
 
 /* ---- dropout ---- */
 

@@ -53,6 +53,17 @@ td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int6
     return td_failed(context) ? NULL : model;
 }
 
+td_model *td_new_char_lstm(td_context *context, int64_t characters, int64_t window, uint64_t seed)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(window ? window : 100), .dtype = TD_INT32);
+    td_tensor *y = td_lstm(td_embedding(x, characters, 64), 256, .return_sequences = TD_YES);
+    td_model *model = td_model_create(x, td_dense(y, characters), .name = "char_lstm", .seed = seed);
+    if (model)
+        td_compile(model, .optimizer = td_adam(.learning_rate = 4e-3f),
+                   .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
+    return td_failed(context) ? NULL : model;
+}
+
 /* Without a bias: batch normalization has one. The decay is Keras's l2 |w|^2, half of the paper's 1e-4. */
 static td_tensor *convolution(td_tensor *x, int64_t filters, int size, int stride)
 {
@@ -108,6 +119,9 @@ td_model *td_new(td_context *context, const char *name, uint64_t seed)
     if (strcmp(name, "resnet20") == 0)
         return td_new_resnet20(context, TD_NO, seed);
     tdi_fail(&context->error, TD_INVALID_ARGUMENT,
-             "there is no architecture \"%s\"; known are mlp, lenet5, cifar, resnet20 and lstm", name);
+             "there is no architecture \"%s\"; known are mlp, lenet5, cifar, resnet20 and lstm (td_new_char_lstm: of a "
+             "text's "
+             "characters)",
+             name);
     return NULL;
 }

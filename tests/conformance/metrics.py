@@ -70,6 +70,32 @@ def classification():
                 "precision", metrics.BinaryAccuracy(threshold=0.6)])
 
 
+def thresholds():
+    binary, several = labels(2, 1), labels(2, 4)
+    yield Case("areas", dense(1, "sigmoid"), binary, "binary_crossentropy",
+               ["auc", metrics.AUC(curve="PR"), metrics.AUC(curve="PRGAIN"), metrics.AUC(num_thresholds=7, summation_method="minoring"),
+                metrics.AUC(num_thresholds=5, curve="PR", summation_method="majoring", name="above"),
+                metrics.AUC(thresholds=[0.45, 0.5, 0.62, 0.3]), metrics.AUC(thresholds=[0.25, 0.5, 0.75]),
+                metrics.AUC(num_thresholds=2)])
+    yield Case("areas of logits", dense(1), binary, losses.BinaryCrossentropy(from_logits=True),
+               [metrics.AUC(from_logits=True), metrics.AUC(), metrics.AUC(curve="PR", from_logits=True),
+                metrics.Precision(thresholds=[0.0, 0.5, 1.0])])
+    yield Case("areas of labels", dense(4, "sigmoid"), several, "binary_crossentropy",
+               [metrics.AUC(multi_label=True), metrics.AUC(multi_label=True, num_labels=4, curve="PR", num_thresholds=11), metrics.AUC(),
+                metrics.AUC(multi_label=True, thresholds=[1 / 3, 2 / 3], summation_method="majoring"), metrics.AUC(multi_label=True, curve="PRGAIN"),
+                metrics.Recall(thresholds=[0.55, 0.4, 0.45]), metrics.Precision(thresholds=[0.5, 0.4], class_id=1, name="lists")])
+    yield Case("areas of pixels", pixels(1, "sigmoid"), labels(2, 6, 5, 1), "binary_crossentropy",
+               [metrics.AUC(), metrics.AUC(curve="PR", num_thresholds=300), metrics.Precision(thresholds=[0.3, 0.5, 0.6])])
+    yield Case("F1 of labels", dense(4, "sigmoid"), several, "binary_crossentropy",
+               [metrics.F1Score(threshold=0.5), metrics.F1Score("micro", 0.5), metrics.F1Score("macro", 0.45, name="mean"),
+                metrics.F1Score("weighted", 0.4), "f1_score"])
+    yield Case("F1 of classes", dense(5, "softmax"), np.eye(5, dtype="float32")[labels(5)], "categorical_crossentropy",
+               [metrics.F1Score(), metrics.F1Score("macro"), metrics.F1Score("micro"), metrics.F1Score("weighted")])
+    yield Case("F1 of soft targets", dense(3, "softmax"), np.random.default_rng(4).dirichlet([1, 1, 1], SAMPLES + VALIDATION).astype("float32"),
+               "categorical_crossentropy", [metrics.F1Score("macro"), metrics.F1Score(), metrics.F1Score("weighted", threshold=0.3)])
+    yield Case("F1 of one class", dense(1, "sigmoid"), binary, "binary_crossentropy", [metrics.F1Score(threshold=0.5), metrics.F1Score("macro")])
+
+
 def segmentation():
     y = labels(5, 6, 5)
     some = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=4)
@@ -122,6 +148,15 @@ def by_tandem(devices):
     return [{key: value for key, value in row.items() if key not in others} for row in rows]
 
 
+def spread(logs):
+    """Where Keras logs a list, Tandem logs its entries: f1_score[0], f1_score[1], ..."""
+    for key, value in logs.items():
+        if np.size(value) == 1:
+            yield key, float(np.squeeze(value))
+        else:
+            yield from ((f"{key}[{i}]", float(entry)) for i, entry in enumerate(np.asarray(value)))
+
+
 def compare(what, mine, wanted):
     assert sorted(mine) == sorted(wanted), f"{what}: {sorted(mine)}, but Keras has {sorted(wanted)}"
     for key in wanted:
@@ -142,18 +177,18 @@ def run(case):
     save("train.npz", *train)
     save("validation.npz", *validation)
     history = case.model.fit(*train, validation_data=validation, epochs=EPOCHS, batch_size=BATCH, shuffle=False, verbose=0).history
-    wanted = [{key: float(values[epoch]) for key, values in history.items()} for epoch in range(EPOCHS)]
+    wanted = [dict(spread({key: values[epoch] for key, values in history.items()})) for epoch in range(EPOCHS)]
     for devices in DEVICES:
         for epoch, mine in enumerate(by_tandem(devices)):
             compare(f"{case.name} ({devices}), epoch {epoch}", mine, wanted[epoch])
     reopened = keras.saving.load_model("end.keras")
     found = reopened.evaluate(*validation, batch_size=BATCH, verbose=0, return_dict=True)
-    compare(f"{case.name}, saved by Tandem", {f"val_{key}": float(value) for key, value in found.items()},
+    compare(f"{case.name}, saved by Tandem", {f"val_{key}": value for key, value in spread(found)},
             {key: value for key, value in wanted[-1].items() if key.startswith("val_")})
 
 
 wrong = 0
-for group in (classification, segmentation, regression, outputs):
+for group in (classification, thresholds, segmentation, regression, outputs):
     for case in group():
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

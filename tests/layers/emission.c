@@ -1,5 +1,6 @@
 /* emission.c - which ops layers, losses and metrics emit where that depends on the mode, the shapes or the neighbours.
  */
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -280,22 +281,38 @@ static void metrics_that_cannot_be(void **state)
     check_unsettled(td_metric_recall(.class_id = TD_SET(5), .name = "fives"), "fives: class_id is 5");
     check_unsettled(td_metric_mean_iou(.ignore_class = TD_SET(0.5f)), "ignore_class is 0.5");
     check_unsettled(td_metric_precision(.threshold = TD_SET(NAN)), "precision: the threshold");
+    check_unsettled(td_metric_recall(.thresholds = TD_THRESHOLDS(0.5f, 1.5f)),
+                    "recall: thresholds: 1.5 is not from 0 to 1");
+    check_unsettled(td_metric_recall(.thresholds = TD_THRESHOLDS(NAN)), "thresholds: nan is not");
+    check_unsettled((td_metric){.kind = TD_METRIC_RECALL, .thresholds = (const float[]){TD_THRESHOLDS_END}},
+                    "none is listed");
+    check_unsettled(td_metric_auc(.num_thresholds = 1), "auc: num_thresholds is 1");
+    check_unsettled(td_metric_auc(.num_thresholds = INT_MAX), "2147483647 thresholds of 1 labels are more than");
+    check_unsettled(td_metric_auc(.num_labels = 5), "num_labels goes with multi_label alone");
+    check_unsettled(td_metric_auc(.multi_label = TD_YES, .num_labels = 3),
+                    "num_labels is 3, but the output has 5 numbers");
+    check_unsettled(td_metric_f1_score(.threshold = TD_SET(0)), "f1_score: the threshold is 0 and must be above 0");
     check_unsettled((td_metric){.kind = TD_METRIC_ACCURACY, .name = "share"}, "can only be called so");
 }
 
-/* n[actual][predicted], row by row. */
+/* n[actual][predicted], row by row; positives and all, bucket by bucket. */
 static void results_of_sums(void **state)
 {
     (void)state;
-    const double counts[] = {6, 2, 1, 3}, sums[] = {8, 2}, nothing[4] = {0};
+    const double counts[] = {6, 2, 1, 3}, buckets[] = {1, 7, 3, 5}, sums[] = {8, 2}, nothing[6] = {0};
+    const double three[] = {1, 4, 0, 3, 4, 5};
     td_metric precision = td_metric_precision(), recall = td_metric_recall(), iou = td_metric_binary_iou();
     td_metric one = td_metric_binary_iou(.target_class_ids = TD_CLASSES(1)), root = td_metric_root_mean_squared_error();
-    assert_true(fabs(tdi_metric_result(&precision, counts) - 0.6) < 1e-12);
-    assert_true(fabs(tdi_metric_result(&recall, counts) - 0.75) < 1e-12);
-    assert_true(fabs(tdi_metric_result(&iou, counts) - (6 / 9.0 + 3 / 6.0) / 2) < 1e-6);
-    assert_true(fabs(tdi_metric_result(&one, counts) - 0.5) < 1e-6);
-    assert_true(fabs(tdi_metric_result(&root, sums) - 2) < 1e-12);
-    assert_true(tdi_metric_result(&precision, nothing) == 0 && tdi_metric_result(&iou, nothing) == 0);
+    td_metric list = td_metric_precision(.thresholds = TD_THRESHOLDS(0.8f, 0.2f));
+    assert_true(fabs(tdi_metric_result(&precision, buckets, 0) - 0.6) < 1e-12);
+    assert_true(fabs(tdi_metric_result(&recall, buckets, 0) - 0.75) < 1e-12);
+    assert_int_equal(tdi_metric_results(&list), 2);
+    assert_true(fabs(tdi_metric_result(&list, three, 0) - 0.8) < 1e-12);
+    assert_true(fabs(tdi_metric_result(&list, three, 1) - 0.5) < 1e-12);
+    assert_true(fabs(tdi_metric_result(&iou, counts, 0) - (6 / 9.0 + 3 / 6.0) / 2) < 1e-6);
+    assert_true(fabs(tdi_metric_result(&one, counts, 0) - 0.5) < 1e-6);
+    assert_true(fabs(tdi_metric_result(&root, sums, 0) - 2) < 1e-12);
+    assert_true(tdi_metric_result(&precision, nothing, 0) == 0 && tdi_metric_result(&iou, nothing, 0) == 0);
 }
 
 /* ---- optimizers ---- */

@@ -100,6 +100,10 @@ static void check_value(const tdi_field *field, const void *args, const json_t *
         assert_string_equal(*(const td_interpolation *)value == TD_BILINEAR ? "bilinear" : "nearest",
                             json_string_value(json));
         break;
+    case TDI_FIELD_WORD: /* the first is the default */
+        assert_int_equal(*(const unsigned *)value, 0);
+        assert_true(strncmp(field->text, json_is_null(json) ? "null" : json_string_value(json), 4) == 0);
+        break;
     case TDI_FIELD_INITIALIZER:
         check_initializer(value, json);
         break;

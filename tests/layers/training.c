@@ -65,7 +65,7 @@ static void metric_names(void **state)
     }
     assert_int_equal(tdi_metric_parse("acc"), TD_METRIC_ACCURACY);
     assert_int_equal(tdi_metric_parse("MAE"), TD_METRIC_MEAN_ABSOLUTE_ERROR);
-    assert_int_equal(tdi_metric_parse("AUC"), TD_METRIC_END);
+    assert_int_equal(tdi_metric_parse("SpecificityAtSensitivity"), TD_METRIC_END);
 }
 
 static td_optimizer resolved(td_optimizer optimizer)

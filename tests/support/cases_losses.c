@@ -40,6 +40,13 @@ static tdi_node *build_count_pairs(tdi_graph *graph, tdi_node *const *leaf, cons
     return tdi_count_pairs(graph, leaf[0], 2, 0);
 }
 
+static const float thresholds[] = {0.75f, 0.1f, 0.5f};
+
+static tdi_node *build_bucket_sums(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_bucket_sums(graph, leaf[0], leaf[1], c->attrs, 0);
+}
+
 #define ONE(stem, name_, shape_)                                                                                       \
     {                                                                                                                  \
         .op = &tdi_op_##stem, .name = name_, .n_leaves = 1, .leaf = { {.shape = shape_} }                              \
@@ -175,8 +182,8 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 5), .fill = OP_POSITIVE}, {.shape = OP_DIMS(BATCH, 5), .fill = OP_BITS}}},
     {.op = &tdi_op_class_pairs,
      .name = "several labels",
-     .attrs = ATTRS(tdi_class_pairs_attrs, .classes = 2, .predicted = TDI_AT_LEAST, .actual = TDI_NOT_ZERO,
-                    .threshold = .4f),
+     .attrs =
+         ATTRS(tdi_class_pairs_attrs, .classes = 2, .predicted = TDI_AT_LEAST, .actual = TDI_NUMBER, .threshold = .4f),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 7), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 7), .fill = OP_BITS}}},
     {.op = &tdi_op_in_top_k,
@@ -205,6 +212,32 @@ const op_case op_cases_losses[] = {
      .build = build_count_pairs,
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}}},
+    {.op = &tdi_op_buckets,
+     .name = "listed thresholds",
+     .attrs = ATTRS(tdi_buckets_attrs, .thresholds = 3, .list = thresholds),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 3), .fill = OP_UNIT}}},
+    {.op = &tdi_op_buckets,
+     .name = "... with ends, each label apart",
+     .attrs = ATTRS(tdi_buckets_attrs, .thresholds = 5, .ends = true, .apart = true, .list = thresholds),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)}}},
+    {.op = &tdi_op_buckets,
+     .name = "even thresholds",
+     .attrs = ATTRS(tdi_buckets_attrs, .how = TDI_EVENLY, .thresholds = 200, .ends = true),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7)}}},
+    {.op = &tdi_op_buckets,
+     .name = "the largest",
+     .attrs = ATTRS(tdi_buckets_attrs, .how = TDI_TOP, .thresholds = 1, .apart = true),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}}},
+    {.op = &tdi_op_bucket_sums,
+     .name = "two buckets",
+     .attrs = ATTRS(tdi_bucket_sums_attrs, .buckets = 2, .truth = true),
+     .build = build_bucket_sums,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS}, {.shape = OP_DIMS(BATCH, 3)}}},
     {.op = &tdi_op_accumulate,
      .name = "losses",
      .build = build_accumulate,

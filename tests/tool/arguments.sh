@@ -30,8 +30,12 @@ says 2 "quiet: expected no value" fit m.keras --quiet=yes
 says 2 "expected MODEL.keras after the options" fit --train d.npz
 says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
 says 2 "expected options only" doctor m.keras
-says 2 "expected mlp|lenet5|cifar|resnet20|lstm" new
-says 2 "expected mlp, lenet5, cifar, resnet20 or lstm, got 'lenet'; try tandem new lenet5" new lenet
+says 2 "expected mlp|lenet5|cifar|resnet20|lstm|char_lstm" new
+says 2 "expected mlp, lenet5, cifar, resnet20, lstm or char_lstm, got 'lenet'; try tandem new lenet5" new lenet
+says 2 "text: expected the text whose characters .* try tandem new char_lstm --text book.txt" new char_lstm
+says 2 "text: mlp reads no text; it goes with char_lstm" new mlp --text book.txt
+says 2 "window: lstm reads no text" new lstm --window 30
+says 1 "text: nothere.txt" new char_lstm --text nothere.txt
 for value in 50 x8 50x 50x0 0x8 -5x8 5x8x2 2147483648x1 ""; do
     says 2 "shape: expected STEPSxNUMBERS, got '$value'; try --shape 50x8" new lstm --shape "$value"
 done

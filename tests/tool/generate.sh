@@ -27,6 +27,16 @@ cmp -s first out || fail "the same seed wrote another text"
 expect 0 generate $model --seed 5 --temperature 5 --length 300
 cmp -s first out && fail "another seed wrote the same text"
 
+# From nothing: a model of the text's own characters.
+expect 0 new char_lstm --text alphabet.txt --window 8 --seed 1 --output own.keras
+grep -q "Saved own.keras: 330309 parameters" out || fail "new char_lstm printed: $(cat out)"
+expect 0 fit own.keras --train alphabet.txt --window 8 --epochs 2 --batch-size 16 --seed 1 --quiet
+expect 0 generate own-trained.keras --prompt abc --length 10 --temperature 0
+[ "$(cat out)" = "$(printf 'abcd\nabcd\nabc')" ] || fail "new char_lstm wrote after abc: $(cat out)"
+says 1 "text: alphabet.txt\|text: .*characters" new char_lstm --text alphabet.txt --window 100000
+printf '1,2\n3,4\n' >numbers.csv
+says 2 "text: expected a text, FILE.txt, got 'numbers.csv'" new char_lstm --text numbers.csv
+
 # It comes as it is made: who has read enough may go, and Ctrl-C ends it.
 "$TANDEM" generate $model --length 1000000000 2>err | head -c 50 >out
 [ "$(wc -c <out)" -eq 50 ] || fail "head read $(wc -c <out) bytes"

@@ -143,6 +143,44 @@ static void one_hot_targets_and_thresholds_count(void **state)
     td_context_free(context);
 }
 
+/* A log for each class, the same on two devices, whose last batch is uneven. */
+static void f1_is_each_classes(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_confusion *confusion;
+    td_logs logs;
+    td_model *model = model_of(context, scores, TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, "cpu:0,cpu:1");
+    assert_int_equal(td_compile(model, .metrics = TD_METRICS(td_metric_f1_score())), TD_OK);
+    td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = one_hot, .y_shape = TD_SHAPE(CLASSES));
+    assert_int_equal(td_evaluate(model, data, &logs, .confusion = &confusion, .batch_size = 8), TD_OK);
+    assert_int_equal(logs.count, 1 + CLASSES);
+    for (int c = 0; c < CLASSES; c++) {
+        char name[16];
+        snprintf(name, sizeof name, "f1_score[%d]", c);
+        assert_string_equal(logs.entry[1 + c].name, name);
+        assert_true(fabs(logs.entry[1 + c].value - td_confusion_scores(confusion, c).f1) < 1e-6);
+    }
+    td_confusion_free(confusion);
+    td_context_free(context);
+}
+
+static void more_logs_than_there_is_room_for_are_refused(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_tensor *input = td_input(context, TD_SHAPE(WIDTH));
+    td_model *model = td_model_create(input, td_dense(input, 40), .seed = 3);
+    assert_int_equal(td_compile(model, .loss = TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .optimizer = td_sgd(),
+                                .metrics = TD_METRICS(td_metric_f1_score(.average = TD_MACRO))),
+                     TD_OK);
+    assert_int_equal(td_compile(model, .metrics = TD_METRICS(td_metric_f1_score(.name = "each"))), TD_UNSUPPORTED);
+    assert_non_null(strstr(td_error(context),
+                           "the metrics give 41 numbers an epoch, 40 of them each, and as many of the "
+                           "validation; at most 31 can be logged"));
+    td_context_free(context);
+}
+
 static void pixels_are_counted_and_void_is_not(void **state)
 {
     (void)state;
@@ -246,9 +284,14 @@ int main(void)
 {
     make_data();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_are_counted_on_all_replicas), cmocka_unit_test(one_hot_targets_and_thresholds_count),
-        cmocka_unit_test(pixels_are_counted_and_void_is_not),  cmocka_unit_test(a_loss_may_ignore_void),
-        cmocka_unit_test(scores_follow_their_definitions),     cmocka_unit_test(what_has_no_classes_is_refused),
+        cmocka_unit_test(classes_are_counted_on_all_replicas),
+        cmocka_unit_test(one_hot_targets_and_thresholds_count),
+        cmocka_unit_test(f1_is_each_classes),
+        cmocka_unit_test(more_logs_than_there_is_room_for_are_refused),
+        cmocka_unit_test(pixels_are_counted_and_void_is_not),
+        cmocka_unit_test(a_loss_may_ignore_void),
+        cmocka_unit_test(scores_follow_their_definitions),
+        cmocka_unit_test(what_has_no_classes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
