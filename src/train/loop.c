@@ -174,7 +174,7 @@ td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *er
     return TD_OK;
 }
 
-#define MOST_ROWS (INT64_C(1) << 40) /* of a batch: offsets of its elements can be reckoned */
+#define MOST_ROWS INT64_C(0x7fffffff) /* of a batch: offsets of its elements can be reckoned */
 
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
 {
