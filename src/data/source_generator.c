@@ -230,7 +230,7 @@ static td_status stream_count(tdi_source *source, tdi_error *error)
 static td_status check_sample(const char *name, const td_shape *shape, td_dtype dtype, size_t *bytes, tdi_error *error)
 {
     int64_t size = (int64_t)td_dtype_size(dtype);
-    bool wrong = shape->rank < 0 || shape->rank > TD_MAX_RANK || (unsigned)dtype > TD_BFLOAT16;
+    bool wrong = shape->rank < 0 || shape->rank > TD_MAX_RANK || (unsigned)dtype > TD_UINT8;
     for (int i = 0; !wrong && i < shape->rank; i++)
         wrong = shape->dim[i] < 1 || __builtin_mul_overflow(size, shape->dim[i], &size);
     *bytes = (size_t)size;

@@ -208,6 +208,13 @@ static void numbers_that_cannot_be(void **state)
     expect(td_error_status(context), "l1 0 and l2 nan");
     td_dense(in, 2, .bias_regularizer = {.l1 = -1});
     expect(td_error_status(context), "the regularizer of its bias");
+    td_conv2d(td_input(context, TD_SHAPE(5, 5, 2)), 3, 3, .padding = TD_SAME, .dilation = TD_SIZE(1, 1000000000));
+    assert_int_equal(td_error_status(context), TD_UNSUPPORTED);
+    assert_non_null(strstr(td_error(context), "reaches over 2000000001 pixels"));
+    td_clear_error(context);
+    td_data *halves = td_arrays(4, x, TD_SHAPE(1), .x_dtype = TD_BFLOAT16);
+    assert_non_null(strstr(td_data_error(halves), "x_dtype"));
+    td_data_release(halves);
     const td_shape shapes[] = {{77, {1}}, {-1, {1}}, {1, {-4}}, {2, {INT64_MAX, INT64_MAX}}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         expect(td_save_npy(context, scratch_path("never.npy"), x, &shapes[i]), "cannot be written");
