@@ -10,6 +10,10 @@ const tdi_device_interface *const tdi_device_interfaces[] = {&tdi_cpu_device, NU
 
 td_status td_doctor(td_context *context, FILE *out)
 {
+    if (!context)
+        return TD_INVALID_ARGUMENT;
+    if (!out)
+        return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_doctor: a FILE to write to was expected");
     fprintf(out, "tandem %s\n", td_version());
     for (const tdi_device_interface *const *i = tdi_device_interfaces; *i; i++)
         (*i)->describe(out);

@@ -5,7 +5,10 @@
  *                                      td_model_checkpoint("best-{epoch:02d}.keras", .save_best_only = TD_YES)));
  *
  * td_fit adopts its callbacks and frees them when it returns. They are called in the order of the list, from the thread
- * that called td_fit. */
+ * that called td_fit. A callback may evaluate, predict with and save the model; while td_fit is under way another of
+ * the same model, td_compile, td_train_on_batch, td_compute_gradients, td_apply_gradients and td_model_free are
+ * refused.
+ */
 #ifndef TANDEM_CALLBACKS_H
 #define TANDEM_CALLBACKS_H
 

@@ -1,5 +1,8 @@
 /* context.h - the context: owner of models and of the first failure.
  *
+ * What a failed call gave, NULL or poison, may be passed on: other calls then fail with TD_INVALID_ARGUMENT, or give 0,
+ * NULL or poison, and the context keeps the first failure's sentence.
+ *
  * One thread at a time may use a context; different contexts are independent. There is no global state. */
 #ifndef TANDEM_CONTEXT_H
 #define TANDEM_CONTEXT_H

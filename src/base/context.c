@@ -37,29 +37,45 @@ void td_context_free(td_context *context)
     free(context);
 }
 
+/* There is no context only when there was no memory for it. */
+static const tdi_error no_context = {TD_NO_MEMORY, "there is no context: td_context_create gave NULL, out of memory"};
+
+static const tdi_error *error_of(const td_context *context)
+{
+    return context ? &context->error : &no_context;
+}
+
 int td_failed(const td_context *context)
 {
-    return context->error.status != TD_OK;
+    return error_of(context)->status != TD_OK;
 }
 
 td_status td_error_status(const td_context *context)
 {
-    return context->error.status;
+    return error_of(context)->status;
 }
 
 const char *td_error(const td_context *context)
 {
-    return context->error.message;
+    return error_of(context)->message;
 }
 
 void td_clear_error(td_context *context)
 {
-    context->error = (tdi_error){0};
+    if (context)
+        context->error = (tdi_error){0};
 }
 
 void td_request_stop(td_context *context)
 {
-    atomic_store(&context->stop, 1);
+    if (context)
+        atomic_store(&context->stop, 1);
+}
+
+void tdi_context_heed_stops(td_context *context)
+{
+    if (!context->fitting)
+        atomic_store(&context->stop, 0);
 }
 
 const char *td_version(void)

@@ -25,11 +25,16 @@ struct td_context {
     tdi_error error;  /* the first failure */
     td_context_options options;
     atomic_int stop;
+    int fitting; /* calls of td_fit under way: a callback may make others */
     tdi_vec(tdi_owned) owned;
     tdi_vec(tdi_name_count) names;
     struct tdi_trace *trace; /* trace.h; NULL: none is made */
     void *choices;           /* tdi_choices, made on first use; owned */
 };
+
+/* A call that td_request_stop ends has begun: a request from before is cleared, but one to the td_fit whose callback
+ * makes the call. */
+void tdi_context_heed_stops(td_context *context);
 
 /* Keras's automatic names: "dense", "dense_1", ... NULL when memory is out. */
 const char *tdi_context_name(td_context *context, const char *base);

@@ -128,45 +128,54 @@ td_data *td_mnist(const char *part)
 
 int64_t td_data_samples(const td_data *data)
 {
-    return data->source ? data->source->samples : -1;
+    return data && data->source ? data->source->samples : -1;
 }
 
 int64_t td_data_skipped(const td_data *data, const char **reason)
 {
+    bool fine = data && data->source;
     if (reason)
-        *reason = data->source ? data->source->skip_reason : "";
-    return data->source ? data->source->skipped : 0;
+        *reason = fine ? data->source->skip_reason : "";
+    return fine ? data->source->skipped : 0;
 }
 
 const char *td_data_recipe(const td_data *data)
 {
-    return data->source ? data->source->recipe : NULL;
+    return data && data->source ? data->source->recipe : NULL;
 }
 
 const char *td_data_error(const td_data *data)
 {
+    if (!data)
+        return "there is no data: NULL was given";
     return data->source ? NULL : data->error.message;
 }
 
-static td_status column_shape(const tdi_source *source, int column, bool present, td_shape *shape)
+/* Of the first x, or the first y. */
+static td_status column_shape(const td_data *data, bool y, td_shape *shape)
 {
-    *shape = present ? source->columns[column].shape : (td_shape){0};
+    const tdi_source *source = data ? data->source : NULL;
+    bool present = source && (y ? source->n_y : source->n_x);
+    if (shape)
+        *shape = present ? source->columns[y ? source->n_x : 0].shape : (td_shape){0};
     return present ? TD_OK : TD_NOT_FOUND;
 }
 
 td_status td_data_x_shape(const td_data *data, td_shape *shape)
 {
-    return column_shape(data->source, 0, data->source && data->source->n_x, shape);
+    return column_shape(data, false, shape);
 }
 
 td_status td_data_y_shape(const td_data *data, td_shape *shape)
 {
-    return column_shape(data->source, data->source ? data->source->n_x : 0, data->source && data->source->n_y, shape);
+    return column_shape(data, true, shape);
 }
 
 static td_status check_read(const td_data *data, const int64_t *rows, int64_t count, const float *y, tdi_error *error)
 {
-    const tdi_source *source = data->source;
+    const tdi_source *source = data ? data->source : NULL;
+    if (!data)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_data_read: no data was given");
     if (!source)
         return tdi_fail(error, data->error.status, "%s", data->error.message);
     if (y && !source->n_y)
@@ -191,6 +200,8 @@ static td_status read_rows(tdi_source *source, const int64_t *rows, int64_t coun
 
 td_status td_data_read(td_context *context, td_data *data, const int64_t *rows, int64_t count, float *x, float *y)
 {
+    if (!context)
+        return TD_INVALID_ARGUMENT;
     tdi_error *error = &context->error;
     TDI_TRY(check_read(data, rows, count, y, error));
     if (rows || count == 0)
@@ -206,7 +217,7 @@ td_status td_data_read(td_context *context, td_data *data, const int64_t *rows, 
 
 td_data *td_data_retain(td_data *data)
 {
-    if (data != &data_no_memory)
+    if (data && data != &data_no_memory)
         atomic_fetch_add_explicit(&data->references, 1, memory_order_relaxed);
     return data;
 }

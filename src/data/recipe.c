@@ -21,7 +21,7 @@ int td_recipe_class(const char *text, int number, char *name, size_t size)
     const json_t *classes = json_object_get(recipe, "classes");
     int count = (int)json_array_size(classes);
     const char *found = number >= 0 ? json_string_value(json_array_get(classes, (size_t)number)) : NULL;
-    if (size)
+    if (name && size)
         snprintf(name, size, "%s", found ? found : "");
     json_decref(recipe);
     return count;

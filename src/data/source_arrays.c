@@ -15,9 +15,11 @@ static td_status check_array(const char *name, const td_shape *shape, td_dtype d
         if (shape->dim[i] < 1)
             return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: extent %d of %s_shape is %" PRId64 ", not positive",
                             i, name, shape->dim[i]);
-    if ((unsigned)dtype > TD_BFLOAT16)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_arrays: %s_dtype is %d, which is no td_dtype", name,
-                        (int)dtype);
+    if ((unsigned)dtype > TD_UINT8)
+        return tdi_fail(
+            error, TD_INVALID_ARGUMENT,
+            "td_arrays: %s_dtype is %s (%d); TD_FLOAT32, TD_FLOAT64, TD_INT32, TD_INT64 or TD_UINT8 was expected", name,
+            td_dtype_name(dtype), (int)dtype);
     return TD_OK;
 }
 

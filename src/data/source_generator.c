@@ -230,7 +230,7 @@ static td_status stream_count(tdi_source *source, tdi_error *error)
 static td_status check_sample(const char *name, const td_shape *shape, td_dtype dtype, size_t *bytes, tdi_error *error)
 {
     int64_t size = (int64_t)td_dtype_size(dtype);
-    bool wrong = shape->rank < 0 || shape->rank > TD_MAX_RANK || (unsigned)dtype > TD_BFLOAT16;
+    bool wrong = shape->rank < 0 || shape->rank > TD_MAX_RANK || (unsigned)dtype > TD_UINT8;
     for (int i = 0; !wrong && i < shape->rank; i++)
         wrong = shape->dim[i] < 1 || __builtin_mul_overflow(size, shape->dim[i], &size);
     *bytes = (size_t)size;
@@ -242,6 +242,8 @@ static td_status check_sample(const char *name, const td_shape *shape, td_dtype 
                     name, name);
 }
 
+#define MOST_SAMPLES (INT64_C(1) << 48)
+
 static td_status check_args(const td_generator_args *args, tdi_error *error)
 {
     if (args->guard)
@@ -252,9 +254,11 @@ static td_status check_args(const td_generator_args *args, tdi_error *error)
                         args->read ? "both" : "none");
     if (args->read && args->restart)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: .restart belongs to .next");
-    if (args->samples < 0 || (args->read && args->samples < 1))
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: samples is %" PRId64 "; with .read it must be given",
-                        args->samples);
+    if (args->samples < 0 || args->samples > MOST_SAMPLES || (args->read && args->samples < 1))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_generator: samples is %" PRId64 "; with .read it must be given, and %" PRId64
+                        " is the most possible",
+                        args->samples, MOST_SAMPLES);
     return isfinite(args->scale) ? TD_OK
                                  : tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: scale is not a finite number");
 }

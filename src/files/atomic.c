@@ -32,6 +32,8 @@ static td_status os_failure(tdi_error *error, const char *what, const char *path
 static td_status resolve(tdi_atomic *file, const char *path, tdi_error *error)
 {
     struct stat old;
+    if (!path)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "cannot write: the path is NULL");
     if (!path[0] || strlen(path) >= sizeof file->path)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "cannot write \"%.64s\": the path is empty or too long", path);
     strcpy(file->path, path);

@@ -267,24 +267,38 @@ size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, char out[TDI_NPY_HE
     return total;
 }
 
-static size_t size_of(td_dtype dtype, const td_shape *shape)
+/* The bytes of the elements. */
+static td_status measure(td_dtype dtype, const td_shape *shape, const void *elements, size_t *size, tdi_error *error)
 {
-    size_t size = td_dtype_size(dtype);
+    *size = td_dtype_size(dtype);
+    if (!shape || shape->rank < 0 || shape->rank > TD_MAX_RANK)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "an array of %d axes cannot be written: 0 to %d are possible",
+                        shape ? shape->rank : 0, TD_MAX_RANK);
     for (int i = 0; i < shape->rank; i++)
-        size *= (size_t)shape->dim[i];
-    return size;
+        if (shape->dim[i] < 0 || __builtin_mul_overflow(*size, (size_t)shape->dim[i], size) || *size > PTRDIFF_MAX)
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "an array cannot be written whose extent %d is %lld: it is negative, or the array larger "
+                            "than any memory",
+                            i, (long long)shape->dim[i]);
+    if (!elements && *size)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "an array cannot be written whose values are NULL");
+    return TD_OK;
 }
 
 td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *elements, void **bytes, size_t *size,
                         tdi_error *error)
 {
     char head[TDI_NPY_HEADER];
-    size_t head_size = tdi_npy_header(dtype, shape, head), body = size_of(dtype, shape);
+    size_t body;
+    *bytes = NULL;
+    TDI_TRY(measure(dtype, shape, elements, &body, error));
+    size_t head_size = tdi_npy_header(dtype, shape, head);
     *bytes = malloc(head_size + body);
     if (!*bytes)
         return tdi_no_memory(error);
     memcpy(*bytes, head, head_size);
-    memcpy((char *)*bytes + head_size, elements, body);
+    if (body)
+        memcpy((char *)*bytes + head_size, elements, body);
     *size = head_size + body;
     return TD_OK;
 }
@@ -293,11 +307,13 @@ td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape,
 {
     char head[TDI_NPY_HEADER];
     tdi_atomic *file;
+    size_t body;
+    TDI_TRY(measure(dtype, shape, elements, &body, error));
     size_t head_size = tdi_npy_header(dtype, shape, head);
     TDI_TRY(tdi_atomic_create(path, &file, error));
     td_status status = tdi_atomic_write(file, head, head_size, error);
     if (status == TD_OK)
-        status = tdi_atomic_write(file, elements, size_of(dtype, shape), error);
+        status = tdi_atomic_write(file, elements, body, error);
     if (status == TD_OK)
         return tdi_atomic_commit(file, error);
     tdi_atomic_abort(file);

@@ -37,6 +37,8 @@ static td_status open_failure(const char *path, int code, tdi_error *error)
 static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *error)
 {
     struct stat info;
+    if (!path)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "cannot open a file: the path is NULL");
     if (stat(path, &info) != 0)
         return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "cannot open \"%s\": %s", path, strerror(errno));
     if (!S_ISREG(info.st_mode))

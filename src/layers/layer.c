@@ -1,6 +1,7 @@
 /* layer.c - layers are made, called and given weights. */
 #include "layers/layer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,11 @@ td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *s
         tdi_error_prefix(error, "the initializer of its %s", name);
         return error->status;
     }
+    if (regularizer &&
+        !(regularizer->l1 >= 0 && regularizer->l1 < INFINITY && regularizer->l2 >= 0 && regularizer->l2 < INFINITY))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "the regularizer of its %s has l1 %g and l2 %g: both must be finite and at least 0", name,
+                        (double)regularizer->l1, (double)regularizer->l2);
     tdi_weight *weight = TDI_NEW(layer->context->arena, tdi_weight);
     if (!weight || !tdi_push(&layer->weights, weight))
         return tdi_no_memory(error);

@@ -199,8 +199,22 @@ void td_model_free(td_model *model)
 {
     if (!model)
         return;
+    if (model->fitting) {
+        tdi_model_check_idle(model, "td_model_free", &model->context->error);
+        return;
+    }
     tdi_context_disown(model->context, model);
     free_model(model);
+}
+
+td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_error *error)
+{
+    if (!model->fitting)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "%s: model \"%s\" is being trained, and this is one of its callbacks: wait until its td_fit has "
+                    "returned",
+                    function, model->name);
 }
 
 void tdi_model_drop_runtime(td_model *model)
@@ -224,7 +238,7 @@ td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *e
 
 const char *td_model_recipe(const td_model *model)
 {
-    return model->recipe;
+    return model ? model->recipe : NULL;
 }
 
 static td_status keep_targets(const td_model *model, td_metric *metric, tdi_error *error)

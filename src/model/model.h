@@ -50,6 +50,7 @@ struct td_model {
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
+    bool fitting;         /* a td_fit of it is under way */
     bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     void (*free_runtime)(tdi_runtime *runtime);
@@ -73,6 +74,8 @@ td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *e
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
 /* TD_INVALID_ARGUMENT, with nothing changed, when it cannot be set. */
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
+/* TD_INVALID_ARGUMENT when a callback of the model's own td_fit has called `function`. */
+td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
 

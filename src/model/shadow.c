@@ -20,6 +20,7 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
     *shadow = *model;
     shadow->runtime = NULL;
     shadow->recipe = NULL;
+    shadow->fitting = false;
     bool complete = copy_floats(&shadow->values, model->total);
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
         complete = copy_floats(&shadow->slots[s], model->trained) && complete;

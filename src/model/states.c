@@ -20,6 +20,8 @@ static void reset(td_model *model, const tdi_layer *layer)
 
 td_status td_reset_states(td_model *model)
 {
+    if (!model)
+        return TD_INVALID_ARGUMENT;
     for (int i = 0; i < model->layers.count; i++)
         reset(model, model->layers.at[i]);
     return TD_OK;
@@ -27,6 +29,10 @@ td_status td_reset_states(td_model *model)
 
 td_status td_reset_layer_states(td_model *model, const char *layer)
 {
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (!layer)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "td_reset_layer_states: layer is NULL");
     for (int i = 0; i < model->layers.count; i++) {
         const tdi_layer *at = model->layers.at[i];
         if (strcmp(at->name, layer) != 0)

@@ -85,6 +85,10 @@ static void totals(const td_model *model, FILE *out)
 
 td_status td_summary(td_model *model, FILE *out)
 {
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (!out)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "td_summary: a FILE to write to was expected");
     fprintf(out, "Model: \"%s\"\n", model->name);
     rule(out, "┏", "┳", "━", "┓");
     fprintf(out, "┃ %-*s ┃ %-*s ┃ %*s ┃\n", NAME - 2, "Layer (type)", SHAPE - 2, "Output Shape", COUNT - 2, "Param #");

@@ -6,11 +6,13 @@
 
 int td_weight_count(const td_model *model)
 {
-    return model->weights.count;
+    return model ? model->weights.count : 0;
 }
 
 static td_status find(const td_model *model, int index, tdi_variable **variable)
 {
+    if (!model)
+        return TD_INVALID_ARGUMENT;
     if (index < 0 || index >= model->weights.count)
         return tdi_fail(&model->context->error, TD_NOT_FOUND, "model \"%s\" has %d weights; there is no number %d",
                         model->name, model->weights.count, index);
@@ -22,13 +24,17 @@ td_status td_weight(const td_model *model, int index, td_weight_info *info)
 {
     tdi_variable *variable = NULL;
     TDI_TRY(find(model, index, &variable));
-    *info = (td_weight_info){variable->layer, variable->name, variable->shape, variable->trainable};
+    if (info)
+        *info = (td_weight_info){variable->layer, variable->name, variable->shape, variable->trainable};
     return TD_OK;
 }
 
-static td_status find_sized(td_model *model, int index, size_t count, tdi_variable **variable)
+static td_status find_sized(td_model *model, int index, const float *values, size_t count, tdi_variable **variable)
 {
     TDI_TRY(find(model, index, variable));
+    if (!values)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "%s/%s: values is NULL", (*variable)->layer,
+                        (*variable)->name);
     if (count != (size_t)(*variable)->elements)
         return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "%s/%s has %lld elements, not %zu",
                         (*variable)->layer, (*variable)->name, (long long)(*variable)->elements, count);
@@ -38,7 +44,7 @@ static td_status find_sized(td_model *model, int index, size_t count, tdi_variab
 td_status td_get_weight(td_model *model, int index, float *values, size_t count)
 {
     tdi_variable *variable = NULL;
-    TDI_TRY(find_sized(model, index, count, &variable));
+    TDI_TRY(find_sized(model, index, values, count, &variable));
     memcpy(values, tdi_model_value(model, variable), count * sizeof *values);
     return TD_OK;
 }
@@ -46,7 +52,7 @@ td_status td_get_weight(td_model *model, int index, float *values, size_t count)
 td_status td_set_weight(td_model *model, int index, const float *values, size_t count)
 {
     tdi_variable *variable = NULL;
-    TDI_TRY(find_sized(model, index, count, &variable));
+    TDI_TRY(find_sized(model, index, values, count, &variable));
     memcpy(tdi_model_value(model, variable), values, count * sizeof *values);
     return TD_OK;
 }
@@ -54,7 +60,7 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
 /* The trained weights come first, and slots are laid out as they are. */
 void td_finalize_variable_values(td_model *model)
 {
-    int slot = tdi_optimizer_average_slot(&model->optimizer);
+    int slot = model ? tdi_optimizer_average_slot(&model->optimizer) : -1;
     if (slot >= 0 && model->iteration > 0)
         memcpy(model->values, model->slots[slot], (size_t)model->trained * sizeof(float));
 }
@@ -62,7 +68,7 @@ void td_finalize_variable_values(td_model *model)
 int64_t td_parameter_count(const td_model *model, int64_t *trainable)
 {
     int64_t all = 0, trained = 0;
-    for (int i = 0; i < model->weights.count; i++) {
+    for (int i = 0; i < td_weight_count(model); i++) {
         const tdi_variable *variable = &model->weights.at[i]->variable;
         all += variable->elements;
         trained += variable->trainable ? variable->elements : 0;
@@ -75,23 +81,24 @@ int64_t td_parameter_count(const td_model *model, int64_t *trainable)
 static td_status shape_of(td_tensor *const *tensors, int count, int index, td_shape *shape)
 {
     bool there = index >= 0 && index < count;
-    *shape = there ? tensors[index]->shape : (td_shape){0};
+    if (shape)
+        *shape = there ? tensors[index]->shape : (td_shape){0};
     return there ? TD_OK : TD_NOT_FOUND;
 }
 
 td_status td_input_shape(const td_model *model, int index, td_shape *shape)
 {
-    return shape_of(model->inputs, model->n_inputs, index, shape);
+    return shape_of(model ? model->inputs : NULL, model ? model->n_inputs : 0, index, shape);
 }
 
 td_status td_output_shape(const td_model *model, int index, td_shape *shape)
 {
-    return shape_of(model->outputs, model->n_outputs, index, shape);
+    return shape_of(model ? model->outputs : NULL, model ? model->n_outputs : 0, index, shape);
 }
 
 float td_learning_rate(const td_model *model)
 {
-    return tdi_optimizer_rate(&model->optimizer, model->iteration);
+    return model ? tdi_optimizer_rate(&model->optimizer, model->iteration) : 0;
 }
 
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error)
@@ -116,5 +123,5 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
 
 td_status td_set_learning_rate(td_model *model, float learning_rate)
 {
-    return tdi_model_set_learning_rate(model, learning_rate, &model->context->error);
+    return !model ? TD_INVALID_ARGUMENT : tdi_model_set_learning_rate(model, learning_rate, &model->context->error);
 }

@@ -9,6 +9,8 @@ typedef struct batch {
 
 static td_status check_one(const td_model *model, tdi_error *error)
 {
+    if (!model)
+        return TD_INVALID_ARGUMENT;
     if (model->n_inputs == 1 && model->n_outputs == 1)
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED,
@@ -28,6 +30,9 @@ static bool all_there(const float *const *list, int count)
 static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi_error *error)
 {
     bool targets = mode != TDI_PREDICT;
+    if (mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY)
+        TDI_TRY(tdi_model_check_idle(model, "a training step", error));
+    TDI_TRY(tdi_check_rows("rows", b->rows, error));
     if (b->rows < 1 || !all_there(b->x, model->n_inputs) || (targets && !all_there(b->y, model->n_outputs)))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
                         targets ? " and of y" : "");
@@ -78,14 +83,17 @@ static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const fl
 {
     tdi_error error = {0};
     tdi_job job = {.mode = mode};
+    if (!model)
+        return TD_INVALID_ARGUMENT;
     return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, y}, logs, &error), &error);
 }
 
 static td_status on_batch(td_model *model, tdi_mode mode, int64_t rows, const float *x, const float *y, td_logs *logs)
 {
     tdi_error error = {0};
-    if (check_one(model, &error) != TD_OK)
-        return tdi_report(model, NULL, error.status, &error);
+    td_status status = check_one(model, &error);
+    if (status != TD_OK)
+        return tdi_report(model, NULL, status, &error);
     return on_lists(model, mode, rows, &x, &y, logs);
 }
 
@@ -128,6 +136,10 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
 {
     tdi_error error = {0};
     tdi_collector collector;
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (!outputs)
+        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "the predictions have nowhere to go: NULL");
     tdi_collector_init(&collector, model, rows, outputs);
     tdi_job job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &collector};
     return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, NULL}, NULL, &error), &error);
@@ -136,16 +148,17 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
 td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output)
 {
     tdi_error error = {0};
-    if (check_one(model, &error) != TD_OK)
-        return tdi_report(model, NULL, error.status, &error);
-    return td_predict_on_batch_lists(model, rows, &x, &output);
+    td_status status = check_one(model, &error);
+    if (status != TD_OK)
+        return tdi_report(model, NULL, status, &error);
+    return td_predict_on_batch_lists(model, rows, &x, output ? &output : NULL);
 }
 
 /* ---- gradients, apart ---- */
 
 float *td_gradient(td_model *model, int index)
 {
-    if (index < 0 || index >= model->weights.count || !model->runtime)
+    if (!model || index < 0 || index >= model->weights.count || !model->runtime)
         return NULL;
     const tdi_variable *variable = &model->weights.at[index]->variable;
     return variable->trainable ? tdi_runtime_gradient(model->runtime, variable) : NULL;
@@ -153,6 +166,7 @@ float *td_gradient(td_model *model, int index)
 
 static td_status apply(td_model *model, tdi_error *error)
 {
+    TDI_TRY(tdi_model_check_idle(model, "td_apply_gradients", error));
     TDI_TRY(tdi_check_compiled(model, true, error));
     if (!model->runtime || !tdi_runtime_has_gradients(model->runtime))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
@@ -166,5 +180,5 @@ static td_status apply(td_model *model, tdi_error *error)
 td_status td_apply_gradients(td_model *model)
 {
     tdi_error error = {0};
-    return tdi_report(model, NULL, apply(model, &error), &error);
+    return !model ? TD_INVALID_ARGUMENT : tdi_report(model, NULL, apply(model, &error), &error);
 }

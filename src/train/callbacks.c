@@ -13,6 +13,8 @@ static const td_callback no_memory = {.error = {TD_NO_MEMORY, "out of memory"}};
 
 td_callback *td_callback_create(const td_callback_functions *functions, void *user)
 {
+    if (!functions)
+        return tdi_callback_poison("td_callback_create", "functions is NULL");
     td_callback *callback = functions->every < 0 ? NULL : calloc(1, sizeof *callback);
     if (!callback) {
         if (functions->release)
@@ -43,18 +45,34 @@ void td_callback_free(td_callback *callback)
     free(callback);
 }
 
+static bool is_repeated(td_callback *const *callbacks, int place)
+{
+    int first = 0;
+    while (callbacks[first] != callbacks[place])
+        first++;
+    return first < place;
+}
+
 td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error)
 {
-    for (; callbacks && *callbacks; callbacks++)
-        if ((*callbacks)->error.status != TD_OK)
-            return tdi_fail(error, (*callbacks)->error.status, "%s", (*callbacks)->error.message);
+    for (int i = 0; callbacks && callbacks[i]; i++) {
+        if (callbacks[i]->error.status != TD_OK)
+            return tdi_fail(error, callbacks[i]->error.status, "%s", callbacks[i]->error.message);
+        if (is_repeated(callbacks, i))
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "callbacks: number %d was given before it: make one for each",
+                            i);
+    }
     return TD_OK;
 }
 
 void tdi_callbacks_free(td_callback *const *callbacks)
 {
-    for (; callbacks && *callbacks; callbacks++)
-        td_callback_free(*callbacks);
+    int count = 0;
+    while (callbacks && callbacks[count])
+        count++;
+    while (count-- > 0) /* from the end: the first of a repeated one is compared until all are gone */
+        if (!is_repeated(callbacks, count))
+            td_callback_free(callbacks[count]);
 }
 
 /* ---- calling ---- */
@@ -202,7 +220,7 @@ td_status td_training_set_learning_rate(td_training *training, double learning_r
     td_status status = tdi_model_set_learning_rate(training->model, (float)learning_rate, &training->error);
     training->rate_changes = true;
     if (status != TD_OK)
-        tdi_error_prefix(&training->error, "epoch %d: a callback", training->epoch + 1);
+        tdi_error_prefix(&training->error, "a callback");
     return status;
 }
 

@@ -111,8 +111,9 @@ static td_status try_out(td_model *model, tdi_error *error)
 
 static td_status compile(const td_compile_args *args, tdi_error *error)
 {
-    TDI_TRY(check_guard(args, error));
     td_model *model = args->model;
+    TDI_TRY(tdi_model_check_idle(model, "td_compile", error));
+    TDI_TRY(check_guard(args, error));
     if (args->steps_per_execution)
         model->steps_per_execution = args->steps_per_execution;
     TDI_TRY(take_devices(model, &args->strategy, error));
@@ -132,7 +133,7 @@ td_status td_compile_(const td_compile_args *args)
         return TD_INVALID_ARGUMENT;
     tdi_error error = {0};
     td_status status = compile(args, &error);
-    if (status != TD_OK)
+    if (status != TD_OK && !args->model->fitting)
         args->model->compiled = false;
     if (status != TD_OK && args->at.file)
         tdi_error_prefix(&error, "%s:%d", args->at.file, args->at.line);
@@ -141,12 +142,12 @@ td_status td_compile_(const td_compile_args *args)
 
 td_optimizer td_model_optimizer(const td_model *model)
 {
-    return model->optimizer;
+    return model ? model->optimizer : (td_optimizer){0};
 }
 
 td_loss td_model_loss(const td_model *model)
 {
-    tdi_loss loss = model->training[0].loss;
+    tdi_loss loss = model ? model->training[0].loss : (tdi_loss){0};
     switch (loss.kind) {
     case TDI_LOSS_SPARSE_CATEGORICAL:
         return loss.from_logits ? TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS : TD_SPARSE_CATEGORICAL_CROSSENTROPY;

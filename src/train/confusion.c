@@ -93,17 +93,17 @@ void td_confusion_free(td_confusion *confusion)
 
 int td_confusion_classes(const td_confusion *confusion)
 {
-    return confusion->classes;
+    return confusion ? confusion->classes : 0;
 }
 
 int td_confusion_positions(const td_confusion *confusion)
 {
-    return confusion->positions;
+    return confusion ? confusion->positions : 0;
 }
 
 static bool is_class(const td_confusion *confusion, int index)
 {
-    return index >= 0 && index < confusion->classes;
+    return index >= 0 && index < td_confusion_classes(confusion);
 }
 
 int64_t td_confusion_count(const td_confusion *confusion, int actual, int predicted)
@@ -114,12 +114,12 @@ int64_t td_confusion_count(const td_confusion *confusion, int actual, int predic
 
 int64_t td_confusion_total(const td_confusion *confusion)
 {
-    return confusion->total;
+    return confusion ? confusion->total : 0;
 }
 
 int64_t td_confusion_ignored(const td_confusion *confusion)
 {
-    return confusion->ignored;
+    return confusion ? confusion->ignored : 0;
 }
 
 static double ratio(double part, double whole, double else_value)
@@ -130,7 +130,7 @@ static double ratio(double part, double whole, double else_value)
 td_class_scores td_confusion_scores(const td_confusion *confusion, int index)
 {
     int64_t row = 0, column = 0;
-    for (int other = 0; other < confusion->classes; other++) {
+    for (int other = 0; other < td_confusion_classes(confusion); other++) {
         row += td_confusion_count(confusion, index, other);
         column += td_confusion_count(confusion, other, index);
     }
@@ -144,9 +144,9 @@ td_class_scores td_confusion_scores(const td_confusion *confusion, int index)
 
 static td_class_scores mean(const td_confusion *confusion, bool weighted)
 {
-    td_class_scores sum = {.support = confusion->total};
+    td_class_scores sum = {.support = td_confusion_total(confusion)};
     double weights = 0;
-    for (int c = 0; c < confusion->classes; c++) {
+    for (int c = 0; c < td_confusion_classes(confusion); c++) {
         td_class_scores one = td_confusion_scores(confusion, c);
         if (isnan(one.iou))
             continue;
@@ -177,9 +177,9 @@ td_class_scores td_confusion_weighted_mean(const td_confusion *confusion)
 double td_confusion_accuracy(const td_confusion *confusion)
 {
     double right = 0;
-    for (int c = 0; c < confusion->classes; c++)
+    for (int c = 0; c < td_confusion_classes(confusion); c++)
         right += (double)td_confusion_count(confusion, c, c);
-    return ratio(right, (double)confusion->total, 0);
+    return ratio(right, (double)td_confusion_total(confusion), 0);
 }
 
 /* ---- CSV ---- */
@@ -211,6 +211,10 @@ static td_status save(const char *path, const tdi_text *text, tdi_error *error)
 td_status td_confusion_save(td_context *context, const char *path, const td_confusion *confusion)
 {
     tdi_text text = {0};
+    if (!context)
+        return TD_INVALID_ARGUMENT;
+    if (!confusion)
+        return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_confusion_save: there is no confusion matrix: NULL");
     print_csv(confusion, &text);
     td_status status = text.failed ? tdi_no_memory(&context->error) : save(path, &text, &context->error);
     tdi_text_free(&text);

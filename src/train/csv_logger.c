@@ -129,6 +129,8 @@ td_callback *td_csv_logger_(const td_csv_logger_args *args)
                                                     .state = csv_state};
     if (!args->filename || !*args->filename)
         return tdi_callback_poison("td_csv_logger", "filename: the name of a file was expected");
+    if (args->separator && !args->separator[0])
+        return tdi_callback_poison("td_csv_logger", "separator: at least one character was expected");
     csv_logger *self = calloc(1, sizeof *self);
     if (!self)
         return tdi_callback_poison("td_csv_logger", "out of memory");

@@ -1,4 +1,5 @@
 /* early_stopping.c - Keras's EarlyStopping. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,9 @@ td_callback *td_early_stopping_(const td_early_stopping_args *args)
                                                     .state = visit_state};
     if (args->patience < 0 || args->start_from_epoch < 0)
         return tdi_callback_poison("td_early_stopping", "patience and start_from_epoch cannot be negative");
+    if (!isfinite(args->min_delta) || (unsigned)args->mode > TD_MAX)
+        return tdi_callback_poison("td_early_stopping",
+                                   "min_delta: a finite number, and a td_monitor_mode, were expected");
     early_stopping *self = calloc(1, sizeof *self);
     if (!self)
         return tdi_callback_poison("td_early_stopping", "out of memory");

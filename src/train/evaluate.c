@@ -9,7 +9,7 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     td_logs logs = {0};
     td_model *model = args->model;
     int64_t batch = tdi_model_batch_size(model, args->batch_size);
-    atomic_store(&model->context->stop, 0);
+    tdi_context_heed_stops(model->context);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_evaluate", args->batch_size, error));
     TDI_TRY(tdi_check_compiled(model, false, error));
     if (args->confusion)

@@ -30,6 +30,8 @@ static td_status explain(const td_explain_args *args, tdi_error *error)
     bool json = args->json == TD_YES;
     TDI_TRY(tdi_check_batch_size(args->guard, "td_explain", args->batch_size, error));
     TDI_TRY(mode_of(args, &mode, error));
+    if (!args->out)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_explain: a FILE to write to was expected");
     if (args->time == TD_YES) {
         TDI_TRY(tdi_explain_time(args->model, mode, batch, json, args->out, error));
     } else {

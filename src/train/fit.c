@@ -25,9 +25,7 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
 {
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_fit takes two arguments; give the rest by name");
-    if (args->batch_size < 0)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected",
-                        (long long)args->batch_size);
+    TDI_TRY(tdi_check_batch_size(0, "td_fit", args->batch_size, error));
     if (args->input_threads < 0 || args->input_threads > 1024)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "input_threads: %d; 1 to 1024, or 0 for as many as it takes, was expected",
@@ -177,10 +175,7 @@ static td_status train_epoch(fit *f, int epoch, tdi_progress *progress, td_epoch
     pass.job.ramp.done = (int64_t)epoch * f->steps;
     td_status status = tdi_pass_run(&pass, error);
     f->training.rate_factor = (double)tdi_ramp_factor(&pass.job.ramp, pass.done);
-    if (status != TD_OK) {
-        tdi_error_prefix(error, "epoch %d", epoch + 1);
-        return status;
-    }
+    TDI_TRY(status);
     int64_t done = pass.done * f->batch;
     *result = (td_epoch){.epoch = epoch,
                          .steps = pass.done,
@@ -289,14 +284,18 @@ static void scale_rate(fit *f)
 
 static td_status run_epochs(fit *f, tdi_error *error)
 {
-    for (int epoch = f->training.epoch; epoch < f->epochs && (f->training.begun || !f->training.stop); epoch++)
-        TDI_TRY(run_epoch(f, epoch, error));
+    for (int epoch = f->training.epoch; epoch < f->epochs && (f->training.begun || !f->training.stop); epoch++) {
+        td_status status = run_epoch(f, epoch, error);
+        if (status != TD_OK) {
+            tdi_error_prefix(error, "epoch %d", epoch + 1);
+            return status;
+        }
+    }
     return TD_OK;
 }
 
 static td_status run(fit *f, tdi_error *error)
 {
-    atomic_store(&f->model->context->stop, 0);
     TDI_TRY(check_arguments(f->args, error));
     TDI_TRY(tdi_check_compiled(f->model, true, error));
     TDI_TRY(open_data(f, error));
@@ -312,9 +311,22 @@ static td_status run(fit *f, tdi_error *error)
     if (status == TD_STOPPED)
         tdi_backup_stopped(&f->training);
     td_finalize_variable_values(f->model);
-    if (f->args->last && f->training.has_last)
+    if (f->args->last)
         *f->args->last = f->training.last;
     return status == TD_OK ? tdi_callbacks_train_end(&f->training, error) : status;
+}
+
+/* One td_fit of a model at a time. */
+static td_status run_alone(fit *f, tdi_error *error)
+{
+    TDI_TRY(tdi_model_check_idle(f->model, "td_fit", error));
+    tdi_context_heed_stops(f->model->context);
+    f->model->fitting = true;
+    f->model->context->fitting++;
+    td_status status = run(f, error);
+    f->model->context->fitting--;
+    f->model->fitting = false;
+    return status;
 }
 
 td_status td_fit_(const td_fit_args *args)
@@ -323,7 +335,7 @@ td_status td_fit_(const td_fit_args *args)
              .model = args->model,
              .training = {.model = args->model, .progress = args->progress, .callbacks = args->callbacks}};
     tdi_error error = {0};
-    td_status status = f.model ? run(&f, &error) : TD_INVALID_ARGUMENT;
+    td_status status = f.model ? run_alone(&f, &error) : TD_INVALID_ARGUMENT;
     free(f.order);
     for (int i = 0; i < 2; i++)
         if (f.ranges[i])

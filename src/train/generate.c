@@ -254,7 +254,7 @@ static td_status check_arguments(const td_generate_args *args, tdi_error *error)
 static td_status generate(writer *w, tdi_error *error)
 {
     uint64_t seed = w->args->seed ? w->args->seed : w->model->seed;
-    atomic_store(&w->model->context->stop, 0);
+    tdi_context_heed_stops(w->model->context);
     TDI_TRY(check_arguments(w->args, error));
     TDI_TRY(take_alphabet(w, error));
     TDI_TRY(take_model(w, error));

@@ -1,4 +1,5 @@
 /* learning_rates.c - Keras's ReduceLROnPlateau and LearningRateScheduler. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "train/monitor.h"
@@ -79,6 +80,9 @@ td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
         return tdi_callback_poison("td_reduce_lr_on_plateau", "factor: a number above 0 and below 1 was expected");
     if (args->patience < 0 || args->cooldown < 0 || !(args->min_lr >= 0))
         return tdi_callback_poison("td_reduce_lr_on_plateau", "patience, cooldown and min_lr cannot be negative");
+    if ((args->min_delta.is_set && !isfinite(args->min_delta.value)) || (unsigned)args->mode > TD_MAX)
+        return tdi_callback_poison("td_reduce_lr_on_plateau",
+                                   "min_delta: a finite number, and a td_monitor_mode, were expected");
     plateau *self = calloc(1, sizeof *self);
     if (!self)
         return tdi_callback_poison("td_reduce_lr_on_plateau", "out of memory");

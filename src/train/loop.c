@@ -158,7 +158,7 @@ td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, 
 
 td_status tdi_report(td_model *model, const td_location *at, td_status status, const tdi_error *error)
 {
-    if (status == TD_OK || status == TD_STOPPED)
+    if (!model || status == TD_OK || status == TD_STOPPED)
         return status;
     if (at && at->file)
         return tdi_fail(&model->context->error, status, "%s:%d: %s", at->file, at->line, error->message);
@@ -174,13 +174,23 @@ td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *er
     return TD_OK;
 }
 
+#define MOST_ROWS INT64_C(0x7fffffff) /* of a batch: offsets of its elements can be reckoned */
+
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error)
 {
     if (guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: an argument too many; give options by name", function);
     if (batch_size < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "batch_size: %lld; at least 1 was expected", (long long)batch_size);
-    return TD_OK;
+    return tdi_check_rows("batch_size", batch_size, error);
+}
+
+td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error)
+{
+    if (rows <= MOST_ROWS)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %lld; at most %lld was expected", what, (long long)rows,
+                    (long long)MOST_ROWS);
 }
 
 static td_status evaluate_in_order(td_model *model, tdi_source *source, tdi_mode mode, const int64_t *order,

@@ -53,6 +53,8 @@ td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode
                               FILE *progress, td_logs *logs, tdi_error *error);
 
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
+/* TD_INVALID_ARGUMENT for a batch beyond what anything can hold. */
+td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error);
 
 /* TD_INVALID_ARGUMENT when the model has no loss (or, to train, no optimizer). */
 td_status tdi_check_compiled(const td_model *model, bool to_train, tdi_error *error);

@@ -138,6 +138,8 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
         return tdi_callback_poison("td_model_checkpoint", "filepath: a name that ends in .keras was expected");
     if (args->save_freq < 0)
         return tdi_callback_poison("td_model_checkpoint", "save_freq cannot be negative");
+    if ((unsigned)args->mode > TD_MAX)
+        return tdi_callback_poison("td_model_checkpoint", "mode: a td_monitor_mode was expected");
     checkpoint *self = calloc(1, sizeof *self);
     char *pattern = strdup(args->filepath);
     if (!self || !pattern) {

@@ -94,7 +94,9 @@ static td_status check_room(const td_predict_args *args, const tdi_source *sourc
         if (!args->outputs[o])
             return tdi_fail(error, TD_INVALID_ARGUMENT, "outputs: there is none for output %d of %d", o,
                             model->n_outputs);
-    int64_t needed = source->samples * tdi_shape_elements(&model->outputs[0]->shape);
+    int64_t needed;
+    if (__builtin_mul_overflow(source->samples, tdi_shape_elements(&model->outputs[0]->shape), &needed))
+        needed = INT64_MAX;
     if (args->path || args->outputs || (args->output && args->capacity >= (size_t)needed))
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %lld floats; the output has room for %zu",
@@ -105,7 +107,7 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
 {
     tdi_source *source;
     int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
-    atomic_store(&args->model->context->stop, 0);
+    tdi_context_heed_stops(args->model->context);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_source_count(source, error));

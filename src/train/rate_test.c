@@ -91,17 +91,17 @@ static td_status train(const td_find_learning_rate_args *args, td_model *shadow,
 
 int td_rate_test_count(const td_rate_test *test)
 {
-    return test->done;
+    return test ? test->done : 0;
 }
 
 td_rate_step td_rate_test_step(const td_rate_test *test, int index)
 {
-    return index >= 0 && index < test->done ? test->at[index] : (td_rate_step){0};
+    return index >= 0 && index < td_rate_test_count(test) ? test->at[index] : (td_rate_step){0};
 }
 
 int td_rate_test_diverged(const td_rate_test *test)
 {
-    return test->diverged;
+    return test && test->diverged;
 }
 
 /* The mean and the deviation of the first tenth's losses. */
@@ -121,12 +121,14 @@ static double beginning(const td_rate_test *test, double *deviation)
 double td_rate_test_first_loss(const td_rate_test *test)
 {
     double deviation;
-    return beginning(test, &deviation);
+    return test ? beginning(test, &deviation) : 0;
 }
 
 /* Behind the first tenth: there the average is of a few batches only. */
 int td_rate_test_best(const td_rate_test *test)
 {
+    if (!test)
+        return -1;
     int best = test->steps / 10;
     for (int i = best + 1; i < test->done; i++)
         if (test->at[i].smoothed < test->at[best].smoothed)
@@ -147,6 +149,8 @@ static double slope(const td_rate_test *test, int first, int last)
 
 int td_rate_test_steepest(const td_rate_test *test)
 {
+    if (!test)
+        return -1;
     double deviation, first = beginning(test, &deviation), fastest = 0;
     int reach = test->steps / 20, steepest = -1;
     if (!(test->least < first - deviation))

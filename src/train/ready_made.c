@@ -45,6 +45,14 @@ typedef struct architecture {
 
 td_model *td_new_lstm(td_context *context, int64_t steps, int64_t features, int64_t outputs, uint64_t seed)
 {
+    if (!context)
+        return NULL;
+    if (steps < 0 || features < 0 || outputs < 0) {
+        tdi_fail(&context->error, TD_INVALID_ARGUMENT,
+                 "td_new_lstm: %lld steps of %lld features to %lld outputs; none can be negative", (long long)steps,
+                 (long long)features, (long long)outputs);
+        return NULL;
+    }
     td_tensor *x = td_input(context, TD_SHAPE(steps ? steps : 50, features ? features : 8));
     td_model *model =
         td_model_create(x, td_dense(td_lstm(x, 128), outputs ? outputs : 1), .name = "lstm", .seed = seed);
@@ -104,6 +112,9 @@ td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint64_t se
 td_model *td_new(td_context *context, const char *name, uint64_t seed)
 {
     static const architecture known[] = {{"mlp", mlp}, {"lenet5", lenet5}, {"cifar", cifar}};
+    if (!context)
+        return NULL;
+    name = name ? name : "NULL";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(known[i].name, name) != 0)
             continue;

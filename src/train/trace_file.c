@@ -14,11 +14,12 @@ enum { KEPT = 65536, PIECE = 1 << 20 };
 
 td_status td_trace_begin(td_context *context, int64_t events)
 {
+    if (!context)
+        return TD_INVALID_ARGUMENT;
     if (events < 0 || events > INT32_MAX)
         return tdi_fail(&context->error, TD_INVALID_ARGUMENT,
-                        "td_trace_begin: %lld events; a number from 1 on was "
-                        "expected",
-                        (long long)events);
+                        "td_trace_begin: %lld events; a number from 1 to %d was expected", (long long)events,
+                        INT32_MAX);
     if (context->trace)
         return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_trace_begin: a trace is being made already");
     context->trace = tdi_trace_create(events ? events : KEPT);
@@ -120,6 +121,8 @@ static td_status write_trace(const tdi_trace *trace, const char *path, tdi_error
 
 td_status td_trace_end(td_context *context, const char *path)
 {
+    if (!context)
+        return TD_INVALID_ARGUMENT;
     if (!context->trace)
         return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_trace_end: no trace was begun");
     td_status status = write_trace(context->trace, path, &context->error);

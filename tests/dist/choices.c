@@ -210,6 +210,64 @@ static void test_ways(void **state)
     check_ways(dense);
 }
 
+static td_status stop_after(void *user, td_training *training, const td_logs *logs)
+{
+    int64_t *left = user;
+    (void)logs;
+    if (--*left == 0)
+        td_request_stop(td_training_model(training)->context);
+    return TD_OK;
+}
+
+/* Two epochs of three steps, or until `stop` of them are done; goes on from a backup. */
+static outcome train_on(td_tensor *(*network)(td_tensor *in), int64_t stop, td_epoch *last)
+{
+    outcome o = {0};
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, network, 0);
+    td_callback_functions functions = {.batch_end = stop_after};
+    td_compile(model, .metrics = TD_METRICS(TD_ACCURACY));
+    td_status status = td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 2,
+                              .batch_size = 3, .seed = 5, .last = last,
+                              .callbacks = TD_CALLBACKS(td_backup_and_restore(scratch_path("backups")),
+                                                        td_callback_create(&functions, &stop)));
+    assert_int_equal(status, stop == 0 ? TD_STOPPED : TD_OK);
+    assert_string_equal(td_error(context), "");
+    o.weights = small_weights(model, &o.count);
+    td_context_free(context);
+    return o;
+}
+
+/* A run is resumed in an epoch's midst, and its way, which is not that of the rules, is taken at the next step: what
+ * the epoch's loss and metrics had added up to before is kept. */
+static void check_resumed(td_tensor *(*network)(td_tensor *in))
+{
+    td_epoch whole, part, resumed;
+    outcome asked = train_by(network, 0, 3);
+    edit_file("way", 1);
+    outcome all = train_on(network, -1, &whole), begun = train_on(network, 5, &part);
+    outcome ended = train_on(network, -1, &resumed);
+    assert_int_equal(part.epoch, 0);
+    assert_int_equal(resumed.steps, whole.steps);
+    assert_int_equal(resumed.logs.count, 2);
+    for (int i = 0; i < 2; i++)
+        assert_true(resumed.logs.entry[i].value == whole.logs.entry[i].value);
+    assert_memory_equal(ended.weights, all.weights, (size_t)all.count * sizeof(float));
+    release(&asked);
+    release(&all);
+    release(&begun);
+    release(&ended);
+}
+
+static void test_resumed(void **state)
+{
+    (void)state;
+    if (tdi_cores_allowed() < 2)
+        skip();
+    check_resumed(convolutions);
+    check_resumed(dense);
+}
+
 /* Where bfloat16 is not faster float32 takes its place, for prediction too. */
 static void test_precision(void **state)
 {
@@ -269,7 +327,7 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
-                                       cmocka_unit_test(test_ways), cmocka_unit_test(test_precision),
-                                       cmocka_unit_test(test_rules)};
+                                       cmocka_unit_test(test_ways),       cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_precision),  cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }
