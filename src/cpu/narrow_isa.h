@@ -37,6 +37,18 @@ TDI_INLINE void tdi_put(bool narrow, void *to, int64_t i, float value)
         ((float *)to)[i] = value;
 }
 
+typedef tdi_bfloat16 tdi_narrow_vector __attribute__((vector_size(TDI_WIDTH * 2)));
+
+/* Elements i to i + TDI_WIDTH - 1. */
+TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
+{
+    tdi_narrow_vector v;
+    if (!narrow)
+        return tdi_load((const float *)from + i);
+    memcpy(&v, (const tdi_bfloat16 *)from + i, sizeof v);
+    return (tdi_vector)(__builtin_convertvector(v, tdi_vector_bits) << 16);
+}
+
 /* Where element i is. */
 TDI_INLINE void *tdi_skip(bool narrow, const void *from, int64_t i)
 {

@@ -1,9 +1,10 @@
 /* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
- * and factors stay in the first cache, rows in chunks that stay there for as long as they are read. Each loop is made
+ * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
+ * Rows go in chunks that stay there for as long as they are read. Each loop is made
  * for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include "cpu/narrow_isa.h"
 
-enum { BLOCK = 256, CHUNK = 32, TOGETHER = 4 };
+enum { BLOCK = 1024, CHUNK = 32 };
 
 /* The rows and channels that a call is to make of x. */
 typedef struct part {
@@ -52,29 +53,27 @@ typedef struct moments {
     int64_t rows;
 } moments;
 
-/* Adds `rows`, a constant, rows at a time. */
-TDI_INLINE void sum_rows(bool narrow, int rows, int64_t stride, const void *x, int64_t n, float *sums)
+/* Rows are read one after the other, and vectors in so many words: compilers' own ways through bfloat16s wait for
+ * memory where these do not. */
+TDI_INLINE void sum_row(bool narrow, const void *x, int64_t n, float *sums)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++)
-    {
-        float sum = sums[i];
-        for (int r = 0; r < rows; r++)
-            sum += tdi_get(narrow, x, r * stride + i);
-        sums[i] = sum;
-    }
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+        tdi_store(sums + i, tdi_load(sums + i) + tdi_get_vector(narrow, x, i));
+    for (; i < n; i++)
+        sums[i] += tdi_get(narrow, x, i);
 }
 
-TDI_INLINE void square_rows(bool narrow, int rows, int64_t stride, const void *x, int64_t n, const float *mean,
-                            float *squares)
+TDI_INLINE void square_row(bool narrow, const void *x, int64_t n, const float *mean, float *squares)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++)
-    {
-        float square = squares[i];
-        for (int r = 0; r < rows; r++) {
-            float centred = tdi_get(narrow, x, r * stride + i) - mean[i];
-            square += centred * centred;
-        }
-        squares[i] = square;
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
+        tdi_vector centred = tdi_get_vector(narrow, x, i) - tdi_load(mean + i);
+        tdi_store(squares + i, tdi_load(squares + i) + centred * centred);
+    }
+    for (; i < n; i++) {
+        float centred = tdi_get(narrow, x, i) - mean[i];
+        squares[i] += centred * centred;
     }
 }
 
@@ -93,17 +92,12 @@ static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean
 TDI_INLINE void add_chunk(bool narrow, moments *all, int64_t rows, int64_t stride, const void *x, int64_t n)
 {
     float mean[BLOCK] = {0}, m2[BLOCK] = {0};
-    int64_t whole = rows / TOGETHER * TOGETHER;
-    for (int64_t r = 0; r < whole; r += TOGETHER)
-        sum_rows(narrow, TOGETHER, stride, tdi_skip(narrow, x, r * stride), n, mean);
-    for (int64_t r = whole; r < rows; r++)
-        sum_rows(narrow, 1, stride, tdi_skip(narrow, x, r * stride), n, mean);
+    for (int64_t r = 0; r < rows; r++)
+        sum_row(narrow, tdi_skip(narrow, x, r * stride), n, mean);
     for (int64_t i = 0; i < n; i++)
         mean[i] /= (float)rows;
-    for (int64_t r = 0; r < whole; r += TOGETHER)
-        square_rows(narrow, TOGETHER, stride, tdi_skip(narrow, x, r * stride), n, mean, m2);
-    for (int64_t r = whole; r < rows; r++)
-        square_rows(narrow, 1, stride, tdi_skip(narrow, x, r * stride), n, mean, m2);
+    for (int64_t r = 0; r < rows; r++)
+        square_row(narrow, tdi_skip(narrow, x, r * stride), n, mean, m2);
     merge_chunk(all, rows, n, mean, m2);
 }
 
@@ -251,35 +245,34 @@ static void flush(int64_t n, float *sums, double *totals)
     }
 }
 
-/* The rows' sums of g and of g * (x - mean), g being dy where it is not stopped by the rectifier. */
-TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, int64_t stride, const void *x, const void *dy,
-                          int64_t n, const factors *f, float *sums, float *dots)
+/* Adds a row's g and g * (x - mean), g being dy where it is not stopped by the rectifier. */
+TDI_INLINE void grad_row(bool narrow, bool rectified, const void *x, const void *dy, int64_t n, const factors *f,
+                         float *sums, float *dots)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++)
-    {
-        float sum = sums[i], dot = dots[i];
-        for (int r = 0; r < rows; r++) {
-            float centred = tdi_get(narrow, x, r * stride + i) - f->mean[i], g = tdi_get(narrow, dy, r * stride + i);
-            if (rectified)
-                g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
-            sum += g;
-            dot += g * centred;
-        }
-        sums[i] = sum;
-        dots[i] = dot;
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
+        tdi_vector centred = tdi_get_vector(narrow, x, i) - tdi_load(f->mean + i);
+        tdi_vector g = tdi_get_vector(narrow, dy, i), zero = {0};
+        if (rectified)
+            g = tdi_select(centred * tdi_load(f->scale + i) + tdi_load(f->shift + i) > zero, g, zero);
+        tdi_store(sums + i, tdi_load(sums + i) + g);
+        tdi_store(dots + i, tdi_load(dots + i) + g * centred);
+    }
+    for (; i < n; i++) {
+        float centred = tdi_get(narrow, x, i) - f->mean[i], g = tdi_get(narrow, dy, i);
+        if (rectified)
+            g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
+        sums[i] += g;
+        dots[i] += g * centred;
     }
 }
 
 TDI_INLINE void grad_chunk(bool narrow, bool rectified, int64_t rows, int64_t stride, const void *x, const void *dy,
                            int64_t n, const factors *f, float *sums, float *dots)
 {
-    int64_t r = 0;
-    for (; r + TOGETHER <= rows; r += TOGETHER)
-        grad_rows(narrow, rectified, TOGETHER, stride, tdi_skip(narrow, x, r * stride),
-                  tdi_skip(narrow, dy, r * stride), n, f, sums, dots);
-    for (; r < rows; r++)
-        grad_rows(narrow, rectified, 1, stride, tdi_skip(narrow, x, r * stride), tdi_skip(narrow, dy, r * stride), n, f,
-                  sums, dots);
+    for (int64_t r = 0; r < rows; r++)
+        grad_row(narrow, rectified, tdi_skip(narrow, x, r * stride), tdi_skip(narrow, dy, r * stride), n, f, sums,
+                 dots);
 }
 
 TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void *dy, bool rectified, int64_t n,
