@@ -83,6 +83,13 @@ static td_status start_parser(tdi_csv *csv, unsigned char separator, tdi_error *
     return TD_OK;
 }
 
+/* zlib's words without the path that it puts in front. */
+static const char *words_of(const tdi_csv *csv, const char *reason)
+{
+    size_t length = strlen(csv->path);
+    return strncmp(reason, csv->path, length) == 0 && reason[length] == ':' ? reason + length + 2 : reason;
+}
+
 /* What was unpacked before a gzipped file's break is given first; the break is its end. */
 static td_status read_chunk(tdi_csv *csv, tdi_error *error)
 {
@@ -98,7 +105,7 @@ static td_status read_chunk(tdi_csv *csv, tdi_error *error)
         TDI_TRY(start_parser(csv, csv_get_delim(&csv->parser), error));
     return tdi_fail(error, code == Z_ERRNO ? TD_IO : TD_BAD_FILE,
                     "%s: line %" PRId64 " at offset %" PRId64 ": cannot be read from here on: %s", csv->path, csv->line,
-                    csv->offset, code == Z_ERRNO ? strerror(errno) : reason);
+                    csv->offset, code == Z_ERRNO ? strerror(errno) : words_of(csv, reason));
 }
 
 static unsigned char most_frequent(const char *line, size_t length)

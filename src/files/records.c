@@ -108,11 +108,11 @@ static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *erro
     int got, code = Z_OK;
     while (status == TD_OK && (got = gzread(gz, piece, PIECE)) > 0)
         status = write_all(to, piece, got, records->path, error);
-    const char *reason = gzerror(gz, &code);
+    const char *reason = gzerror(gz, &code), *words = strstr(reason, ">: "); /* behind "<fd:3>" */
     if (status == TD_OK && code == Z_ERRNO)
         status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
     else if (code != Z_OK && code != Z_STREAM_END)
-        snprintf(records->unpacking, sizeof records->unpacking, "%s", reason);
+        snprintf(records->unpacking, sizeof records->unpacking, "%s", words ? words + 3 : reason);
     free(piece);
     return status;
 }
