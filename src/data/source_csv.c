@@ -97,7 +97,7 @@ static td_status add_row(csv_source *source, const tdi_csv *csv, const char *pat
     if (status == TD_OK)
         return TD_OK;
     if (record)
-        tdi_error_prefix(&local, "%s: line %" PRId64, path, record->line);
+        tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, path, record->line, record->offset);
     if (status != TD_BAD_FILE || (record && !source->skip))
         return tdi_fail(error, status, "%s", local.message);
     source->marks.at[source->marks.count - 1] = UNREADABLE;
