@@ -137,9 +137,9 @@ TD_API td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args);
  * optimizer, epoch and step, metrics so far, random draws, what the other callbacks remember, the kernels chosen. The
  * result has the bits of a run that never ended. The first backup is written before the first step; from then on a
  * thread writes while the training goes on; td_request_stop saves too. td_fit refuses, naming what was and what is, a
- * backup of other data, another model, optimizer, loss, metric, precision, batch size or seed, of other shards, or
- * whose learning rate was scaled or warmed up otherwise; devices may change. A save that fails is logged: the training
- * goes on, and the backup before it stands. */
+ * backup of other data (docs/backup.md says by what they are known), another model, optimizer, loss, metric, precision,
+ * batch size or seed, of other shards, or whose learning rate was scaled or warmed up otherwise; devices may change. A
+ * save that fails is logged: the training goes on, and the backup before it stands. */
 typedef struct td_backup_and_restore_args {
     const char *backup_dir;      /* made when missing; copied */
     int64_t save_freq;           /* 0: each epoch; else steps */

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/records.h"
+
 const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
                                                        &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
                                                        &tdi_source_text,     &tdi_source_images, NULL};
@@ -55,6 +57,41 @@ void tdi_source_stamp_words(tdi_source *source, const char *words)
 {
     for (; *words; words++)
         source->stamp = mixed(source->stamp, (unsigned char)*words);
+}
+
+/* ---- the fingerprint ---- */
+
+void tdi_source_content(tdi_source *source, const void *bytes, size_t size)
+{
+    source->content = tdi_crc32c(source->content, bytes, size);
+}
+
+void tdi_source_content_file(tdi_source *source, const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) == 0)
+        tdi_source_content(source, &facts.st_size, sizeof facts.st_size);
+}
+
+static uint32_t add_own(const tdi_source *source, uint32_t crc)
+{
+    for (int i = 0; i < source->n_x + source->n_y; i++) {
+        const tdi_column *column = &source->columns[i];
+        size_t sample = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        if (column->values)
+            crc = tdi_crc32c(crc, column->values, (size_t)source->samples * sample);
+    }
+    return tdi_crc32c(crc, &source->content, sizeof source->content);
+}
+
+uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc)
+{
+    const tdi_source *below;
+    if (!source->beneath)
+        return add_own(source, crc);
+    for (int i = 0; (below = source->beneath(source, i)); i++)
+        crc = tdi_source_fingerprint(below, crc);
+    return crc;
 }
 
 td_status tdi_source_count(tdi_source *source, tdi_error *error)

@@ -56,6 +56,7 @@ struct tdi_source {
     char skip_reason[1024]; /* the first of them: what was wrong */
     char *recipe;           /* td_data_recipe; freed by release; NULL: none */
     uint64_t stamp;         /* of the files: it changes with their sizes and times; 0: there are none */
+    uint32_t content;       /* of the files, as far as opening them has shown it: copies have the same */
     bool sequential;        /* a stream: rows are to be gathered nearly in their order, and only within a pass */
     bool drawn;             /* samples change from one training epoch to the next */
 
@@ -71,6 +72,8 @@ struct tdi_source {
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
     void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
+    /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
+    const tdi_source *(*beneath)(const tdi_source *source, int index);
 };
 
 typedef struct tdi_source_format {
@@ -87,6 +90,13 @@ td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_err
 /* Adds a file to the source's stamp; or words that say what of its files it reads. */
 void tdi_source_stamp(tdi_source *source, const char *path);
 void tdi_source_stamp_words(tdi_source *source, const char *words);
+
+/* Adds to the source's content: bytes; or a file by its size. */
+void tdi_source_content(tdi_source *source, const void *bytes, size_t size);
+void tdi_source_content_file(tdi_source *source, const char *path);
+
+/* A checksum, behind `crc`, of all of the data that lies in memory and of what is known of the files. */
+uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc);
 
 /* Makes sure that the number of samples is known. */
 td_status tdi_source_count(tdi_source *source, tdi_error *error);

@@ -492,6 +492,7 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
     if (!features)
         features = json_string_value(json_object_get(source->recipe, "features"));
     TDI_TRY(read_files(source, args, features, error));
+    tdi_source_content(&source->items.source, source->cells.at, (size_t)source->cells.count * sizeof(float));
     TDI_TRY(make_groups(source, args->scale, error));
     TDI_TRY(make_samples(source, error));
     return write_recipe(source, error);

@@ -195,6 +195,7 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
     if (status == TD_OK)
         status = add_arrays(source, args, end, error);
     tdi_source_stamp(&source->items.source, path);
+    tdi_source_content_file(&source->items.source, path);
     for (int i = 0; i < source->items.source.n_x + source->items.source.n_y; i++)
         tdi_source_stamp_words(&source->items.source, source->items.source.columns[i].name);
     free(path);

@@ -289,14 +289,25 @@ static td_status fill(images_source *source, const td_open_args *args, tdi_error
     return add_x(source, args, error);
 }
 
+static void stamp_files(tdi_source *source, const tdi_paths *paths)
+{
+    for (int i = 0; i < paths->count; i++) {
+        const char *name = strrchr(paths->at[i], '/') + 1; /* behind its folder's */
+        tdi_source_stamp(source, paths->at[i]);
+        tdi_source_content_file(source, paths->at[i]);
+        tdi_source_content(source, name, strlen(name));
+    }
+}
+
 static void stamp(images_source *source)
 {
-    for (int i = 0; i < source->images.count; i++)
-        tdi_source_stamp(&source->items.source, source->images.at[i]);
-    for (int i = 0; i < source->labels.count; i++)
-        tdi_source_stamp(&source->items.source, source->labels.at[i]);
-    if (source->items.source.recipe) /* it numbers the folders */
-        tdi_source_stamp_words(&source->items.source, source->items.source.recipe);
+    tdi_source *whole = &source->items.source;
+    stamp_files(whole, &source->images);
+    stamp_files(whole, &source->labels);
+    if (whole->recipe) /* it numbers the folders */
+        tdi_source_stamp_words(whole, whole->recipe);
+    if (source->classes)
+        tdi_source_content(whole, source->classes, (size_t)source->images.count * sizeof *source->classes);
 }
 
 static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_error *error)

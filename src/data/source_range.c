@@ -55,6 +55,11 @@ static void range_end(tdi_source *source)
     range->order = NULL;
 }
 
+static const tdi_source *range_beneath(const tdi_source *source, int index)
+{
+    return index == 0 ? ((const range_source *)source)->whole : NULL;
+}
+
 static void range_release(tdi_source *source)
 {
     free(source);
@@ -76,6 +81,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.end = whole->end ? range_end : NULL;
     made->source.count = NULL;
     made->source.release = range_release;
+    made->source.beneath = whole->beneath ? range_beneath : NULL;
     made->whole = whole;
     made->first = first;
     for (int i = 0; i < whole->n_x + whole->n_y; i++) {

@@ -187,6 +187,7 @@ static td_status fill(text_source *source, const td_open_args *args, const json_
     if (source->window < 1 || source->window > INT32_MAX)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: a window of %" PRId64 " characters", source->window);
     TDI_TRY(read_files(source, args->path, error));
+    tdi_source_content(&source->items.source, source->codes.at, (size_t)source->codes.count * sizeof(int32_t));
     if (recipe)
         take_vocabulary(source, json_object_get(recipe, "characters"));
     else

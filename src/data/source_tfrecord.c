@@ -75,6 +75,8 @@ static td_status add_file(tfrecord_source *source, const char *path, bool skip, 
     tfrecord_file *added = &source->files.at[source->files.count - 1];
     TDI_TRY(tdi_records_open(path, skip, &added->records, error));
     tdi_source_stamp(&source->items.source, path);
+    uint32_t checksum = tdi_records_checksum(added->records);
+    tdi_source_content(&source->items.source, &checksum, sizeof checksum);
     source->items.source.samples += tdi_records_count(added->records);
     const char *broken = tdi_records_break(added->records);
     if (broken && source->items.source.skipped++ == 0)

@@ -229,6 +229,11 @@ static td_status augment_count(tdi_source *source, tdi_error *error)
     return TD_OK;
 }
 
+static const tdi_source *augment_beneath(const tdi_source *source, int index)
+{
+    return index == 0 ? ((const augment_source *)source)->of->source : NULL;
+}
+
 static void augment_release(tdi_source *source)
 {
     augment_source *augment = (augment_source *)source;
@@ -337,6 +342,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
     augment->source.begin = augment_begin;
     augment->source.end = augment_end;
     augment->source.release = augment_release;
+    augment->source.beneath = augment_beneath;
     augment->source.drawn = true;
     augment->of = of;
     augment->args = *(const td_augment_args *)args;

@@ -65,6 +65,11 @@ static void cache_end(tdi_source *source)
     tdi_source_end(((cache_source *)source)->of->source);
 }
 
+static const tdi_source *cache_beneath(const tdi_source *source, int index)
+{
+    return index == 0 ? ((const cache_source *)source)->of->source : NULL;
+}
+
 static void free_cache(cache_source *cache)
 {
     for (int i = 0; i < TDI_MAX_COLUMNS; i++)
@@ -154,6 +159,7 @@ static td_status make_cache(td_data *of, const void *args, tdi_source **source, 
     cache->items.source.begin = of->source->begin ? cache_begin : NULL;
     cache->items.source.end = of->source->end ? cache_end : NULL;
     cache->items.source.release = cache_release;
+    cache->items.source.beneath = cache_beneath;
     cache->items.read = cache_read;
     cache->of = of;
     td_status status = fill(cache, args, error);

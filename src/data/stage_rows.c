@@ -116,6 +116,12 @@ static td_status rows_begin(tdi_source *source, const tdi_source_pass *pass, tdi
     return TD_OK;
 }
 
+static const tdi_source *rows_beneath(const tdi_source *source, int index)
+{
+    const rows_source *rows = (const rows_source *)source;
+    return index < rows->n_of ? rows->of[index]->source : NULL;
+}
+
 static void free_rows(rows_source *rows)
 {
     free(rows->of);
@@ -153,6 +159,7 @@ static td_status create(td_data *const *of, int count, rows_source **made, tdi_e
     *source = *of[0]->source;
     source->gather = rows_gather;
     source->release = rows_release;
+    source->beneath = rows_beneath;
     source->count = NULL;
     source->begin = NULL;
     source->end = NULL;

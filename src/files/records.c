@@ -1,7 +1,8 @@
 /* records.c - TFRecord files. A record: [length 8] [masked CRC-32C of the length 4] [data] [masked CRC-32C of the data
  * 4], little-endian; the format is described in TensorFlow's core/lib/io/record_writer.h.
  *
- * Only the lengths are read at first; the data's checksum is held against it when the record is. */
+ * Only the lengths are read at first, and the checksums between them; they are held against the data when a record is
+ * read. */
 #define _GNU_SOURCE
 #include "files/records.h"
 
@@ -33,19 +34,25 @@ struct tdi_records {
     int64_t bytes;
     tdi_vec(record) found;
     char unpacking[128]; /* why unpacking a gzipped file ended before its end; "": it did not */
+    uint32_t checksum;   /* of their data's checksums */
     char *broken;        /* the sentence of the break; NULL: none */
 };
 
-uint32_t tdi_masked_crc(const void *bytes, size_t size)
+uint32_t tdi_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
-    uint32_t crc = UINT32_MAX;
+    crc = ~crc;
     for (const unsigned char *at = bytes; size;) {
         int piece = size < MAX_DATA ? (int)size : MAX_DATA;
         crc = crc32_iscsi((unsigned char *)(uintptr_t)at, piece, crc);
         at += piece;
         size -= (size_t)piece;
     }
-    crc = ~crc;
+    return ~crc;
+}
+
+uint32_t tdi_masked_crc(const void *bytes, size_t size)
+{
+    uint32_t crc = tdi_crc32c(0, bytes, size);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
@@ -160,12 +167,23 @@ static td_status ended(const tdi_records *records, int64_t offset, tdi_error *er
     return broken(records, offset, reason, error);
 }
 
+/* At the end of a record: its foot, which is noted, and what stands behind it. */
+static td_status read_behind(tdi_records *records, int64_t offset, unsigned char *to, int64_t size, tdi_error *error)
+{
+    unsigned char bytes[FOOT + HEAD];
+    int64_t foot = records->found.count ? FOOT : 0;
+    TDI_TRY(read_at(records, offset - foot, bytes, foot + size, error));
+    records->checksum = tdi_crc32c(records->checksum, bytes, (size_t)foot);
+    memcpy(to, bytes + foot, (size_t)size);
+    return TD_OK;
+}
+
 static td_status next_record(tdi_records *records, int64_t offset, tdi_error *error)
 {
     unsigned char head[HEAD];
     if (records->bytes - offset < HEAD)
         return ended(records, offset, error);
-    TDI_TRY(read_at(records, offset, head, HEAD, error));
+    TDI_TRY(read_behind(records, offset, head, HEAD, error));
     if (little_endian(head + 8, 4) != tdi_masked_crc(head, 8))
         return broken(records, offset,
                       "the checksum of its length does not match: the file is damaged, or no TFRecord file", error);
@@ -185,6 +203,7 @@ static td_status find_records(tdi_records *records, tdi_error *error)
         TDI_TRY(next_record(records, offset, error));
         offset += HEAD + records->found.at[records->found.count - 1].size + FOOT;
     }
+    TDI_TRY(read_behind(records, records->bytes, NULL, 0, error));
     return records->unpacking[0] ? ended(records, records->bytes, error) : TD_OK;
 }
 
@@ -251,6 +270,11 @@ int64_t tdi_records_offset(const tdi_records *records, int64_t index)
 const char *tdi_records_break(const tdi_records *records)
 {
     return records->broken;
+}
+
+uint32_t tdi_records_checksum(const tdi_records *records)
+{
+    return records->checksum;
 }
 
 td_status tdi_records_read(const tdi_records *records, int64_t index, void *to, tdi_error *error)

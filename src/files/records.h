@@ -10,6 +10,8 @@
 
 typedef struct tdi_records tdi_records;
 
+/* CRC-32C (Castagnoli) of what `crc` is the checksum of, 0 of nothing, and `size` bytes behind it. */
+uint32_t tdi_crc32c(uint32_t crc, const void *bytes, size_t size);
 /* The checksum of the format: CRC-32C, rotated and offset so that a record may hold records. */
 uint32_t tdi_masked_crc(const void *bytes, size_t size);
 
@@ -23,6 +25,7 @@ int64_t tdi_records_count(const tdi_records *records);
 int64_t tdi_records_size(const tdi_records *records, int64_t index);   /* bytes of a record's data */
 int64_t tdi_records_offset(const tdi_records *records, int64_t index); /* of the record in the (unpacked) file */
 const char *tdi_records_break(const tdi_records *records);             /* NULL: whole */
+uint32_t tdi_records_checksum(const tdi_records *records);             /* of the checksums of all records' data */
 
 /* Reads a record's data; TD_BAD_FILE when its checksum does not match. Several threads may read at once. */
 td_status tdi_records_read(const tdi_records *records, int64_t index, void *to, tdi_error *error);

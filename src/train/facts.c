@@ -81,7 +81,7 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
     for (int i = 0; i < source->n_x + source->n_y; i++)
         tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
                         tdi_shape_text(&source->columns[i].shape, shape));
-    tdi_text_format(&text, ", checksum %08lx", checksum);
+    tdi_text_format(&text, ", checksum %08lx%08x", checksum, tdi_source_fingerprint(source, 0));
     put(facts, about, &text);
     tdi_text_free(&text);
     return TD_OK;

@@ -19,8 +19,8 @@ typedef struct tdi_run {
 
 /* An object of sentences by what they are about: "batch size": "64"; of the model's configuration as its file has it,
  * as "model", "optimizer", "loss", ... What may change between two parts of a run is not in it. Data are known by their
- * shapes and types and by a checksum of TDI_FACTS_SAMPLES samples spread over them, augmented as they would be, which
- * are read for it. */
+ * shapes and types, by their source's fingerprint and by a checksum of TDI_FACTS_SAMPLES samples spread over them,
+ * augmented as they would be, which are read for it. */
 enum { TDI_FACTS_SAMPLES = 64 };
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error);
 

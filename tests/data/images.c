@@ -14,6 +14,7 @@
 #include <tandem/tandem.h>
 
 #include "data/folder.h"
+#include "data/source.h"
 
 #define HEIGHT 4
 #define WIDTH  6
@@ -103,6 +104,36 @@ static void test_a_folder_is_a_class(void **state)
     assert_true(x[0][5] == 5.0f / 255 && x[1][0] == 50.0f / 255 && x[2][1] == 101.0f / 255);
     td_data_release(data);
     td_context_free(context);
+}
+
+static uint32_t fingerprint(const folder *in)
+{
+    td_data *data = td_open(in->path);
+    fine(data);
+    uint32_t crc = tdi_source_fingerprint(data->source, 0);
+    td_data_release(data);
+    return crc;
+}
+
+static void move(const folder *in, const char *from, const char *to)
+{
+    assert_int_equal(rename(folder_path(in, from), folder_path(in, to)), 0);
+}
+
+/* A backup knows its images again by name, size and class. */
+static void test_images_of_other_names_or_classes_are_others(void **state)
+{
+    const folder *in = *state;
+    write_classes(in);
+    uint32_t before = fingerprint(in);
+    write_png(in, "cats/a.png", HEIGHT, WIDTH, 0); /* again */
+    assert_int_equal(fingerprint(in), before);
+    move(in, "cats/b.png", "cats/bb.png");
+    assert_int_not_equal(fingerprint(in), before);
+    move(in, "cats/bb.png", "dogs/b.png"); /* sorted by name as they were */
+    assert_int_not_equal(fingerprint(in), before);
+    move(in, "dogs/b.png", "cats/b.png");
+    assert_int_equal(fingerprint(in), before);
 }
 
 static void expect_class(const char *recipe, int number, const char *name)
@@ -294,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_folder_is_a_class, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_images_of_other_names_or_classes_are_others, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_classes_have_names, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_label_maps_are_numbers, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_images_are_brought_to_one_size, folder_make, drop_all),

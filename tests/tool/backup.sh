@@ -72,6 +72,14 @@ ends $process TERM 143 "a run with a backup"
 grep -q "the same command goes on from the backup in stopped/backups" stopped/err || fail "said: $(cat stopped/err)"
 run stopped --batch-size 8 && fail "another batch size was not refused"
 grep -q "its batch size was 4, and here it is 8; name another folder" stopped/err || fail "said: $(cat stopped/err)"
+cp digits/train-labels-idx1-ubyte labels
+printf '\003' | dd of=digits/train-labels-idx1-ubyte bs=1 seek=$((8 + 99)) conv=notrunc 2>/dev/null # no sample that is looked at
+run stopped && fail "another label was not refused"
+grep -q "its training data was 200 samples .*, and here it is 200 samples" stopped/err || fail "said: $(cat stopped/err)"
+mv digits other
+mkdir digits
+cp other/* digits # copies have other times
+cp labels digits/train-labels-idx1-ubyte
 epochs=$(($(wc -l <stopped/log.jsonl) + 1))
 run stopped --epochs $epochs --early-stopping 1000000 --reduce-lr 1000000 --keep-backup || fail "$(cat stopped/err)"
 grep -q "Resuming from stopped/backups: epoch " stopped/said || fail "said: $(cat stopped/said)"
