@@ -228,7 +228,7 @@ typedef struct td_strategy {
 
 /* What layers compute in. Weights, the optimizer's state, sums of gradients, batch statistics and losses are float32
  * whatever it is, and files keep their layers' own policies. A processor that is not faster in bfloat16 computes in
- * float32 and says so in the log and in td_explain. */
+ * float32 and says so in the log, once, and in td_explain. */
 typedef enum td_precision {
     TD_PRECISION_FILE = 0, /* by each layer's own Keras dtype policy, float32 or mixed_bfloat16 */
     TD_PRECISION_FLOAT32,
@@ -248,7 +248,7 @@ typedef struct td_compile_args {
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
-                                less memory, a little more time, the same numbers */
+                                less memory, a little more time, in the same precision the same numbers */
     td_precision precision;
     int64_t steps_per_execution; /* steps between two looks at the progress line; 0: as before, which is what the file
                                   * says above Keras's 1, else a whole epoch, or where the line is
@@ -407,7 +407,8 @@ TD_BY_NAME_(td_status, td_generate, td_generate_args)
 /* ---- the loop inside, for a loop of one's own ---- */
 
 /* One step on one batch: `x` holds rows x the input's elements, `y` rows x the target's (class numbers as floats),
- * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics. */
+ * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics, a loss of
+ * training that is not finite, TD_NOT_FINITE, included. */
 TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);

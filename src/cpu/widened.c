@@ -59,13 +59,18 @@ static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, s
     widened *w = calloc(1, sizeof *w);
     if (!w)
         return tdi_no_memory(error);
-    td_status status = tdi_fail(error, TD_UNSUPPORTED, "no float32 kernel takes it");
+    td_status status = TD_UNSUPPORTED;
     for (const tdi_kernel *const *k = tdi_cpu_kernels(tdi_cpu_best_isa()); *k && status == TD_UNSUPPORTED; k++) {
         if (!takes(*k, op, &wide))
             continue;
+        tdi_error declined = {0};
         w->kernel = *k;
-        status = (*k)->prepare ? (*k)->prepare(&wide, &w->state, &w->scratch, error) : TD_OK;
+        status = (*k)->prepare ? (*k)->prepare(&wide, &w->state, &w->scratch, &declined) : TD_OK;
+        if (status != TD_OK && status != TD_UNSUPPORTED)
+            tdi_fail(error, status, "%s", declined.message);
     }
+    if (status == TD_UNSUPPORTED)
+        tdi_fail(error, status, "no float32 kernel takes it");
     *scratch = values + w->scratch;
     *state = w;
     if (status == TD_OK)

@@ -8,10 +8,12 @@
  * and "disturbed": true in a choice that was timed beside other processes. */
 #include "dist/choice_file.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "files/atomic.h"
 #include "files/folders.h"
@@ -28,7 +30,7 @@ static place find_place(char *folder, char *path)
 {
     const char *own = getenv("TANDEM_CACHE");
     bool given = own && *own;
-    if (given && strcmp(own, "off") == 0)
+    if (given && strcasecmp(own, "off") == 0)
         return PLACE_OFF;
     if (given ? snprintf(folder, PATH_MAX, "%s", own) >= PATH_MAX : !tdi_user_cache("", folder, PATH_MAX))
         return PLACE_NONE;
@@ -166,12 +168,23 @@ static json_t *read_file(const char *path, bool *damaged)
     return NULL;
 }
 
+/* A folder, a pipe: neither read nor replaced. */
+static bool is_no_file(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && !S_ISREG(file.st_mode);
+}
+
 static void load(td_context *context, tdi_choices *choices)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     bool damaged = false;
     if (find_place(folder, path) != PLACE_FILE)
         return;
+    if (is_no_file(path)) {
+        tdi_log(context, TD_LOG_WARNING, "%s is not a file: which kernels are fastest here is not remembered", path);
+        return;
+    }
     json_t *root = read_file(path, &damaged);
     if (root)
         tdi_choices_import(choices, root, NULL); /* what memory has no room for is timed again */
@@ -186,26 +199,43 @@ static void free_choices(void *choices)
     tdi_choices_free(choices);
 }
 
+static tdi_choices *make(td_context *context)
+{
+    tdi_choices *choices = tdi_choices_create();
+    if (choices && tdi_context_own(context, choices, free_choices)) {
+        context->choices = choices;
+        return choices;
+    }
+    tdi_choices_free(choices);
+    return NULL;
+}
+
 tdi_choices *tdi_choices_of(td_context *context)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    if (context->choices || find_place(folder, path) == PLACE_OFF)
-        return context->choices;
-    tdi_choices *choices = tdi_choices_create();
-    if (!choices || !tdi_context_own(context, choices, free_choices)) {
-        tdi_choices_free(choices);
-        return NULL;
-    }
-    load(context, choices);
-    context->choices = choices;
-    return choices;
+    if (!context->choices && find_place(folder, path) != PLACE_OFF && make(context))
+        load(context, context->choices);
+    return context->choices;
 }
 
-/* What others have measured undisturbed meanwhile is better than what was disturbed here. */
+td_status tdi_choices_restore(td_context *context, const json_t *exported, tdi_error *error)
+{
+    tdi_choices *choices = tdi_choices_of(context);
+    if (!choices) {
+        choices = make(context);
+        if (!choices)
+            return tdi_no_memory(error);
+        choices->untimed = true;
+    }
+    return tdi_choices_import(choices, exported, error);
+}
+
+/* What others have measured undisturbed meanwhile is better than what was disturbed here; what lasts is the first's. */
 static bool worth_writing(json_t *root, const tdi_choice *choice)
 {
     const json_t *other = json_object_get(machine_of(root, choice->machine), choice->key);
-    return choice->measured && (!choice->disturbed || !other || json_is_true(json_object_get(other, "disturbed")));
+    bool better = !choice->lasting && (!choice->disturbed || json_is_true(json_object_get(other, "disturbed")));
+    return choice->measured && (better || !other);
 }
 
 /* What other processes have written meanwhile stays. */
@@ -238,15 +268,22 @@ static td_status write_file(const char *path, const json_t *root, tdi_error *err
     return status;
 }
 
+/* Private, as XDG wants it. Why nothing can be written there: an errno. */
+static int make_place(char *folder)
+{
+    int reason = tdi_make_folders(folder, 0700);
+    return !reason && access(folder, W_OK | X_OK) != 0 ? errno : reason;
+}
+
 void tdi_choices_remember(td_context *context)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     tdi_choices *choices = context->choices;
     tdi_error error = {0};
-    if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE)
+    if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE || is_no_file(path))
         return;
     choices->changed = false;
-    tdi_make_folders(folder, 0700); /* private, as XDG wants it */
+    make_place(folder);
     json_t *root = merge(path, choices);
     if (write_file(path, root, &error) != TD_OK)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
@@ -255,6 +292,7 @@ void tdi_choices_remember(td_context *context)
 
 void tdi_choices_describe(FILE *out)
 {
+    int reason;
     char folder[PATH_MAX], path[PATH_MAX];
     switch (find_place(folder, path)) {
     case PLACE_OFF:
@@ -264,7 +302,12 @@ void tdi_choices_describe(FILE *out)
         fprintf(out, "kernels: timed in every run; neither TANDEM_CACHE nor HOME names a folder to remember them in\n");
         return;
     case PLACE_FILE:
-        fprintf(out, "kernels: timed once, remembered in %s\n", path);
+        reason = is_no_file(path) ? EISDIR : make_place(folder);
+        if (reason == 0)
+            fprintf(out, "kernels: timed once, remembered in %s\n", path);
+        else
+            fprintf(out, "kernels: timed in every run; %s cannot be written: %s\n", path,
+                    is_no_file(path) ? "it is not a file" : strerror(reason));
         return;
     }
 }

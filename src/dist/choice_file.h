@@ -22,6 +22,8 @@ void tdi_choices_remember(td_context *context);
  * measured is lost by a failed import: TD_BAD_FILE. The caller of export decrefs; NULL when memory is out. */
 json_t *tdi_choices_export(const tdi_choices *choices);
 td_status tdi_choices_import(tdi_choices *choices, const json_t *exported, tdi_error *error);
+/* The same for a context; where timing is off they are all that it has, and rules choose the rest. */
+td_status tdi_choices_restore(td_context *context, const json_t *exported, tdi_error *error);
 
 /* One line for `tandem doctor`. */
 void tdi_choices_describe(FILE *out);

@@ -97,7 +97,8 @@ td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows
     asked->key = key;
     asked->measured = true;
     *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
-    if (!tdi_choice_stands(*chosen) && tdi_rehearse(runtime, mode, rows, ways, asked, &unseen) == TD_OK) {
+    if (!tdi_choice_stands(choices, asked, *chosen) &&
+        tdi_rehearse(runtime, mode, rows, ways, asked, &unseen) == TD_OK) {
         asked->chosen = tdi_fastest(asked->candidates, asked->count);
         *chosen = tdi_choices_settle(choices, asked);
         if (!*chosen)

@@ -59,8 +59,9 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
+    bool rules = model->shards || model->by_rules;
     runtime->chooser = (tdi_chooser){
-        .choices = model->shards ? NULL : tdi_choices_of(model->context), .team = runtime->team, .workers = d->workers};
+        .choices = rules ? NULL : tdi_choices_of(model->context), .team = runtime->team, .workers = d->workers};
     runtime->parts = calloc((size_t)d->parts, sizeof *runtime->parts);
     runtime->gradients = calloc((size_t)d->parts, sizeof *runtime->gradients);
     runtime->workers = tdi_buffer_create((size_t)d->workers * sizeof *runtime->workers);
@@ -71,6 +72,13 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
     for (int w = 0; w < d->workers; w++)
         TDI_TRY(make_worker(runtime, w, error));
     return TD_OK;
+}
+
+static void say_float32(td_model *model, const char *why)
+{
+    if (!model->float32_said)
+        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s", why);
+    model->float32_said = true;
 }
 
 static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
@@ -85,8 +93,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
         runtime->sharing = way->sharing;
         runtime->settled = true;
     } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {
-        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s",
-                runtime->devices[0]->no_bfloat16);
+        say_float32(model, runtime->devices[0]->no_bfloat16);
     }
     return furnish(runtime, error);
 }
@@ -442,6 +449,8 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     if (!other)
         return TD_OK;
     TDI_TRY(change_way(runtime, mode, &way, error));
+    if (way.float32)
+        say_float32(runtime->model, "a step takes no less time in bfloat16 here");
     return plans_of(runtime, mode, rows, plans, error);
 }
 

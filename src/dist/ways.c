@@ -80,7 +80,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     bool either = runtime->division.either && filled && tdi_step_is_short(runtime, plan);
     tdi_way ways[4];
     char names[4][48];
-    tdi_choice asked = {.key = "way"}, *chosen = NULL;
+    tdi_choice asked = {.key = "way", .lasting = narrow}, *chosen = NULL;
     for (int i = 0; i < 1 + either; i++) {
         add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
         if (narrow)

@@ -249,13 +249,24 @@ const char *tdi_keras_name_of(const json_t *value, const json_t **config)
     return class_name;
 }
 
+static td_status unknown_activation(const json_t *value, tdi_error *error)
+{
+    char known[512] = "";
+    size_t used = 0;
+    for (int i = 0; i < TD_ACTIVATION_COUNT; i++)
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                     i ? ", " : "Tandem has these: ", tdi_activation_name(i));
+    return unknown_value(value, known, error);
+}
+
 static td_status read_activation(const json_t *value, td_activation *activation, tdi_error *error)
 {
     const json_t *config;
     const char *name = tdi_keras_name_of(value, &config);
     int known = json_is_null(value) ? TD_LINEAR : name ? tdi_activation_parse(name) : -1;
     if (known < 0)
-        return unknown_value(value, "Tandem knows Keras's own activations by name", error);
+        return unknown_activation(value, error);
     *activation = known == TD_LINEAR ? TD_NO_ACTIVATION : (td_activation)known;
     return TD_OK;
 }

@@ -152,7 +152,9 @@ td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes
     graph->nodes.capacity = r.nodes.capacity;
     for (int i = 0; i < graph->nodes.count; i++)
         graph->nodes.at[i]->id = i;
-    if (notes)
+    if (notes && r.copies == 0)
+        tdi_text_format(notes, "no value is cheap to compute anew in backpropagation: all that it needs are kept\n");
+    else if (notes)
         tdi_text_format(notes, "%d values are computed anew in backpropagation rather than kept\n", r.copies);
     return TD_OK;
 }

@@ -74,9 +74,9 @@ tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
     return kept;
 }
 
-bool tdi_choice_stands(const tdi_choice *choice)
+bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found)
 {
-    return choice && (choice->measured || !choice->disturbed);
+    return choices->untimed || (found && (found->measured || !found->disturbed || asked->lasting));
 }
 
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)

@@ -24,12 +24,14 @@ typedef struct tdi_choice {
     bool measured;  /* here, and not read from a file */
     bool disturbed; /* by other processes, while it was: whoever asks next measures again */
     bool used;      /* by a plan made here */
+    bool lasting;   /* bfloat16 is at stake, so more than last bits: made once, and never again, disturbed or not */
 } tdi_choice;
 
 typedef struct tdi_choices {
     tdi_arena *arena;
     tdi_vec(tdi_choice *) all;
     bool changed; /* measured something since the file was last written */
+    bool untimed; /* the clock is not asked: what is not among them goes by rules */
 } tdi_choices;
 
 tdi_choices *tdi_choices_create(void); /* NULL when memory is out */
@@ -40,8 +42,8 @@ tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, co
                              const char *const *names);
 /* Keeps a choice, copied, in the place of an older one for the same machine and key; NULL when memory is out. */
 tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice);
-/* Need it not be measured, here and now? NULL: it does. */
-bool tdi_choice_stands(const tdi_choice *choice);
+/* Need the clock not be asked? `found`: the choice that there is; NULL: none. */
+bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found);
 /* Keeps a choice that has been measured; but one that was disturbed does not take the place of one made before, so that
  * on a machine that is always busy, too, the same question gets the same answer. NULL when memory is out. */
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);

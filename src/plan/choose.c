@@ -217,6 +217,7 @@ static bool is_abreast(const tdi_call *call)
 typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
     int count, rule; /* rule: the one to take when nothing may be timed; -1: none yet */
+    bool bfloat16;   /* some round operands that others do not */
 } candidates;
 
 static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt doubt)
@@ -249,6 +250,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
     tdi_call query;
     TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
     bool abreast = is_abreast(&query);
+    all->bfloat16 = has_bfloat16(&query);
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
@@ -315,14 +317,16 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
 {
     const char *names[TDI_MAX_CANDIDATES];
     tdi_text key = {0};
-    tdi_choice asked = {.machine = plan->spec.device->identity, .count = all->count, .measured = true};
+    const tdi_choices *choices = plan->spec.chooser->choices;
+    tdi_choice asked = {
+        .machine = plan->spec.device->identity, .count = all->count, .measured = true, .lasting = all->bfloat16};
     for (int i = 0; i < all->count; i++)
         names[i] = asked.candidates[i].name = all->kernels[i]->name;
     td_status status = describe_question(plan, step->node, &key) ? TD_OK : tdi_no_memory(error);
     if (status == TD_OK) {
         asked.key = key.chars;
-        tdi_choice *choice = tdi_choices_find(plan->spec.chooser->choices, asked.machine, asked.key, all->count, names);
-        if (!tdi_choice_stands(choice))
+        tdi_choice *choice = tdi_choices_find(choices, asked.machine, asked.key, all->count, names);
+        if (!tdi_choice_stands(choices, &asked, choice))
             status = measure_choice(plan, step->node, all, &asked, &choice, error);
         if (status == TD_NO_MEMORY) {
             note(plan, step, "timing", "not enough memory");

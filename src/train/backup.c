@@ -154,14 +154,14 @@ static void save_sums(td_state *state, td_training *training)
     free(sums);
 }
 
-/* They grow only when a plan is made. */
-static void save_choices(backup *self, td_state *state, td_context *context)
+/* They grow only when a plan is made. None yet are something else than none at all: the clock will be asked. */
+static void save_choices(backup *self, td_state *state, const td_model *model)
 {
-    const tdi_choices *choices = context->choices;
+    const tdi_choices *choices = model->by_rules ? NULL : tdi_choices_of(model->context);
     int used = 0;
     for (int i = 0; choices && i < choices->all.count; i++)
         used += choices->all.at[i]->used;
-    if (used && (!self->choices || used != self->n_choices)) {
+    if (choices && (!self->choices || used != self->n_choices)) {
         json_t *json = tdi_choices_export(choices);
         free(self->choices);
         self->choices = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
@@ -169,7 +169,7 @@ static void save_choices(backup *self, td_state *state, td_context *context)
         json_decref(json);
     }
     state->choices_text = self->choices ? strdup(self->choices) : NULL;
-    if (used && !state->choices_text)
+    if (choices && !state->choices_text)
         tdi_no_memory(&state->error);
 }
 
@@ -219,7 +219,7 @@ static void save(backup *self, td_training *training)
     if (m.steps)
         save_sums(state, training);
     tdi_backup_visit_callbacks(state, training);
-    save_choices(self, state, training->model->context);
+    save_choices(self, state, training->model);
     outcome = state->error;
     if (outcome.status == TD_OK) {
         tdi_backup_writer_outcome(self->writer, &outcome);
@@ -391,14 +391,12 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
     return status;
 }
 
-/* Plans are made anew, so that they take the kernels that the backup's took. */
+/* Plans are made anew, so that they take the kernels that the backup's took, with a cache or without. */
 static td_status restore_choices(const td_state *state, td_model *model, tdi_error *error)
 {
-    tdi_choices *choices = tdi_choices_of(model->context);
-    if (!state->choices || !choices)
-        return TD_OK;
     tdi_model_drop_runtime(model);
-    return tdi_choices_import(choices, state->choices, error);
+    model->by_rules = !state->choices;
+    return state->choices ? tdi_choices_restore(model->context, state->choices, error) : TD_OK;
 }
 
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)

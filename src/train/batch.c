@@ -59,6 +59,20 @@ static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mo
     return feed;
 }
 
+/* Steps are counted as the model counts them: a job of one batch is always at its first. */
+static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *job, tdi_error *error)
+{
+    tdi_error own = {0};
+    long long step = (long long)model->iteration;
+    td_status status = tdi_runtime_run(runtime, job, &own);
+    if (status == TD_NOT_FINITE)
+        return tdi_fail(error, status,
+                        "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning "
+                        "rate",
+                        step);
+    return status == TD_OK ? TD_OK : tdi_fail(error, status, "%s", own.message);
+}
+
 static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
@@ -70,12 +84,12 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     job->batch = job->samples = b->rows;
     job->seed = model->seed;
     tdi_runtime_reset_sums(runtime, job->mode);
-    TDI_TRY(tdi_runtime_run(runtime, job, error));
-    if (!logs)
-        return TD_OK;
+    td_status status = run_step(runtime, model, job, error);
+    if (!logs || (status != TD_OK && status != TD_NOT_FINITE))
+        return status;
     *logs = (td_logs){0};
     tdi_runtime_logs(runtime, job->mode, "", logs);
-    return TD_OK;
+    return status;
 }
 
 static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
@@ -138,8 +152,10 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
     tdi_collector collector;
     if (!model)
         return TD_INVALID_ARGUMENT;
-    if (!outputs)
-        return tdi_fail(&model->context->error, TD_INVALID_ARGUMENT, "the predictions have nowhere to go: NULL");
+    if (!all_there((const float *const *)outputs, model->n_outputs)) {
+        tdi_fail(&error, TD_INVALID_ARGUMENT, "a prediction needs a place for every output");
+        return tdi_report(model, NULL, error.status, &error);
+    }
     tdi_collector_init(&collector, model, rows, outputs);
     tdi_job job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &collector};
     return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, NULL}, NULL, &error), &error);

@@ -120,6 +120,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
     tdi_model_drop_runtime(model);
     model->rematerialize = args->rematerialize == TD_YES;
     model->precision = args->precision;
+    model->float32_said = false;
     take_loss(model, args->loss);
     TDI_TRY(take_loss_numbers(model, args, error));
     TDI_TRY(take_metrics(model, args->metrics, error));

@@ -4,7 +4,7 @@
  * file is an .npz, that is a zip archive:
  *
  *     state.json      the numbers, by part: "run", "model", "callbacks", and what run it is: "facts"
- *     choices.json    what the clock chose (dist/choice_file.h); absent where nothing was timed
+ *     choices.json    what the clock chose (dist/choice_file.h); absent where nothing is timed
  *     <name>.npy      the arrays: "weights/dense/kernel.npy", "callbacks/EarlyStopping/best/dense/kernel.npy"
  *
  * Numbers that JSON has no word for are the strings "nan", "inf" and "-inf". */

@@ -220,6 +220,7 @@ static void run_lane(const context *at, tdi_call *call)
     call->state = NULL;
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
+    assert_int_equal(error.status, TD_OK); /* what was tried before is no failure */
     call->scratch = tdi_buffer_create(scratch + 1);
     assert_non_null(call->scratch);
     memset(call->scratch, 0x7f, scratch); /* NaN: scratch is nobody's */

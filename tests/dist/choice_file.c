@@ -115,32 +115,79 @@ static const tdi_choice *find_hurried(td_context *context)
     return tdi_choices_find(choices_of(context), "here", "hurried", 2, names);
 }
 
+static bool stands(td_context *context, const tdi_choice *choice)
+{
+    return tdi_choice_stands(choices_of(context), &(tdi_choice){0}, choice);
+}
+
 /* What was timed beside other processes is timed again by the next process, but holds until one is left alone. */
 static void test_disturbed(void **state)
 {
     (void)state;
     use_folder("");
     td_context *one = fresh_context(), *two, *three;
-    assert_true(tdi_choice_stands(settle(one, 1, true)));
+    assert_true(stands(one, settle(one, 1, true)));
     two = fresh_context();
-    assert_false(tdi_choice_stands(find_hurried(two)));
+    assert_false(stands(two, find_hurried(two)));
     assert_int_equal(settle(two, 0, true)->chosen, 1);
-    assert_true(tdi_choice_stands(find_hurried(two)));
+    assert_true(stands(two, find_hurried(two)));
     three = fresh_context();
     assert_int_equal(settle(three, 0, false)->chosen, 0);
     settle(one, 1, true); /* too late */
     td_context_free(three);
     three = fresh_context();
     assert_int_equal(find_hurried(three)->chosen, 0);
-    assert_true(tdi_choice_stands(find_hurried(three)));
+    assert_true(stands(three, find_hurried(three)));
     json_t *exported = tdi_choices_export(choices_of(one)); /* as a backup does */
     assert_int_equal(tdi_choices_import(choices_of(three), exported, NULL), TD_OK);
     assert_int_equal(find_hurried(three)->chosen, 1);
-    assert_true(tdi_choice_stands(find_hurried(three)));
+    assert_true(stands(three, find_hurried(three)));
     json_decref(exported);
     td_context_free(one);
     td_context_free(two);
     td_context_free(three);
+}
+
+/* Where bfloat16 is at stake the first answer stays, in the next process and beside one that asked at the same time. */
+static void test_lasting(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *both[2] = {fresh_context(), fresh_context()}, *later;
+    for (int i = 0; i < 2; i++) {
+        tdi_choice choice = measured("precision", 1 - i, i == 0);
+        choice.lasting = true;
+        choices_of(both[1]); /* read before the other has written */
+        assert_int_equal(tdi_choices_settle(choices_of(both[i]), &choice)->chosen, 1 - i);
+        tdi_choices_remember(both[i]);
+    }
+    later = fresh_context();
+    const tdi_choice *found = tdi_choices_find(choices_of(later), "here", "precision", 2, names);
+    assert_int_equal(found->chosen, 1);
+    assert_true(found->disturbed);
+    assert_true(tdi_choice_stands(choices_of(later), &(tdi_choice){.lasting = true}, found));
+    assert_false(stands(later, found));
+    td_context_free(both[0]);
+    td_context_free(both[1]);
+    td_context_free(later);
+}
+
+/* Where timing is off, choices that a backup brings are all there is. */
+static void test_restored(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *one = fresh_context(), *two;
+    keep(one, "here", "mine", 1);
+    json_t *exported = tdi_choices_export(choices_of(one));
+    setenv("TANDEM_CACHE", "off", 1);
+    two = fresh_context();
+    assert_int_equal(tdi_choices_restore(two, exported, NULL), TD_OK);
+    assert_int_equal(chosen(two, "here", "mine"), 1);
+    assert_true(stands(two, NULL)); /* nothing else is timed */
+    json_decref(exported);
+    td_context_free(one);
+    td_context_free(two);
 }
 
 static void expect_rewritten(const char *bytes, size_t size)
@@ -203,6 +250,18 @@ static void test_wrong_entries(void **state)
     }
 }
 
+/* What `tandem doctor` says. */
+static void expect_words(const char *words)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    tdi_choices_describe(out);
+    fclose(out);
+    assert_non_null(strstr(text, words));
+    free(text);
+}
+
 static void test_nowhere_to_write(void **state)
 {
     (void)state;
@@ -214,6 +273,7 @@ static void test_nowhere_to_write(void **state)
     assert_int_equal(td_failed(context), 0);
     assert_int_equal(chosen(context, "here", "a"), 1);
     td_context_free(context);
+    expect_words("kernels: timed in every run; ");
     unsetenv("TANDEM_CACHE");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
@@ -221,12 +281,36 @@ static void test_nowhere_to_write(void **state)
     keep(context, "here", "a", 1);
     assert_int_equal(infos + warnings, 0);
     td_context_free(context);
-    setenv("TANDEM_CACHE", "off", 1);
-    context = fresh_context();
-    assert_null(tdi_choices_of(context));
-    tdi_choices_remember(context);
-    td_context_free(context);
     unlink(scratch_path("file"));
+}
+
+static void test_off(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        setenv("TANDEM_CACHE", i ? "OFF" : "off", 1);
+        td_context *context = fresh_context();
+        assert_null(tdi_choices_of(context));
+        tdi_choices_remember(context);
+        td_context_free(context);
+        expect_words("chosen by rules");
+    }
+}
+
+/* Neither read nor replaced. */
+static void test_no_file(void **state)
+{
+    (void)state;
+    use_folder("");
+    unlink(scratch_path("choices.json"));
+    assert_int_equal(mkdir(scratch_path("choices.json"), 0700), 0);
+    td_context *context = fresh_context();
+    keep(context, "here", "a", 1);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(infos, 0);
+    td_context_free(context);
+    expect_words("it is not a file");
+    assert_int_equal(rmdir(scratch_path("choices.json")), 0);
 }
 
 static void test_folders(void **state)
@@ -277,10 +361,16 @@ static void test_export_and_import(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comes_back),       cmocka_unit_test(test_disturbed),
-        cmocka_unit_test(test_damage),           cmocka_unit_test(test_wrong_entries),
-        cmocka_unit_test(test_nowhere_to_write), cmocka_unit_test(test_export_and_import),
-        cmocka_unit_test(test_folders)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_comes_back),
+                                       cmocka_unit_test(test_disturbed),
+                                       cmocka_unit_test(test_lasting),
+                                       cmocka_unit_test(test_restored),
+                                       cmocka_unit_test(test_damage),
+                                       cmocka_unit_test(test_wrong_entries),
+                                       cmocka_unit_test(test_nowhere_to_write),
+                                       cmocka_unit_test(test_export_and_import),
+                                       cmocka_unit_test(test_off),
+                                       cmocka_unit_test(test_no_file),
+                                       cmocka_unit_test(test_folders)};
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

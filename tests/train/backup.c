@@ -224,9 +224,18 @@ static void the_number_of_replicas_may_change(void **state)
     free(whole.weights);
 }
 
-static void kernels_are_those_of_before(void **state)
+static void remove_cache(const char *name)
 {
-    (void)state;
+    char file[600];
+    snprintf(file, sizeof file, "%s/choices.json", scratch_path(name));
+    unlink(file);
+    rmdir(scratch_path(name));
+}
+
+/* Resumed where nothing is known, or where nothing may be timed. */
+static void check_kernels_of_before(const char *cache)
+{
+    clear();
     setenv("TANDEM_CACHE", scratch_path("cache-1"), 1);
     run r = {.kind = SMALL_MLP, .devices = "cpu", .stop_at = 3};
     outcome stopped = go(&r);
@@ -237,7 +246,7 @@ static void kernels_are_those_of_before(void **state)
     assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
     json_t *before = json_deep_copy(found.choices);
     tdi_state_release(&found);
-    setenv("TANDEM_CACHE", scratch_path("cache-2"), 1); /* where nothing is known */
+    setenv("TANDEM_CACHE", cache, 1);
     r.stop_at = 2;
     outcome resumed = go(&r);
     tdi_backup_path(scratch_path("backups"), 1, path);
@@ -254,12 +263,55 @@ static void kernels_are_those_of_before(void **state)
     free(stopped.weights);
     free(resumed.weights);
     setenv("TANDEM_CACHE", "off", 1);
-    for (int i = 1; i <= 2; i++) {
-        char cache[600];
-        snprintf(cache, sizeof cache, "%s/choices.json", scratch_path(i == 1 ? "cache-1" : "cache-2"));
-        unlink(cache);
-        rmdir(scratch_path(i == 1 ? "cache-1" : "cache-2"));
-    }
+    remove_cache("cache-1");
+}
+
+static void kernels_are_those_of_before(void **state)
+{
+    (void)state;
+    char cache[600];
+    check_kernels_of_before("off");
+    snprintf(cache, sizeof cache, "%s", scratch_path("cache-2"));
+    check_kernels_of_before(cache);
+    remove_cache("cache-2");
+}
+
+static bool has_choices(int which)
+{
+    td_state found;
+    tdi_error error = {0};
+    char path[TDI_BACKUP_PATH];
+    tdi_backup_path(scratch_path("backups"), which, path);
+    assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
+    bool has = found.choices != NULL;
+    tdi_state_release(&found);
+    return has;
+}
+
+/* Where nothing was timed nothing is, with a cache by now. */
+static void rules_are_those_of_before(void **state)
+{
+    (void)state;
+    run r = {.kind = SMALL_CNN, .devices = "cpu"};
+    clear();
+    outcome whole = go(&r);
+    clear();
+    r.stop_at = 3;
+    outcome stopped = go(&r);
+    assert_false(has_choices(0));
+    setenv("TANDEM_CACHE", scratch_path("cache"), 1);
+    r.stop_at = 2;
+    outcome again = go(&r);
+    assert_false(has_choices(1));
+    r.stop_at = 0;
+    outcome resumed = go(&r);
+    expect_equal(&whole, &resumed);
+    free(whole.weights);
+    free(stopped.weights);
+    free(again.weights);
+    free(resumed.weights);
+    setenv("TANDEM_CACHE", "off", 1);
+    remove_cache("cache");
 }
 
 /* ---- what is refused ---- */
@@ -705,12 +757,19 @@ static int drop_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stopped_run_goes_on),         cmocka_unit_test(the_number_of_replicas_may_change),
-        cmocka_unit_test(kernels_are_those_of_before),   cmocka_unit_test(another_run_is_refused),
-        cmocka_unit_test(a_folder_in_use_is_refused),    cmocka_unit_test(the_last_good_one_is_found),
-        cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
-        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
-        cmocka_unit_test(the_newest_is_what_is_written), cmocka_unit_test(nothing_is_before_the_first_backup),
+        cmocka_unit_test(a_stopped_run_goes_on),
+        cmocka_unit_test(the_number_of_replicas_may_change),
+        cmocka_unit_test(kernels_are_those_of_before),
+        cmocka_unit_test(rules_are_those_of_before),
+        cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(the_last_good_one_is_found),
+        cmocka_unit_test(a_full_disk_ends_nothing),
+        cmocka_unit_test(the_backup_is_removed_unless_kept),
+        cmocka_unit_test(ones_own_callback_is_restored),
+        cmocka_unit_test(tensorboard_goes_on_in_its_files),
+        cmocka_unit_test(the_newest_is_what_is_written),
+        cmocka_unit_test(nothing_is_before_the_first_backup),
     };
     return cmocka_run_group_tests(tests, scratch_create, drop_all);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,28 @@ static void halves_make_the_whole_step(void **state)
         check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1"});
         check_halves((small_kind)kind, (td_strategy){.devices = "cpu:0,cpu:1", .shards = 4});
     }
+}
+
+static void what_is_not_finite_is_in_the_logs(void **state)
+{
+    (void)state;
+    float spoilt[ROWS * SMALL_SAMPLE], out[ROWS * SMALL_CLASSES];
+    td_logs logs;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+    memcpy(spoilt, x, sizeof x);
+    spoilt[3] = NAN;
+    assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
+    assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
+    assert_true(isfinite(logs.entry[0].value));
+    assert_int_equal(td_train_on_batch(model, ROWS, spoilt, y, &logs), TD_NOT_FINITE);
+    assert_true(isnan(logs.entry[0].value));
+    assert_non_null(strstr(td_error(context), "not a finite number at step 2;"));
+    assert_int_equal(td_test_on_batch(model, ROWS, spoilt, y, &logs), TD_OK);
+    assert_true(isnan(logs.entry[0].value));
+    assert_int_equal(td_predict_on_batch(model, ROWS, x, NULL), TD_INVALID_ARGUMENT);
+    assert_int_equal(td_predict_on_batch_lists(model, ROWS, NULL, (float *[]){out}), TD_INVALID_ARGUMENT);
+    td_context_free(context);
 }
 
 /* SGD with rate 1 takes the gradient from the weight: as it is, or as it was changed. */
@@ -100,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves_make_the_whole_step),
         cmocka_unit_test(gradients_are_what_is_applied),
+        cmocka_unit_test(what_is_not_finite_is_in_the_logs),
         cmocka_unit_test(what_has_no_gradient_gives_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

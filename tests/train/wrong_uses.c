@@ -169,7 +169,7 @@ static void what_is_needed_is_missing(void **state)
     expect(td_error_status(context), "-1 steps");
     expect(td_get_weight(model, 0, NULL, SMALL_SAMPLE * 70), "values is NULL");
     expect(td_set_weight(model, 0, NULL, SMALL_SAMPLE * 70), "values is NULL");
-    expect(td_predict_on_batch(model, 1, x, NULL), "nowhere to go");
+    expect(td_predict_on_batch(model, 1, x, NULL), "a place for every output");
     expect(td_reset_layer_states(model, NULL), "layer is NULL");
     expect(td_summary(model, NULL), "a FILE to write to");
     expect(td_explain(model, NULL), "a FILE to write to");
