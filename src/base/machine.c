@@ -80,7 +80,23 @@ int64_t tdi_memory_allowed(void)
 {
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long limit = cgroup_limit("memory.max", bytes_at);
+    struct rlimit own;
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < (rlim_t)machine)
+        machine = (int64_t)own.rlim_cur;
     return limit && limit < machine ? limit : machine;
+}
+
+bool tdi_memory_fits(size_t bytes)
+{
+    return bytes <= (size_t)tdi_memory_allowed();
+}
+
+td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes)
+{
+    return tdi_fail(
+        error, TD_NO_MEMORY,
+        "out of memory: %s needs %.1f MB more, of %.1f MB that this process may use in all; try a smaller batch", what,
+        (double)bytes * 1e-6, (double)tdi_memory_allowed() * 1e-6);
 }
 
 /* ---- company ---- */

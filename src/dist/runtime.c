@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/machine.h"
 #include "dist/choice_file.h"
 #include "dist/inside.h"
 
@@ -20,10 +21,9 @@ tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
 
 void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error)
 {
-    void *memory = device->allocate(device, size);
+    void *memory = tdi_memory_fits(size) ? device->allocate(device, size) : NULL;
     if (!memory)
-        tdi_fail(error, TD_NO_MEMORY, "out of memory: %s cannot give %zu bytes; try a smaller batch", device->name,
-                 size);
+        tdi_memory_short(error, device->name, size);
     return memory;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "dist/inside.h"
 
@@ -12,17 +13,18 @@ static int64_t elements_per_row(const tdi_shadow *shadow, int slot)
     return tdi_input_bytes_per_row(&shadow->model, slot) / (int64_t)sizeof(float);
 }
 
-static bool make_inputs(tdi_shadow *shadow)
+static td_status make_inputs(tdi_shadow *shadow, tdi_error *error)
 {
     for (int slot = 0; slot < tdi_input_slots(&shadow->model, shadow->mode); slot++) {
         int64_t count = shadow->rows * elements_per_row(shadow, slot);
-        shadow->inputs[slot] = tdi_buffer_create((size_t)count * sizeof(float));
+        size_t bytes = (size_t)count * sizeof(float);
+        shadow->inputs[slot] = tdi_memory_fits(bytes) ? tdi_buffer_create(bytes) : NULL;
         if (!shadow->inputs[slot])
-            return false;
+            return tdi_memory_short(error, "a batch of made-up rows", bytes);
         for (int64_t i = 0; i < count; i++)
             shadow->inputs[slot][i] = (float)(i % 17) * 0.0625f;
     }
-    return true;
+    return TD_OK;
 }
 
 td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, tdi_shadow *shadow, tdi_error *error)
@@ -31,7 +33,7 @@ td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, 
     TDI_TRY(tdi_model_shadow(model, &shadow->model, error));
     shadow->model.optimizer.learning_rate = 0;
     shadow->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
-    return make_inputs(shadow) ? TD_OK : tdi_no_memory(error);
+    return make_inputs(shadow, error);
 }
 
 void tdi_shadow_release(tdi_shadow *shadow)

@@ -18,6 +18,11 @@ json() {
 }
 json --json
 
+for time in "" --time; do
+    says 1 "out of memory: .* needs [0-9.]* MB more, of [0-9.]* MB that this process may use in all; try a smaller batch" \
+        explain mlp.keras --batch-size 2000000000 --devices cpu:0 $time
+done
+
 # Where the time goes: a table, or numbers; of any step that the file can make, and nothing is written.
 mkdir timed && cd timed || exit 1
 for mode in train evaluate predict; do
