@@ -10,20 +10,54 @@ const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &td
                                                        &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
                                                        &tdi_source_text,     &tdi_source_images, NULL};
 
+/* The names of the formats that read all of `fields`. */
+static void list_formats(unsigned fields, char *names, size_t size)
+{
+    size_t used = 0;
+    *names = '\0';
+    for (const tdi_source_format *const *format = tdi_source_formats; *format && used < size; format++)
+        if (((*format)->reads & fields) == fields)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", (*format)->name);
+}
+
 static td_status unclaimed(const char *path, tdi_error *error)
 {
-    char names[256] = "";
-    size_t used = 0;
-    for (const tdi_source_format *const *format = tdi_source_formats; *format && used < sizeof names; format++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*format)->name);
+    char names[256];
+    list_formats(0, names, sizeof names);
     return tdi_fail(error, TD_NOT_FOUND, "%s: %s; data can be %s", path,
                     access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
+}
+
+/* No field that is given is passed over in silence. */
+static td_status check_fields(const td_open_args *args, const tdi_source_format *format, tdi_error *error)
+{
+    const struct {
+        tdi_open_field field;
+        bool given;
+        const char *name, *option;
+    } fields[] = {
+        {TDI_OPEN_SCALE, args->scale != 0, "scale", "--scale"},
+        {TDI_OPEN_IMAGE_SIZE, args->image_size.height || args->image_size.width, "image_size", "--image-size"},
+        {TDI_OPEN_FEATURES, args->features, "features", "--features"},
+        {TDI_OPEN_MISSING, args->missing, "missing", "--missing"},
+        {TDI_OPEN_WINDOW, args->window, "window", "--window"},
+        {TDI_OPEN_HORIZON, args->horizon, "horizon", "--horizon"}};
+    char names[256];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (!fields[i].given || (format->reads & fields[i].field))
+            continue;
+        list_formats(fields[i].field, names, sizeof names);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %s (%s) belongs to %s; this is %s: leave it out", args->path,
+                        fields[i].name, fields[i].option, names, format->name);
+    }
+    return TD_OK;
 }
 
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
         if ((*format)->claims(args->path)) {
+            TDI_TRY(check_fields(args, *format, error));
             TDI_TRY((*format)->open(args, source, error));
             if (!(*source)->stamp)
                 tdi_source_stamp(*source, args->path);
