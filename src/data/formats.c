@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/machine.h"
+
 const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
                                                        &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
                                                        &tdi_source_text,     &tdi_source_images, NULL};
@@ -53,12 +55,28 @@ static td_status check_fields(const td_open_args *args, const tdi_source_format 
     return TD_OK;
 }
 
+/* What does not fit is named, with what it takes at least, what there is, and what needs less. */
+static td_status too_large(const td_open_args *args, tdi_error *error)
+{
+    struct stat facts;
+    char size[64] = "it";
+    if (stat(args->path, &facts) == 0 && S_ISREG(facts.st_mode))
+        snprintf(size, sizeof size, "its %lld bytes", (long long)facts.st_size);
+    *error = (tdi_error){0};
+    return tdi_fail(error, TD_NO_MEMORY,
+                    "%s: out of memory: to hold %s takes more than is left of the %lld bytes that this process may "
+                    "use; allow it more, or write the arrays as HDF5 (file.h5:/x,/y), which is read as it is needed",
+                    args->path, size, (long long)tdi_memory_allowed());
+}
+
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
         if ((*format)->claims(args->path)) {
             TDI_TRY(check_fields(args, *format, error));
-            TDI_TRY((*format)->open(args, source, error));
+            td_status status = (*format)->open(args, source, error);
+            if (status != TD_OK)
+                return status == TD_NO_MEMORY ? too_large(args, error) : status;
             if (!(*source)->stamp)
                 tdi_source_stamp(*source, args->path);
             return TD_OK;

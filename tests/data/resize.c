@@ -196,10 +196,10 @@ static void a_field_of_another_format_is_refused(void **state)
     const folder *in = *state;
     td_context *context = td_context_create(NULL);
     td_shape shape = TD_SHAPE(1, HEIGHT, WIDTH, CHANNELS);
-    const char *npy = folder_path(in, "x.npy"), *csv = folder_path(in, "x.csv"), *text = folder_path(in, "x.txt");
-    assert_int_equal(td_save_npy(context, npy, image, &shape), TD_OK);
     folder_write(in, "x.csv", "a,b\n1,2\n", 8);
     folder_write(in, "x.txt", "abc", 3);
+    const char *npy = folder_path(in, "x.npy"), *csv = folder_path(in, "x.csv"), *text = folder_path(in, "x.txt");
+    assert_int_equal(td_save_npy(context, npy, image, &shape), TD_OK);
     expect_refusal(td_open(npy, .window = 5), "window (--window) belongs to files.csv or .csv.gz, files.txt");
     expect_refusal(td_open(npy, .missing = TD_MISSING_ZERO), "missing (--missing) belongs to files.csv");
     expect_refusal(td_open(npy, .horizon = 4), "horizon (--horizon)");
