@@ -37,7 +37,7 @@ typedef struct td_open_args {
     td_guard guard;
     td_role role;
     float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
-    td_image_size image_size; /* image folders: bring all to this size; 0: all must have the first one's */
+    td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have the first one's */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
      * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
      * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */

@@ -11,7 +11,7 @@
 /* Cores: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
 
-/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's). */
+/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). */
 int64_t tdi_memory_allowed(void);
 /* Not so when the machine has less, used or not: memory that is promised all the same ends the process as it is
  * touched.
