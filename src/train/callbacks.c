@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/training.h"
 #include "model/model.h"
 
 /* ---- making and freeing ---- */
@@ -43,11 +44,24 @@ void td_callback_free(td_callback *callback)
     free(callback);
 }
 
-td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error)
+static td_status check_one(const td_callback *callback, const td_model *model, tdi_error *error)
+{
+    unsigned schedule = (unsigned)model->optimizer.schedule.kind;
+    if (callback->error.status != TD_OK)
+        return tdi_fail(error, callback->error.status, "%s", callback->error.message);
+    if (!callback->sets_rate || !schedule)
+        return TD_OK;
+    return tdi_fail(
+        error, TD_INVALID_ARGUMENT,
+        "%s sets the learning rate, but that of model \"%s\" is the schedule %s; leave the callback out, or "
+        "compile with an optimizer whose learning rate is a number",
+        callback->functions.name, model->name, tdi_config_type_of(tdi_schedule_types, schedule)->class_name);
+}
+
+td_status tdi_callbacks_check(td_callback *const *callbacks, const td_model *model, tdi_error *error)
 {
     for (; callbacks && *callbacks; callbacks++)
-        if ((*callbacks)->error.status != TD_OK)
-            return tdi_fail(error, (*callbacks)->error.status, "%s", (*callbacks)->error.message);
+        TDI_TRY(check_one(*callbacks, model, error));
     return TD_OK;
 }
 

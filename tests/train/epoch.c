@@ -112,7 +112,7 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
             small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = lanes ? "cpu:0,cpu:1,cpu:2" : "cpu:0"});
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
-        assert_non_null(strstr(td_error(context), "step 5, row 2: class number"));
+        assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of the data): class number"));
         assert_int_equal(model->iteration, 5);
         td_context_free(context);
     }
@@ -126,7 +126,7 @@ static void an_index_is_checked(void **state)
         float wrong;
         td_status status;
         const char *sentence;
-    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1: index 7 for input"},
+    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1 (sample 5 of the data): index 7 for input"},
                  {-1, TD_INVALID_ARGUMENT, "the model's embedding has rows 0 to 6"},
                  {1.5f, TD_BAD_FILE, "sample 5 is 1.5, which is not an index"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
