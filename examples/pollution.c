@@ -63,6 +63,11 @@ int main(int argc, char **argv)
     td_context *ctx = td_context_create(NULL);
     td_model *model = forecaster(ctx);
     td_data *data = hours(argv[1]);
+    if (td_data_error(data)) {
+        fprintf(stderr, "%s\n", td_data_error(data));
+        td_context_free(ctx);
+        return 1;
+    }
     int64_t kept = td_data_samples(data) * 4 / 5;
     td_fit(model, td_data_retain(data), .epochs = argc > 2 ? atoi(argv[2]) : 4, .batch_size = 128, .adapt = TD_YES,
            .validation_split = (double)(td_data_samples(data) - kept), .progress = stdout);

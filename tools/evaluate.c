@@ -47,7 +47,7 @@ static int check_confusion(const struct options *options, const struct session *
         status = output_check_folder("--confusion-file", path);
     if (status != TOOL_DONE)
         return status;
-    if (td_output_shape(session->model, 0, &shape) == TD_OK && shape.rank > 0)
+    if (td_output_shape(session->model, (int)options->confusion_output, &shape) == TD_OK && shape.rank > 0)
         classes = shape.dim[shape.rank - 1] > 1 ? shape.dim[shape.rank - 1] : 2;
     for (const char *at = options->class_names; at && *at; at++)
         names += *at == ',';
@@ -73,14 +73,15 @@ static int evaluate(const struct options *options, struct session *session)
     if (!td_recipe_class(recipe, 0, NULL, 0))
         recipe = td_data_recipe(data);
     char *named = recipe ? strdup(recipe) : NULL; /* the data ends with its evaluation */
-    bool wanted =
-        options->confusion || options->confusion_file || options->class_names || options->confusion_ignore.is_set;
+    bool wanted = options->confusion || options->confusion_file || options->confusion_output || options->class_names ||
+                  options->confusion_ignore.is_set;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
                                                       .data = data,
                                                       .logs = &logs,
                                                       .batch_size = options->batch_size,
                                                       .progress = options->quiet ? NULL : stdout,
                                                       .confusion = wanted ? &confusion : NULL,
+                                                      .confusion_output = (int)options->confusion_output,
                                                       .ignore_class = options->confusion_ignore});
     status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_failed(session);
     td_confusion_free(confusion);

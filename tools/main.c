@@ -1,6 +1,8 @@
 /* main.c - the `tandem` command: finds the subcommand and runs it. */
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,14 +72,22 @@ static void print_version(FILE *out, struct argp_state *state)
     fprintf(out, "tandem %s\n", td_version());
 }
 
+static bool reader_is_gone(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && output.revents & POLLERR;
+}
+
 /* What was printed must have arrived: a full disk behind `tandem summary m.keras > file` is a failure. Who closes a
- * pipe early has seen enough. */
+ * pipe early has seen enough. Why an earlier line was not written nobody knows any more. */
 static void close_output(void)
 {
-    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
-        fprintf(stderr, "tandem: cannot write to standard output: %s\n", strerror(errno));
-        _exit(TOOL_FAILED);
-    }
+    bool now = fflush(stdout) != 0;
+    if (!(now || ferror(stdout)) || reader_is_gone())
+        return;
+    fprintf(stderr, "tandem: cannot write to standard output: %s\n",
+            now ? strerror(errno) : "some of it is missing; is the disk full?");
+    _exit(TOOL_FAILED);
 }
 
 static const struct command *find_command(const char *name)

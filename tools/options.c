@@ -49,6 +49,7 @@ static const struct count_option {
     {KEY_LENGTH, "length", AT(length), 1, INT64_MAX, "500"},
     {KEY_REPEAT, "repeat", AT(repeat), 1, INT_MAX, "2"},
     {KEY_INTERLEAVE, "interleave", AT(interleave), 1, INT64_MAX, "1"},
+    {KEY_CONFUSION_OUTPUT, "confusion-output", AT(confusion_output), 0, INT_MAX, "1"},
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 

@@ -25,7 +25,7 @@ struct options {
     const char *confusion_file, *class_names, *tensorboard, *trace, *prompt;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
-        warmup_epochs;
+        warmup_epochs, confusion_output;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
@@ -132,6 +132,7 @@ enum option_key {
     KEY_HORIZON,
     KEY_CONFUSION,
     KEY_CONFUSION_FILE,
+    KEY_CONFUSION_OUTPUT,
     KEY_CONFUSION_IGNORE,
     KEY_CLASS_NAMES,
     KEY_IGNORE_CLASS,
@@ -278,6 +279,7 @@ enum option_key {
          0,                                                                                                            \
          "... to a file, too: FILE.csv, or drawn: FILE.png, FILE.svg",                                                 \
          0},                                                                                                           \
+        {"confusion-output", KEY_CONFUSION_OUTPUT, "N", 0, "... of output N, counted from 0 (default: 0)", 0},         \
         {"class-names",                                                                                                \
          KEY_CLASS_NAMES,                                                                                              \
          "LIST",                                                                                                       \

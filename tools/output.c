@@ -63,3 +63,18 @@ int output_path(const char *given, const char *model, const char *suffix, const 
         return tool_refuse("--output: expected a path of less than %d bytes, got %d", OUTPUT_SIZE, length);
     return check_path(path, extension);
 }
+
+static bool is_one_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0)
+        return strcmp(a, b) == 0;
+    return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino && S_ISREG(of_a.st_mode);
+}
+
+int output_check_apart(const char *option, const char *path, const char *other_option, const char *other_path)
+{
+    if (!path || !other_path || !is_one_file(path, other_path))
+        return TOOL_DONE;
+    return tool_refuse("%s and %s name one file, %s; give them two", option, other_option, path);
+}

@@ -14,5 +14,8 @@ int output_path(const char *given, const char *model, const char *suffix, const 
 bool output_ends_in(const char *text, const char *end); /* with something before it */
 /* Checks that a file of this name can be made in its folder. `option` is what gave the name. Returns an exit status. */
 int output_check_folder(const char *option, const char *path);
+/* Refuses two options that name one file, of which the second would destroy what the first wrote. NULL: not given.
+ * Returns an exit status. */
+int output_check_apart(const char *option, const char *path, const char *other_option, const char *other_path);
 
 #endif

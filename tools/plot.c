@@ -1,5 +1,6 @@
 /* plot.c - `tandem plot`: the curves of training logs, in the terminal or as a picture. */
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,53 +67,35 @@ static int refuse_line(const struct reader *reader, const char *expected)
 
 /* ---- JSON lines ---- */
 
-static const char *skip_blanks(const char *at)
+/* The end of a log whose writer was killed, or is at it. */
+static bool is_torn(const char *line)
 {
-    return at + strspn(at, " \t\r\n");
+    return line[strlen(line) - 1] != '\n';
 }
 
-/* "name": value, where the value is a number, null, true, false or a string; the value is not a number then. */
-static const char *take_member(const char *at, char name[64], double *value)
+/* What is no number is none: null is written for what is not finite. */
+static int add_members(struct reader *reader, json_t *object, double epoch)
 {
-    at = skip_blanks(at);
-    size_t length = *at == '"' ? strcspn(at + 1, "\"") : 0;
-    if (!length || length > 63 || at[length + 1] != '"')
-        return NULL;
-    memcpy(name, at + 1, length);
-    name[length] = '\0';
-    at = skip_blanks(at + length + 2);
-    if (*at++ != ':')
-        return NULL;
-    at = skip_blanks(at);
-    char *end;
-    *value = *at == '-' || (*at >= '0' && *at <= '9') ? strtod(at, &end) : NAN;
-    if (!isnan(*value))
-        return skip_blanks(end);
-    if (*at == '"') {
-        size_t text = strcspn(at + 1, "\"");
-        return at[text + 1] ? skip_blanks(at + text + 2) : NULL;
-    }
-    size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyz");
-    return word ? skip_blanks(at + word) : NULL;
+    const char *name;
+    json_t *member;
+    int status = TOOL_DONE;
+    json_object_foreach(object, name, member) if (status == TOOL_DONE) status =
+        add_number(reader, name, epoch, json_is_number(member) ? json_number_value(member) : NAN);
+    return status;
 }
 
 static int read_json_line(struct reader *reader, const char *line)
 {
-    char name[64];
-    double value, epoch = NAN;
-    const char *at = skip_blanks(line);
-    for (at = *at == '{' ? at + 1 : NULL; at && *at != '}';) {
-        at = take_member(at, name, &value);
-        if (at && strcmp(name, "epoch") == 0)
-            epoch = value + 1;
-        if (at && isfinite(epoch)) {
-            int status = add_number(reader, name, epoch, value);
-            if (status != TOOL_DONE)
-                return status;
-        }
-        at = at && *at == ',' ? at + 1 : at && *at == '}' ? at : NULL;
+    json_t *object = json_loads(line, 0, NULL), *epoch = json_object_get(object, "epoch");
+    if (!object && is_torn(line) && reader->line > 1) {
+        fprintf(stderr, "%s: %s, line %d, is cut short and left out\n", program_invocation_name, reader->path,
+                reader->line);
+        return TOOL_DONE;
     }
-    return at && isfinite(epoch) ? TOOL_DONE : refuse_line(reader, "a JSON object that begins with \"epoch\"");
+    int status = json_is_number(epoch) ? add_members(reader, object, json_number_value(epoch) + 1)
+                                       : refuse_line(reader, "a JSON object with \"epoch\"");
+    json_decref(object);
+    return status;
 }
 
 /* ---- CSV ---- */
@@ -164,7 +147,7 @@ static int read_csv_line(struct reader *reader, const struct columns *columns, c
 static int read_line(struct reader *reader, struct columns *columns, const char *line)
 {
     reader->line++;
-    const char *at = skip_blanks(line);
+    const char *at = line + strspn(line, " \t\r\n");
     if (!*at)
         return TOOL_DONE;
     if (*at == '{')

@@ -12,8 +12,13 @@ def load():
     return json.loads(PATH.read_text(encoding="utf-8"))["machines"] if PATH.exists() else []
 
 
+def is_same(machine, other):
+    """L3 aside: hosts show a virtual machine the whole of theirs, or a share, as they like."""
+    return {**machine, "l3": None} == {**other, "l3": None}
+
+
 def of_machine(machine):
-    return next((entry for entry in load() if entry["machine"] == machine), None)
+    return next((entry for entry in load() if is_same(entry["machine"], machine)), None)
 
 
 def ratios(cases):
@@ -25,7 +30,7 @@ def ratios(cases):
 def write(machine, versions, cases):
     """The cases that were measured replace those written down for this machine; the others stay."""
     machines = load()
-    entry = next((entry for entry in machines if entry["machine"] == machine), None)
+    entry = next((entry for entry in machines if is_same(entry["machine"], machine)), None)
     if not entry:
         entry = {"machine": machine, "ratios": {}}
         machines.append(entry)

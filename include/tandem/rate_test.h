@@ -32,7 +32,8 @@ typedef struct td_find_learning_rate_args {
 /* Trains a copy of the model for some steps while the learning rate grows by the same factor from step to step, and
  * ends when the loss, smoothed, is 4 times its least, or no number. The optimizer is the model's, and so is its state;
  * a schedule is left aside. TD_STOPPED after td_request_stop; TD_INVALID_ARGUMENT for rates that do not rise or too few
- * steps. A loss that is no number ends the test, with TD_OK. */
+ * steps. A loss that is no number ends the test, with TD_OK, unless the same steps have it with the weights as they
+ * are: then TD_NOT_FINITE, the data are to blame. */
 TD_API td_status td_find_learning_rate_(const td_find_learning_rate_args *args);
 #ifndef __cplusplus
 #define td_find_learning_rate(...)                                                                                     \

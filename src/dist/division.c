@@ -100,8 +100,7 @@ static bool uses(const td_model *model, const char *class_name)
     return false;
 }
 
-/* Has the model statistics that each replica takes on its own? */
-static bool keeps_replicas_apart(const td_model *model)
+bool tdi_keeps_replicas_apart(const td_model *model)
 {
     for (int i = 0; i < model->layers.count; i++) {
         const tdi_layer *layer = model->layers.at[i];
@@ -180,7 +179,7 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
                         model->shards);
     if (model->shards > 0)
         return divide_by_shards(model->shards, count, cores, division, error);
-    if (count > 1 && keeps_replicas_apart(model))
+    if (count > 1 && tdi_keeps_replicas_apart(model))
         divide_apart(count, count, devices[0]->lanes, cores, by_columns, division);
     else if (count > 1 && model->apart)
         divide_apart(count, 1, 1, cores, false, division);

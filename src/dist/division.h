@@ -36,4 +36,7 @@ static inline int64_t tdi_part_first_row(int64_t rows, int part, int parts)
     return rows * part / parts;
 }
 
+/* Has the model statistics that each replica takes on its own? */
+bool tdi_keeps_replicas_apart(const td_model *model);
+
 #endif

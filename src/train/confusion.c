@@ -33,8 +33,9 @@ td_status tdi_confusion_check(const td_model *model, int output, td_optional ign
     if (!tdi_program_classes(model, output))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "there is no confusion of output \"%s\": its loss is not a cross-entropy that chooses one of "
-                        "several classes",
-                        model->outputs[output]->site->layer->name);
+                        "several classes%s",
+                        model->outputs[output]->site->layer->name,
+                        model->n_outputs > 1 ? "; confusion_output names another output, counted from 0" : "");
     return TD_OK;
 }
 

@@ -86,7 +86,9 @@ static td_status plan_rows(fit *f, tdi_error *error)
     f->samples = f->steps * f->batch;
     if (f->steps)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "drop_remainder: the %lld samples do not fill one batch of %lld",
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "the %lld samples do not fill one batch of %lld, and only full ones are trained on "
+                    "(drop_remainder); take a smaller batch size",
                     (long long)f->rows, (long long)f->batch);
 }
 

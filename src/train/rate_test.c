@@ -17,6 +17,7 @@ struct td_rate_test {
     double average;       /* of the losses, with its bias */
     double least;         /* of the smoothed, behind the first tenth */
     bool diverged;
+    bool not_finite; /* diverged so far that the loss was no number */
     int steps, done;
     td_rate_step at[]; /* [steps], `done` of them known */
 };
@@ -63,7 +64,7 @@ static td_status not_finite(void *user, td_training *training)
 {
     td_rate_test *test = user;
     (void)training;
-    test->diverged = true;
+    test->diverged = test->not_finite = true;
     return TD_OK;
 }
 
@@ -167,6 +168,14 @@ double td_rate_test_suggestion(const td_rate_test *test)
 
 /* ---- making it ---- */
 
+static td_rate_test *allocate(double start, double growth, int steps)
+{
+    td_rate_test *test = calloc(1, sizeof *test + (size_t)steps * sizeof *test->at);
+    if (test)
+        *test = (td_rate_test){.start = start, .growth = growth, .least = INFINITY, .steps = steps};
+    return test;
+}
+
 static td_status create(const td_find_learning_rate_args *args, td_rate_test **made, tdi_error *error)
 {
     double start = args->start != 0 ? args->start : START, end = args->end != 0 ? args->end : END;
@@ -183,23 +192,41 @@ static td_status create(const td_find_learning_rate_args *args, td_rate_test **m
     if (steps < LEAST_STEPS)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_find_learning_rate: steps: %d; at least %d were expected",
                         steps, LEAST_STEPS);
-    *made = calloc(1, sizeof **made + (size_t)steps * sizeof *(*made)->at);
-    if (!*made)
+    *made = allocate(start, pow(end / start, 1 / (double)(steps - 1)), steps);
+    return *made ? TD_OK : tdi_no_memory(error);
+}
+
+static td_status train_shadow(const td_find_learning_rate_args *args, td_rate_test *test, tdi_error *error)
+{
+    td_model shadow;
+    TDI_TRY(tdi_model_shadow(args->model, &shadow, error));
+    td_status status = train(args, &shadow, test);
+    tdi_model_release_shadow(&shadow);
+    return status; /* of a failure td_fit has told the context */
+}
+
+/* A loss that is no number is no rate's fault when the same steps have it at a rate that moves no weight. */
+static td_status try_standing_still(const td_find_learning_rate_args *args, int steps, tdi_error *error)
+{
+    td_rate_test *still = allocate(0, 1, steps);
+    if (!still)
         return tdi_no_memory(error);
-    **made = (td_rate_test){
-        .start = start, .growth = pow(end / start, 1 / (double)(steps - 1)), .least = INFINITY, .steps = steps};
-    return TD_OK;
+    td_status status = train_shadow(args, still, error);
+    if (status == TD_OK && still->not_finite)
+        status = tdi_fail(error, TD_NOT_FINITE,
+                          "td_find_learning_rate: the loss is no finite number in step %d, with the weights as they "
+                          "are, whatever the rate; look for NaN or infinite values in the data",
+                          still->done + 1);
+    td_rate_test_free(still);
+    return status;
 }
 
 static td_status find(const td_find_learning_rate_args *args, td_rate_test **test, tdi_error *error)
 {
-    td_model shadow;
     TDI_TRY(create(args, test, error));
     TDI_TRY(tdi_check_compiled(args->model, true, error));
-    TDI_TRY(tdi_model_shadow(args->model, &shadow, error));
-    td_status status = train(args, &shadow, *test);
-    tdi_model_release_shadow(&shadow);
-    return status; /* of a failure td_fit has told the context */
+    TDI_TRY(train_shadow(args, *test, error));
+    return (*test)->not_finite ? try_standing_still(args, (*test)->done + 1, error) : TD_OK;
 }
 
 td_status td_find_learning_rate_(const td_find_learning_rate_args *args)

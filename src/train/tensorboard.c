@@ -35,7 +35,6 @@ static void give_up(tensorboard *self, td_training *training, const tdi_error *e
 {
     char line[sizeof error->message + 64];
     snprintf(line, sizeof line, "TensorBoard: %s; the training goes on without it", error->message);
-    td_training_say(training, line);
     tdi_log(training->model->context, TD_LOG_WARNING, "%s", line);
     close_writers(self);
     self->broken = true;

@@ -122,7 +122,7 @@ mkdir logs
 process=$!
 await test -s logs/a.jsonl
 rm -r logs
-await grep -q "TensorBoard: .*it was removed; the training goes on without it" out
+await grep -q "TensorBoard: .*it was removed; the training goes on without it" err
 await grep -q "CSVLogger: logs/a.csv is incomplete from epoch .* on: it was removed" out
 ends $process TERM 1 "logs that were removed"
 grep -q -- "--log: logs/a.jsonl is incomplete: .*; the model itself is saved in gone.keras" err || fail "said: $(cat err)"

@@ -12,6 +12,8 @@ grep -qx "Classes: 0 cat, 1 dog." out || fail "predict said: $(cat out)"
 expect 0 evaluate named.keras --data kinds.csv --quiet --confusion
 grep -q "^cat .* 32$" out && grep -q "^dog .* 32$" out || fail "evaluate --confusion printed: $(cat out)"
 
+says 1 "confusion_output: 1; model .* has 1" evaluate named.keras --data kinds.csv --quiet --confusion-output 1
+
 # A part that lacks a class has the same numbers; one that has another is refused.
 grep -v cat kinds.csv >dogs.csv
 expect 0 evaluate named.keras --data dogs.csv --quiet

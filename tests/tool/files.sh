@@ -20,6 +20,9 @@ says 1 "output: folder is a folder; expected the name of a file, try folder/out.
 says 1 "output: folder.keras is a folder" fit mlp.keras --train mnist --output folder.keras
 says 1 "output: cannot write none/x.keras: folder none/: No such file" fit mlp.keras --train mnist -o none/x.keras
 says 1 "output: cannot write mlp.keras/x.keras: folder mlp.keras/" fit mlp.keras --train mnist -o mlp.keras/x.keras
+says 2 "--log and --output name one file, r.keras; give them two" fit mlp.keras --train mnist --log r.keras --output r.keras
+says 2 "--csv-log and MODEL name one file" fit mlp.keras --train mnist --csv-log ./mlp.keras
+says 2 "--csv-log and --log name one file" fit mlp.keras --train mnist --csv-log l --log l
 says 1 "log: cannot append to none/l.jsonl: No such file" fit mlp.keras --train mnist --log none/l.jsonl
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 500 locked

@@ -45,7 +45,12 @@ says 1 "cannot read none.jsonl" plot none.jsonl
 : >empty
 says 1 "empty is empty" plot empty
 head -c 120 a.jsonl >cut.jsonl
+expect 0 plot cut.jsonl # of a run that was killed
+grep -q "cut.jsonl, line 2, is cut short and left out" err && grep -q "^loss: cut.jsonl" out || fail "a torn line: $(cat out err)"
+echo >>cut.jsonl
 says 1 "cut.jsonl, line 2: expected a JSON object" plot cut.jsonl
+head -c 50 a.jsonl >cut.jsonl
+says 1 "cut.jsonl, line 1: expected a JSON object" plot cut.jsonl
 printf 'a,b\n1,2\n' >other.csv
 says 1 "other.csv, line 1: expected a JSON object, or a CSV header" plot other.csv
 printf 'epoch,loss\nx,2\n' >words.csv

@@ -75,6 +75,7 @@ await() {
         sleep 0.05
         tries=$((tries + 1))
     done
+    [ $tries -lt 6000 ] || fail "in five minutes there was no success of: $*"
 }
 
 # ends PROCESS SIGNAL STATUS WHAT: the background process gets the signal and ends with the status.

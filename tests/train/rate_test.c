@@ -122,10 +122,11 @@ static void test_the_model_stays_as_it_is(void **state)
         assert_int_equal(td_find_learning_rate(model, td_open("nothere.npz"), &test), TD_NOT_FOUND);
         assert_null(test);
         td_clear_error(context);
-        test = find(model, 1e-6, 1, STEPS);
-        assert_true(td_rate_test_diverged(test) && td_rate_test_count(test) < STEPS);
-        assert_true(td_rate_test_steepest(test) == -1 && td_rate_test_suggestion(test) == 0);
-        td_rate_test_free(test);
+        assert_int_equal(td_find_learning_rate(model, samples(), &test, .steps = STEPS, .batch_size = BATCH),
+                         TD_NOT_FINITE);
+        assert_null(test);
+        assert_non_null(strstr(td_error(context), "look for NaN or infinite values in the data"));
+        td_clear_error(context);
         small_data(ROWS, x, y);
         expect_same(model, values, slot, &optimizer);
         free(values);
@@ -141,6 +142,11 @@ static void test_a_suggestion_is_where_the_loss_falls(void **state)
     assert_true(steepest > 0 && best >= steepest && best < td_rate_test_count(test));
     assert_true(td_rate_test_suggestion(test) == td_rate_test_step(test, steepest).learning_rate);
     assert_true(td_rate_test_step(test, best).smoothed < td_rate_test_first_loss(test));
+    td_rate_test_free(test);
+    test =
+        find(model_of(SMALL_MLP, td_sgd()), 1e30, 1e38, STEPS); /* no number after a step, for no fault of the data */
+    assert_true(td_rate_test_diverged(test) && td_rate_test_count(test) < STEPS);
+    assert_true(td_rate_test_steepest(test) == -1 && td_rate_test_suggestion(test) == 0);
     td_rate_test_free(test);
     test = find(model_of(SMALL_MLP, td_sgd()), 1e-30, 1e-29, 0);
     assert_int_equal(td_rate_test_steepest(test), -1);

@@ -62,13 +62,20 @@ static int remove_folder(void **state)
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static void log_line(void *user, td_log_level level, const char *line)
+{
+    FILE **progress = user;
+    (void)level;
+    fprintf(*progress, "%s\n", line);
+}
+
 /* Trains for two epochs; the weights, and all that was said. */
 static float *train(td_callback *callback, int64_t *count, char **said)
 {
-    td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0,cpu:1"));
     size_t size;
     FILE *progress = open_memstream(said, &size);
+    td_context *context = td_context_create(&(td_context_options){.log = log_line, .log_user = &progress});
+    td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0,cpu:1"));
     td_data *data = td_arrays(ROWS, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
     assert_int_equal(td_fit(model, data, .epochs = 2, .batch_size = 16, .seed = 3, .progress = progress,
                             .callbacks = callback ? TD_CALLBACKS(callback) : NULL),
