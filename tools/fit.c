@@ -32,6 +32,18 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
+/* A schedule sets the rate of every step. */
+static int check_rates(const struct options *options, const td_model *model)
+{
+    const char *option = options->reduce_lr ? "reduce-lr" : "learning-rate-scheduler";
+    td_schedule_kind kind = td_model_optimizer(model).schedule.kind;
+    if (kind == TD_SCHEDULE_NONE || (!options->reduce_lr && !options->epoch_rates.count))
+        return TOOL_DONE;
+    return tool_refuse("--%s: the rate of %s is the schedule %s; give --learning-rate F too, which takes its place, or "
+                       "leave --%s out",
+                       option, options->argument, schedule_name(kind), option);
+}
+
 /* Logs are written as the training goes, where nothing else may be. */
 static int check_logs(const struct fit *fit)
 {
@@ -54,6 +66,8 @@ static int prepare(struct fit *fit)
         status = check_logs(fit);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
+    if (status == TOOL_DONE)
+        status = check_rates(options, fit->session.model);
     if (status == TOOL_DONE && options->validation)
         status = session_validation_data(options, fit->train, &fit->validation);
     return status == TOOL_DONE ? open_log(fit) : status;
@@ -98,7 +112,7 @@ static void log_state(void *user, td_training *training, td_state *state)
 {
     struct fit *fit = user;
     (void)training;
-    td_state_file(state, "file", fit->log);
+    td_state_file(state, "file", fit->options->log, fit->log);
 }
 
 enum { MAX_CALLBACKS = 12 };

@@ -561,10 +561,11 @@ static int check_devices(const char *list)
 static int check_rates(const struct options *options)
 {
     bool schedule = options->schedule.schedule.kind != TD_SCHEDULE_NONE, epochs = options->epoch_rates.count > 0;
-    if (schedule + epochs + (options->reduce_lr > 0) <= 1)
+    if (!schedule || (!epochs && !options->reduce_lr))
         return TOOL_DONE;
-    return tool_refuse("expected one of --schedule, --learning-rate-scheduler and --reduce-lr, got more: each sets the "
-                       "learning rate; leave the others out");
+    return tool_refuse("expected --schedule or --%s, got both: a schedule sets the learning rate of every step; leave "
+                       "one out",
+                       epochs ? "learning-rate-scheduler" : "reduce-lr");
 }
 
 static int check_together(const struct command *command, const struct options *options)

@@ -77,7 +77,7 @@ static int refuse_name(const char *name)
                        name, near ? near : names[0]);
 }
 
-static const char *name_of(td_schedule_kind kind)
+const char *schedule_name(td_schedule_kind kind)
 {
     int i = 0;
     while (schedules[i].kind != kind)
@@ -97,7 +97,7 @@ static int refuse_argument(td_schedule_kind kind, const char *word)
             names[count++] = arguments[i].name;
         }
     const char *near = tool_suggest(word, names, count);
-    return tool_refuse("--schedule: %s takes %s; got '%s'%s%s", name_of(kind), list, word, near ? "; try " : "",
+    return tool_refuse("--schedule: %s takes %s; got '%s'%s%s", schedule_name(kind), list, word, near ? "; try " : "",
                        near ? near : "");
 }
 
@@ -193,8 +193,8 @@ static int check_complete(const struct parse *parse)
     td_schedule_kind kind = parse->to->schedule.kind;
     for (int i = 0; i < ARGUMENTS; i++)
         if ((arguments[i].needed & KIND(kind)) && !(parse->seen >> i & 1))
-            return tool_refuse("--schedule: %s needs %s; try --schedule %s,%s=...", name_of(kind), arguments[i].name,
-                               name_of(kind), arguments[i].name);
+            return tool_refuse("--schedule: %s needs %s; try --schedule %s,%s=...", schedule_name(kind),
+                               arguments[i].name, schedule_name(kind), arguments[i].name);
     if (was_seen(parse, "warmup_target") != was_seen(parse, "warmup_steps"))
         return tool_refuse("--schedule: warmup_target and warmup_steps belong together: the rate rises to the one in "
                            "the other; give both");
@@ -274,7 +274,7 @@ static td_status say_schedule(void *user, td_training *training)
 {
     const struct rate_schedule *schedule = user;
     char line[160];
-    snprintf(line, sizeof line, "Learning rate: %s, %s at %.9g.", name_of(schedule->schedule.kind),
+    snprintf(line, sizeof line, "Learning rate: %s, %s at %.9g.", schedule_name(schedule->schedule.kind),
              td_training_resumed(training) ? "going on" : "beginning",
              (double)td_learning_rate(td_training_model(training)));
     td_training_say(training, line);

@@ -28,6 +28,9 @@ struct epoch_rates {
 int read_schedule(const char *text, struct rate_schedule *schedule);
 int read_epoch_rates(const char *text, struct epoch_rates *rates);
 
+/* "cosine_decay". */
+const char *schedule_name(td_schedule_kind kind);
+
 /* td_learning_rate_scheduler's `schedule`; `user` is a struct epoch_rates. */
 double epoch_rate(void *user, int epoch, double rate);
 /* Says which schedule there is and where in it the training begins. */

@@ -45,8 +45,9 @@ TD_API void td_state_number(td_state *state, const char *name, double *value);
 TD_API void td_state_count(td_state *state, const char *name, int64_t *value);
 TD_API void td_state_floats(td_state *state, const char *name, float *values, size_t count);
 /* A log that the callback writes to, opened for reading too ("a+", "w+"): where it ends is remembered, and it is cut
- * back to there. A file that is not the one remembered is left as it is, which is said. NULL is accepted. */
-TD_API void td_state_file(td_state *state, const char *name, FILE *file);
+ * back to there. A file that does not hold what it held is kept as "path.1" (or .2, ...), and `file` becomes an empty
+ * one at `path`; without a path it is left as it is. Either is logged as a warning. `file` may be NULL. */
+TD_API void td_state_file(td_state *state, const char *name, const char *path, FILE *file);
 
 /* Each may be NULL. A status other than TD_OK ends td_fit with it. */
 typedef struct td_callback_functions {

@@ -82,24 +82,34 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
     return slot < model->n_inputs ? none : model->training[slot - model->n_inputs].loss.ignore;
 }
 
-static td_status check_range(const td_model *model, int slot, const int32_t *numbers, int64_t rows, int64_t step,
-                             int64_t first, tdi_error *error)
+/* Rows of a batch that was shuffled are found in the data by the sample's number. */
+static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
+                              int64_t row, tdi_error *error)
+{
+    char sample[64] = "";
+    int64_t most = tdi_input_limit(model, slot) - 1;
+    if (feed->sample)
+        snprintf(sample, sizeof sample, " (sample %lld of the data)",
+                 (long long)feed->sample(feed->context, step, row));
+    if (slot >= model->n_inputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "
+                        "for none of them, name it as ignore_class",
+                        (long long)step, (long long)row, sample, number, (long long)most);
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "step %lld, row %lld%s: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
+                    (long long)step, (long long)row, sample, number, model->inputs[slot]->site->layer->name,
+                    (long long)most);
+}
+
+static td_status check_range(const td_model *model, const tdi_feed *feed, int slot, const int32_t *numbers,
+                             int64_t rows, int64_t step, int64_t first, tdi_error *error)
 {
     int64_t limit = tdi_input_limit(model, slot), per_row = elements_per_row(model, slot);
     tdi_ignore_attrs ignore = ignored_of(model, slot);
-    for (int64_t i = 0; i < rows * per_row; i++) {
-        if ((numbers[i] >= 0 && numbers[i] < limit) || tdi_ignores(&ignore, numbers[i]))
-            continue;
-        if (slot >= model->n_inputs)
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "step %lld, row %lld: class number %d, but the model has classes 0 to %lld; if it stands "
-                            "for none of them, name it as ignore_class",
-                            (long long)step, (long long)(first + i / per_row), (int)numbers[i], (long long)limit - 1);
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "step %lld, row %lld: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
-                        (long long)step, (long long)(first + i / per_row), (int)numbers[i],
-                        model->inputs[slot]->site->layer->name, (long long)limit - 1);
-    }
+    for (int64_t i = 0; i < rows * per_row; i++)
+        if ((numbers[i] < 0 || numbers[i] >= limit) && !tdi_ignores(&ignore, numbers[i]))
+            return out_of_range(model, feed, slot, numbers[i], step, first + i / per_row, error);
     return TD_OK;
 }
 
@@ -117,8 +127,8 @@ static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_j
     TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
     if (as != TD_INT32)
         return TD_OK;
-    return check_range(runtime->model, slot, (const int32_t *)(const void *)to, end - begin, number, first + begin,
-                       error);
+    return check_range(runtime->model, &job->feed, slot, (const int32_t *)(const void *)to, end - begin, number,
+                       first + begin, error);
 }
 
 td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,

@@ -176,8 +176,9 @@ static void save_choices(backup *self, td_state *state, const td_model *model)
 static void tell(backup *self, td_context *context, const tdi_error *error)
 {
     if (error->status != TD_OK && !self->failing)
-        tdi_log(context, TD_LOG_WARNING, "BackupAndRestore: %s; the training goes on, and the backup before it stands",
-                error->message);
+        tdi_log(context, TD_LOG_WARNING, "BackupAndRestore: %s; the training goes on, %s", error->message,
+                tdi_backup_writer_good(self->writer) >= 0 ? "and the backup before it stands"
+                                                          : "and there is no backup so far");
     else if (error->status == TD_OK && self->failing)
         tdi_log(context, TD_LOG_INFO, "BackupAndRestore: backups are written again");
     self->failing = error->status != TD_OK;
@@ -288,7 +289,7 @@ static td_status remove_backups(const char *folder)
     td_status status = TD_OK;
     for (int which = 0; which < 2; which++) {
         tdi_backup_path(folder, which, path);
-        if (unlink(path) != 0 && errno != ENOENT)
+        if (!tdi_state_is_foreign(path) && unlink(path) != 0 && errno != ENOENT)
             status = TD_IO;
     }
     rmdir(folder); /* what else lies in it stays */
@@ -324,6 +325,11 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
         td_state state;
         tdi_error own = {0};
         tdi_backup_path(self->folder, which, path);
+        if (tdi_state_is_foreign(path))
+            return tdi_fail(error, TD_INVALID_ARGUMENT,
+                            "BackupAndRestore: \"%.200s\" is no backup, and a backup would take its place; move it "
+                            "away, or name another folder",
+                            path);
         td_status status = tdi_state_read(&state, path, &own);
         int64_t sequence = status == TD_OK ? sequence_of(&state) : -1;
         if (status == TD_OK && sequence < 0)

@@ -139,3 +139,11 @@ td_status tdi_backup_writer_outcome(tdi_backup_writer *writer, tdi_error *error)
     pthread_mutex_unlock(&writer->mutex);
     return error->status;
 }
+
+int tdi_backup_writer_good(tdi_backup_writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    int good = writer->good;
+    pthread_mutex_unlock(&writer->mutex);
+    return good;
+}

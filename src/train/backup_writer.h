@@ -33,4 +33,7 @@ void tdi_backup_writer_finish(tdi_backup_writer *writer);
 /* How the last write went; TD_OK before the first. */
 td_status tdi_backup_writer_outcome(tdi_backup_writer *writer, tdi_error *error);
 
+/* Which file holds the last good backup; -1: none. */
+int tdi_backup_writer_good(tdi_backup_writer *writer);
+
 #endif

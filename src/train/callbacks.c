@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/training.h"
 #include "model/model.h"
 
 /* ---- making and freeing ---- */
@@ -53,11 +54,24 @@ static bool is_repeated(td_callback *const *callbacks, int place)
     return first < place;
 }
 
-td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error)
+static td_status check_one(const td_callback *callback, const td_model *model, tdi_error *error)
+{
+    unsigned schedule = (unsigned)model->optimizer.schedule.kind;
+    if (callback->error.status != TD_OK)
+        return tdi_fail(error, callback->error.status, "%s", callback->error.message);
+    if (!callback->sets_rate || !schedule)
+        return TD_OK;
+    return tdi_fail(
+        error, TD_INVALID_ARGUMENT,
+        "%s sets the learning rate, but that of model \"%s\" is the schedule %s; leave the callback out, or "
+        "compile with an optimizer whose learning rate is a number",
+        callback->functions.name, model->name, tdi_config_type_of(tdi_schedule_types, schedule)->class_name);
+}
+
+td_status tdi_callbacks_check(td_callback *const *callbacks, const td_model *model, tdi_error *error)
 {
     for (int i = 0; callbacks && callbacks[i]; i++) {
-        if (callbacks[i]->error.status != TD_OK)
-            return tdi_fail(error, callbacks[i]->error.status, "%s", callbacks[i]->error.message);
+        TDI_TRY(check_one(callbacks[i], model, error));
         if (is_repeated(callbacks, i))
             return tdi_fail(error, TD_INVALID_ARGUMENT, "callbacks: number %d was given before it: make one for each",
                             i);

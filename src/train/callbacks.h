@@ -13,6 +13,7 @@ struct td_callback {
     void *user;
     tdi_error error; /* why it is poison */
     bool last;       /* called when all others have been: it keeps what they remember */
+    bool sets_rate;  /* it cannot where a schedule does */
 };
 
 struct td_training {
@@ -42,8 +43,8 @@ struct td_training {
 /* A poisoned callback, whose `user` is released; never NULL. */
 td_callback *tdi_callback_poison(const char *name, const char *reason);
 
-/* Is one of them poison? */
-td_status tdi_callbacks_check(td_callback *const *callbacks, tdi_error *error);
+/* Is one of them poison, or of no use with the model? */
+td_status tdi_callbacks_check(td_callback *const *callbacks, const td_model *model, tdi_error *error);
 void tdi_callbacks_free(td_callback *const *callbacks);
 
 /* Steps until one of them wants to be called again; `left` when none does before. */

@@ -106,7 +106,7 @@ static void csv_state(void *user, td_training *training, td_state *state)
 {
     csv_logger *self = user;
     (void)training;
-    td_state_file(state, "file", self->file);
+    td_state_file(state, "file", self->filename, self->file);
 }
 
 static void csv_release(void *user)

@@ -33,9 +33,15 @@ static const void *source_in_place(void *context, int64_t step, int slot, int64_
     return (const char *)column->values + (step * feed->batch + first) * row_bytes;
 }
 
+static int64_t source_sample(void *context, int64_t step, int64_t row)
+{
+    const tdi_source_feed *feed = context;
+    return feed->order[step * feed->batch + row];
+}
+
 tdi_feed tdi_feed_source(tdi_source_feed *feed)
 {
-    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place};
+    return (tdi_feed){.context = feed, .rows = source_rows, .in_place = source_in_place, .sample = source_sample};
 }
 
 /* ---- arrays ---- */

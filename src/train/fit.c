@@ -198,6 +198,7 @@ static td_status begin_epoch(fit *f, int epoch, tdi_error *error)
     training->seconds = training->seconds_waiting = 0;
     if (atomic_load(&f->model->context->stop))
         return TD_STOPPED;
+    training->rate_factor = (double)tdi_ramp_factor(&f->ramp, (int64_t)epoch * f->steps);
     TDI_TRY(tdi_callbacks_epoch_begin(training, error));
     training->begun = true;
     return TD_OK;
@@ -224,7 +225,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     if (f->training.rate_changes)
         tdi_log_set(&result.logs, "learning_rate", result.learning_rate);
     tdi_progress_waited(&progress, result.seconds_waiting, result.seconds);
-    tdi_progress_end(&progress, &result.logs);
+    tdi_progress_end(&progress, result.steps, &result.logs);
     f->training.last = result;
     f->training.has_last = true;
     f->training.begun = false;
@@ -262,7 +263,7 @@ static td_status begin(fit *f, tdi_error *error)
 static void scale_rate(fit *f)
 {
     const td_fit_args *args = f->args;
-    char line[160];
+    char line[160], reached[48] = "";
     float scale = args->base_batch_size ? (float)f->batch / (float)args->base_batch_size : 1;
     f->ramp = (tdi_ramp){.first = args->base_batch_size ? 1 : 0,
                          .last = scale,
@@ -275,10 +276,11 @@ static void scale_rate(fit *f)
     }
     f->training.rate_changes = true;
     double rate = (double)td_learning_rate(f->model);
-    snprintf(line, sizeof line,
-             "Learning rate: %g times %g for batches of %lld is %g, reached after %d epoch%s of warm-up.", rate,
-             (double)scale, (long long)f->batch, rate * (double)scale, args->warmup_epochs,
-             args->warmup_epochs == 1 ? "" : "s");
+    if (args->warmup_epochs)
+        snprintf(reached, sizeof reached, ", reached after %d epoch%s of warm-up", args->warmup_epochs,
+                 args->warmup_epochs == 1 ? "" : "s");
+    snprintf(line, sizeof line, "Learning rate: %g times %g for batches of %lld is %g%s.", rate, (double)scale,
+             (long long)f->batch, rate * (double)scale, reached);
     td_training_say(&f->training, line);
 }
 
@@ -301,7 +303,7 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(check_states(f, error));
-    TDI_TRY(tdi_callbacks_check(f->args->callbacks, error));
+    TDI_TRY(tdi_callbacks_check(f->args->callbacks, f->model, error));
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));

@@ -4,11 +4,24 @@
 
 #include "train/monitor.h"
 
+/* Of the next step: scaled and warmed up as it will be. */
 static void say_rate(td_training *training, const char *what, double rate)
 {
-    char line[160];
-    snprintf(line, sizeof line, "Epoch %d: %s learning rate to %.9g.", training->epoch + 1, what, rate);
+    char line[192], product[64] = "";
+    double factor = training->rate_factor;
+    if (factor != 1)
+        snprintf(product, sizeof product, " (%.9g times %.9g)", rate, factor);
+    snprintf(line, sizeof line, "Epoch %d: %s learning rate to %.9g%s.", training->epoch + 1, what, rate * factor,
+             product);
     td_training_say(training, line);
+}
+
+static td_callback *create(const td_callback_functions *functions, void *user)
+{
+    td_callback *made = td_callback_create(functions, user);
+    if (made->error.status == TD_OK)
+        made->sets_rate = true;
+    return made;
 }
 
 /* ---- ReduceLROnPlateau ---- */
@@ -90,7 +103,7 @@ td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
     self->factor = factor;
     self->patience = args->patience ? args->patience : 10;
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta.is_set ? args->min_delta.value : 1e-4);
-    return td_callback_create(&functions, self);
+    return create(&functions, self);
 }
 
 /* ---- LearningRateScheduler ---- */
@@ -106,12 +119,13 @@ static td_status schedule_begin(void *user, td_training *training)
 
 td_callback *td_learning_rate_scheduler_(const td_learning_rate_scheduler_args *args)
 {
-    static const td_callback_functions functions = {.epoch_begin = schedule_begin, .release = free};
+    static const td_callback_functions functions = {
+        .epoch_begin = schedule_begin, .release = free, .name = "LearningRateScheduler"};
     if (!args->schedule)
         return tdi_callback_poison("td_learning_rate_scheduler", "schedule is NULL");
     td_learning_rate_scheduler_args *self = malloc(sizeof *self);
     if (!self)
         return tdi_callback_poison("td_learning_rate_scheduler", "out of memory");
     *self = *args;
-    return td_callback_create(&functions, self);
+    return create(&functions, self);
 }

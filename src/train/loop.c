@@ -1,6 +1,7 @@
 /* loop.c - passes over a source: an epoch is one run of all its steps, but for a terminal's progress line. */
 #include "train/loop.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -42,6 +43,53 @@ static td_status call_back(tdi_pass *pass, tdi_runtime *runtime, tdi_error *erro
     return tdi_callbacks_batch_end(pass->training, &logs, error);
 }
 
+static int64_t first_not_finite(const float *values, int64_t count)
+{
+    int64_t at = 0;
+    while (at < count && isfinite(values[at]))
+        at++;
+    return at;
+}
+
+/* The first of the rows that holds NaN or infinity in the column; -1: none does, or they cannot be read again. */
+static int64_t find_not_finite(tdi_source *source, int column, const int64_t *rows, int64_t count)
+{
+    int64_t elements = tdi_sample_elements(&source->columns[column].shape), found = -1;
+    float *sample = malloc((size_t)elements * sizeof *sample + 1);
+    tdi_error unreadable = {0};
+    for (int64_t i = 0; sample && i < count && found < 0; i++)
+        if (source->gather(source, column, rows + i, 1, sample, TD_FLOAT32, &unreadable) == TD_OK &&
+            first_not_finite(sample, elements) < elements)
+            found = rows[i];
+    free(sample);
+    return found;
+}
+
+/* The last step's batch says whether it is the data or the learning rate. What a stream gave is gone. */
+static void blame(const tdi_pass *pass, tdi_error *error)
+{
+    int64_t step = pass->done - 1, left = pass->samples - step * pass->batch;
+    int64_t count = left < pass->batch ? left : pass->batch;
+    tdi_source *source = pass->source;
+    if (source->sequential || step < 0)
+        return;
+    *error = (tdi_error){0};
+    for (int column = 0; column < source->n_x + source->n_y; column++) {
+        int64_t row = find_not_finite(source, column, pass->order + step * pass->batch, count);
+        if (row < 0)
+            continue;
+        tdi_fail(error, TD_NOT_FINITE,
+                 "the loss is not a finite number at step %lld: sample %lld of %s, counted from 0, holds NaN or "
+                 "infinity in %s",
+                 (long long)step, (long long)row, source->name, source->columns[column].name);
+        return;
+    }
+    tdi_fail(error, TD_NOT_FINITE,
+             "the loss is not a finite number at step %lld, though the data of its batch are; lower the learning rate, "
+             "or clip the gradients",
+             (long long)step);
+}
+
 static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
     tdi_job job = pass->job;
@@ -61,7 +109,10 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
         pass->training->seconds = pass->seconds;
         pass->training->seconds_waiting = pass->seconds_waiting;
     }
-    return status == TD_NOT_FINITE && pass->training ? tdi_callbacks_not_finite(pass->training, error) : status;
+    if (status != TD_NOT_FINITE || !pass->training)
+        return status;
+    blame(pass, error);
+    return tdi_callbacks_not_finite(pass->training, error);
 }
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
@@ -208,7 +259,7 @@ static td_status evaluate_in_order(td_model *model, tdi_source *source, tdi_mode
     tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_pass_run(&pass, error));
     tdi_runtime_logs(runtime, mode, prefix, logs);
-    tdi_progress_end(&progress, logs);
+    tdi_progress_end(&progress, pass.done, logs);
     return TD_OK;
 }
 

@@ -42,7 +42,7 @@ static td_status predict_in_order(const td_predict_args *args, tdi_source *sourc
                      .job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = collector}};
     tdi_progress_begin(&progress, args->progress, "", pass.steps);
     TDI_TRY(tdi_pass_run(&pass, error));
-    tdi_progress_end(&progress, &(td_logs){0});
+    tdi_progress_end(&progress, pass.done, &(td_logs){0});
     return TD_OK;
 }
 

@@ -215,9 +215,19 @@ static const void *prefetch_in_place(void *context, int64_t step, int slot, int6
     return batch_of(prefetch, step)->slots[slot] + first * prefetch->row_bytes[slot];
 }
 
+static int64_t prefetch_sample(void *context, int64_t step, int64_t row)
+{
+    const tdi_feed *from = &((const tdi_prefetch *)context)->spec.from;
+    return from->sample(from->context, step, row);
+}
+
 tdi_feed tdi_prefetch_feed(tdi_prefetch *prefetch)
 {
-    return (tdi_feed){prefetch, prefetch_rows, prefetch_in_place, prefetch_await};
+    return (tdi_feed){.context = prefetch,
+                      .rows = prefetch_rows,
+                      .in_place = prefetch_in_place,
+                      .await = prefetch_await,
+                      .sample = prefetch_sample};
 }
 
 /* ---- life ---- */

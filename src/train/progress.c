@@ -105,8 +105,8 @@ void tdi_progress_waited(tdi_progress *progress, double waited, double seconds)
     progress->waited = seconds > 0 ? waited / seconds : -1;
 }
 
-void tdi_progress_end(tdi_progress *progress, const td_logs *logs)
+void tdi_progress_end(tdi_progress *progress, int64_t done, const td_logs *logs)
 {
     if (progress->out)
-        draw(progress, progress->steps, logs, true);
+        draw(progress, done, logs, true);
 }

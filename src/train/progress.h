@@ -20,6 +20,6 @@ void tdi_progress_begin(tdi_progress *progress, FILE *out, const char *title, in
 void tdi_progress_update(tdi_progress *progress, int64_t done, const td_logs *logs);
 /* For the last line: the devices waited for input in `waited` of `seconds`. */
 void tdi_progress_waited(tdi_progress *progress, double waited, double seconds);
-void tdi_progress_end(tdi_progress *progress, const td_logs *logs);
+void tdi_progress_end(tdi_progress *progress, int64_t done, const td_logs *logs);
 
 #endif

@@ -1,10 +1,13 @@
 /* state.c - what a run is at one moment. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "train/state.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define VERSION      2
 #define VERSION_KEY  "tandem backup"
@@ -393,4 +396,20 @@ td_status tdi_state_read(td_state *state, const char *path, tdi_error *error)
     if (status != TD_OK)
         tdi_state_release(state);
     return status;
+}
+
+bool tdi_state_is_foreign(const char *path)
+{
+    static const char zip[] = "PK\3\4", words[] = STATE_ENTRY;
+    char bytes[256];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
+    int reason = fd < 0 || got < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    if (reason || got == 0)
+        return reason && reason != ENOENT;
+    return got < (ssize_t)sizeof zip || memcmp(bytes, zip, sizeof zip - 1) != 0 ||
+           !memmem(bytes, (size_t)got, words, sizeof words - 1) ||
+           !memmem(bytes, (size_t)got, "\"" VERSION_KEY "\"", sizeof VERSION_KEY + 1);
 }

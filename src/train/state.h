@@ -68,4 +68,7 @@ td_status tdi_state_write(const td_state *state, const char *path, tdi_error *er
  * version. `state` is released on failure. */
 td_status tdi_state_read(td_state *state, const char *path, tdi_error *error);
 
+/* Is there a file, and none that tdi_state_write wrote, whole or damaged? By how it begins; an empty file is torn. */
+bool tdi_state_is_foreign(const char *path);
+
 #endif

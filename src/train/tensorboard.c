@@ -194,7 +194,7 @@ static void visit_writer(tensorboard *self, td_state *state, int which)
     tdi_state_text(state, key, &name);
     if (state->restoring && name)
         reopen(self, name, which);
-    td_state_file(state, logs[which], self->writers[which] ? tdi_events_file(self->writers[which]) : NULL);
+    td_state_file(state, logs[which], NULL, self->writers[which] ? tdi_events_file(self->writers[which]) : NULL);
     free(name);
 }
 

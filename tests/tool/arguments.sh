@@ -135,8 +135,10 @@ for list in x 5 5= =1 5=x 5=-1 5=nan 5=1,5=2 5=1,4=1 5=1, ""; do
     says 2 "learning-rate-scheduler: expected EPOCH=RATE and commas, .* got '$list'; try" \
         fit m.keras --train d.npz --learning-rate-scheduler "$list"
 done
-says 2 "expected one of --schedule, --learning-rate-scheduler and --reduce-lr, got more" \
-    fit m.keras --train d.npz --reduce-lr 3 --learning-rate-scheduler 3=0.1
+says 2 "expected --schedule or --reduce-lr, got both: a schedule sets the learning rate of every step" \
+    fit m.keras --train d.npz --reduce-lr 3 --schedule cosine_decay,decay_steps=9
+says 2 "expected --schedule or --learning-rate-scheduler, got both" \
+    fit m.keras --train d.npz --learning-rate-scheduler 3=0.1 --schedule cosine_decay,decay_steps=9
 says 2 "input-threads: expected a whole number from 1 to 1024, got '0'" fit m.keras --train d.npz --input-threads 0
 says 2 "devices: expected a list .* got an empty word" fit m.keras --train d.npz --devices ""
 says 2 "train: expected the path of the data, got an empty word" fit m.keras --train d.npz --train ""

@@ -85,6 +85,19 @@ run stopped --epochs $epochs --early-stopping 1000000 --reduce-lr 1000000 --keep
 grep -q "Resuming from stopped/backups: epoch " stopped/said || fail "said: $(cat stopped/said)"
 [ "$(wc -l <stopped/log.jsonl)" -eq $epochs ] || fail "$(wc -l <stopped/log.jsonl) lines of $epochs epochs"
 [ -s stopped/backups/backup-0.npz ] || fail "--keep-backup: the backup is gone"
+head -n 2 stopped/log.csv >short
+cp short stopped/log.csv
+run stopped --epochs $((epochs + 1)) --early-stopping 1000000 --reduce-lr 1000000 --keep-backup --quiet || fail "$(cat stopped/err)"
+grep -q "warning: stopped/log.csv is not as it was when the backup was made: it is kept as stopped/log.csv.1, and the new" \
+    stopped/err || fail "said: $(cat stopped/err)"
+cmp short stopped/log.csv.1 || fail "what was in the log is lost"
+[ "$(head -c 6 stopped/log.csv)" = "epoch," ] || fail "the new log: $(cat stopped/log.csv)"
+tail -n 1 stopped/log.csv | grep -q "^$epochs," || fail "the new log: $(cat stopped/log.csv)" # epochs are counted from 0
+mkdir notes
+echo "mine" >notes/backup-1.npz
+says 1 "\"notes/backup-1.npz\" is no backup, and a backup would take its place; move it away" \
+    fit mlp.keras --train digits --backup-dir notes --quiet
+[ "$(cat notes/backup-1.npz)" = mine ] || fail "a file that is no backup was changed"
 
 # ---- the output's folder goes away ----
 

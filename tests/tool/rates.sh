@@ -57,7 +57,22 @@ says 2 "schedule: expected a rate to begin with" \
 says 2 "schedule says which rate it begins with, and so does --learning-rate" \
     fit mlp.keras --train digits --learning-rate 1 --schedule cosine_decay,initial_learning_rate=1,decay_steps=9
 says 2 "CosineDecay: decay_steps is 0 and must be above 0" fit mlp.keras --train digits --schedule cosine_decay,decay_steps=0
-says 1 "the learning rate is a ExponentialDecay schedule" fit r.keras --train digits --learning-rate-scheduler 0=0.1 --quiet
+says 2 "learning-rate-scheduler: the rate of r.keras is the schedule exponential_decay; give --learning-rate F too" \
+    fit r.keras --train digits --learning-rate-scheduler 0=0.1
+says 2 "reduce-lr: the rate of r.keras is the schedule exponential_decay; .*, or leave --reduce-lr out" \
+    fit r.keras --train digits --reduce-lr 1 --csv-log never.csv
+[ ! -e never.csv ] || fail "the log was begun"
+
+# What is said is what is used: with batches of twice the size, and while it warms up.
+fit --learning-rate-scheduler 0=0.01,1=0.002 --reduce-lr 3 --monitor loss --base-batch-size 8
+follows "e < 2 ? 0.02 : 0.004"
+grep -q "^Epoch 1: LearningRateScheduler setting learning rate to 0.02 (0.01 times 2)" out || fail "fit printed: $(cat out)"
+grep -q "^Learning rate: 0.001 times 2 for batches of 16 is 0.002\.$" out || fail "fit printed: $(cat out)"
+fit --learning-rate-scheduler 0=0.01 --warmup-epochs 2
+grep -q "^Epoch 2: LearningRateScheduler setting learning rate to 0.005 (0.01 times 0.5)" out || fail "fit printed: $(cat out)"
+grep -q "is 0.001, reached after 2 epochs of warm-up\.$" out || fail "fit printed: $(cat out)"
+fit --reduce-lr 1 --monitor loss --base-batch-size 8 --learning-rate 1e-12
+grep -q "^Epoch 2: ReduceLROnPlateau reducing learning rate to 1.99[0-9]*e-13 (9.99[0-9]*e-14 times 2)" out || fail "fit printed: $(cat out)"
 
 # Killed and resumed, it goes on where it was.
 fit --schedule cosine_decay,decay_steps=40

@@ -119,7 +119,8 @@ static outcome go(run *r)
     td_callback *list[] = {
         td_backup_and_restore(scratch_path("backups"), .save_freq = r->save_freq, .delete_checkpoint = r->keep,
                               .double_checkpoint = r->once),
-        plateau(),
+        r->optimizer.schedule.kind ? td_terminate_on_nan(.raise_error = TD_NO)
+                                   : plateau(), /* which cannot go with a schedule */
         td_csv_logger(scratch_path("log.csv")),
         td_early_stopping(.patience = 2, .min_delta = 0.02, .restore_best_weights = TD_YES),
         td_callback_create(&(td_callback_functions){.train_begin = count_begin, .batch_end = count_batch}, &stop),
@@ -452,6 +453,35 @@ static void the_last_good_one_is_found(void **state)
     free(whole.weights);
 }
 
+/* Two whole files of a backup's name, and what begins like neither. */
+static void what_is_no_backup_is_not_overwritten(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"my own notes", "PK\3\4, and then of another kind"};
+    for (int which = 0; which < 2; which++) {
+        char path[TDI_BACKUP_PATH];
+        size_t size;
+        run r = {.kind = SMALL_MLP};
+        clear();
+        mkdir(scratch_path("backups"), 0777);
+        backup_path(which, path);
+        scratch_write(strstr(path, "backups/"), others[which], strlen(others[which]));
+        outcome refused = go(&r);
+        assert_int_equal(refused.status, TD_INVALID_ARGUMENT);
+        assert_int_equal(refused.iteration, 0);
+        assert_non_null(strstr(refused.error, "is no backup, and a backup would take its place; move it away"));
+        assert_non_null(strstr(refused.error, path));
+        assert_int_equal(td_backup_remove(scratch_path("backups")), TD_OK);
+        char *kept = scratch_read(strstr(path, "backups/"), &size);
+        assert_memory_equal(kept, others[which], size);
+        assert_int_equal(size, strlen(others[which]));
+        free(kept);
+        free(refused.weights);
+        unlink(path);
+    }
+    clear();
+}
+
 static td_status fill_disk(void *user, td_training *training)
 {
     (void)user;
@@ -504,7 +534,7 @@ static td_status note_epoch(void *user, td_training *training, td_epoch *epoch)
 static void visit_notes(void *user, td_training *training, td_state *state)
 {
     (void)training;
-    td_state_file(state, "file", user);
+    td_state_file(state, "file", NULL, user);
 }
 
 static outcome go_noting(run *r, td_callback_functions functions)
@@ -615,7 +645,7 @@ static void own_state(void *user, td_training *training, td_state *state)
     td_state_number(state, "best", &self->best);
     td_state_count(state, "epochs", &self->epochs);
     td_state_floats(state, "window", self->window, 3);
-    td_state_file(state, "notes", self->file);
+    td_state_file(state, "notes", scratch_path("notes"), self->file);
 }
 
 static own own_run(int64_t stop_at)
@@ -649,14 +679,19 @@ static void ones_own_callback_is_restored(void **state)
     assert_int_equal(size, again);
     assert_memory_equal(notes, notes_again, size);
     unlink(scratch_path("notes"));
-    /* Another file of the name is left as it is. */
+    /* Another file of the name is kept beside. */
     own_run(8);
     scratch_write("notes", "not it at all, but longer", 25);
     own_run(0);
     free(notes_again);
+    notes_again = scratch_read("notes.1", &again);
+    assert_true(again == 25 && memcmp(notes_again, "not it at all, but longer", 25) == 0);
+    free(notes_again);
     notes_again = scratch_read("notes", &again);
-    assert_true(again > 25 && memcmp(notes_again, "not it at all, but longer", 25) == 0);
+    assert_true(again > 0 && again < size && memcmp(notes_again, notes + size - again, again) == 0);
+    assert_non_null(strstr(warnings, "is not as it was when the backup was made: it is kept as "));
     unlink(scratch_path("notes"));
+    unlink(scratch_path("notes.1"));
     free(notes);
     free(notes_again);
 }
@@ -757,19 +792,13 @@ static int drop_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stopped_run_goes_on),
-        cmocka_unit_test(the_number_of_replicas_may_change),
-        cmocka_unit_test(kernels_are_those_of_before),
-        cmocka_unit_test(rules_are_those_of_before),
-        cmocka_unit_test(another_run_is_refused),
-        cmocka_unit_test(a_folder_in_use_is_refused),
-        cmocka_unit_test(the_last_good_one_is_found),
-        cmocka_unit_test(a_full_disk_ends_nothing),
-        cmocka_unit_test(the_backup_is_removed_unless_kept),
-        cmocka_unit_test(ones_own_callback_is_restored),
-        cmocka_unit_test(tensorboard_goes_on_in_its_files),
-        cmocka_unit_test(the_newest_is_what_is_written),
-        cmocka_unit_test(nothing_is_before_the_first_backup),
+        cmocka_unit_test(a_stopped_run_goes_on),         cmocka_unit_test(the_number_of_replicas_may_change),
+        cmocka_unit_test(kernels_are_those_of_before),   cmocka_unit_test(rules_are_those_of_before),
+        cmocka_unit_test(another_run_is_refused),        cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(the_last_good_one_is_found),    cmocka_unit_test(what_is_no_backup_is_not_overwritten),
+        cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
+        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
+        cmocka_unit_test(the_newest_is_what_is_written), cmocka_unit_test(nothing_is_before_the_first_backup),
     };
     return cmocka_run_group_tests(tests, scratch_create, drop_all);
 }

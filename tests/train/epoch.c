@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,7 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
             small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = lanes ? "cpu:0,cpu:1,cpu:2" : "cpu:0"});
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
-        assert_non_null(strstr(td_error(context), "step 5, row 2: class number"));
+        assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of the data): class number"));
         assert_int_equal(model->iteration, 5);
         td_context_free(context);
     }
@@ -126,7 +127,7 @@ static void an_index_is_checked(void **state)
         float wrong;
         td_status status;
         const char *sentence;
-    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1: index 7 for input"},
+    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1 (sample 5 of the data): index 7 for input"},
                  {-1, TD_INVALID_ARGUMENT, "the model's embedding has rows 0 to 6"},
                  {1.5f, TD_BAD_FILE, "sample 5 is 1.5, which is not an index"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -145,6 +146,27 @@ static void an_index_is_checked(void **state)
     }
 }
 
+/* A shuffled batch is no help to who looks for the sample. */
+static void what_is_not_finite_is_named(void **state)
+{
+    (void)state;
+    static float some[SAMPLES * SMALL_SAMPLE];
+    memcpy(some, halves, sizeof some);
+    for (int bad = 1; bad >= 0; bad--) {
+        td_context *context = td_context_create(NULL);
+        td_model *model = small_model(context, SMALL_MLP, td_sgd(.learning_rate = bad ? 0.01f : 1e30f),
+                                      (td_strategy){.devices = "cpu:0"});
+        some[77 * SMALL_SAMPLE + 3] = bad ? NAN : 0;
+        td_data *data = td_arrays(SAMPLES, some, TD_SHAPE(SMALL_SAMPLE), .y = y);
+        assert_int_equal(td_fit(model, data, .batch_size = BATCH, .epochs = 3), TD_NOT_FINITE);
+        const char *words = bad ? ": sample 77 of td_arrays, counted from 0, holds NaN or infinity in x"
+                                : "though the data of its batch are; lower the learning rate";
+        if (!strstr(td_error(context), words))
+            fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
+        td_context_free(context);
+    }
+}
+
 int main(void)
 {
     small_data(SAMPLES, x, y);
@@ -158,6 +180,7 @@ int main(void)
         cmocka_unit_test(steps_per_execution_changes_no_bit),
         cmocka_unit_test(a_run_can_be_stopped),
         cmocka_unit_test(a_bad_row_ends_the_run_before_its_step),
+        cmocka_unit_test(what_is_not_finite_is_named),
         cmocka_unit_test(an_index_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
