@@ -44,10 +44,12 @@ __attribute__((target("avx512f,avx512bf16"))) static void run_vectors(int64_t ti
     __m512i raw = _mm512_setzero_si512();
     TDI_OPAQUE(raw);
     __m512bh a = (__m512bh)raw;
-    TDI_UNROLL for (int s = 0; s < TDI_ROOF_SUMS; s++) sums[s] = _mm512_setzero_ps();
+    TDI_UNROLL
+    for (int s = 0; s < TDI_ROOF_SUMS; s++)
+        sums[s] = _mm512_setzero_ps();
     for (int64_t i = 0; i < times; i++) {
-        TDI_UNROLL for (int s = 0; s < TDI_ROOF_SUMS; s++)
-        {
+        TDI_UNROLL
+        for (int s = 0; s < TDI_ROOF_SUMS; s++) {
             sums[s] = _mm512_dpbf16_ps(sums[s], a, a);
             TDI_OPAQUE(sums[s]);
         }

@@ -8,8 +8,8 @@ static void multiply_add(int64_t times)
     TDI_OPAQUE(a);
     TDI_OPAQUE(b);
     for (int64_t i = 0; i < times; i++) {
-        TDI_UNROLL for (int s = 0; s < TDI_ROOF_SUMS; s++)
-        {
+        TDI_UNROLL
+        for (int s = 0; s < TDI_ROOF_SUMS; s++) {
             sums[s] = sums[s] * a + b;
             TDI_OPAQUE(sums[s]);
         }
@@ -20,8 +20,12 @@ static void read_all(const float *data, int64_t count)
 {
     tdi_vector sums[8] = {{0}};
     for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH)
-        TDI_UNROLL for (int s = 0; s < 8; s++) sums[s] += tdi_load(data + i + s * TDI_WIDTH);
-    TDI_UNROLL for (int s = 0; s < 8; s++) TDI_OPAQUE(sums[s]);
+        TDI_UNROLL
+    for (int s = 0; s < 8; s++)
+        sums[s] += tdi_load(data + i + s * TDI_WIDTH);
+    TDI_UNROLL
+    for (int s = 0; s < 8; s++)
+        TDI_OPAQUE(sums[s]);
 }
 
 static void update(float *data, int64_t count)
@@ -29,8 +33,9 @@ static void update(float *data, int64_t count)
     tdi_vector a = {0};
     TDI_OPAQUE(a);
     for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH)
-        TDI_UNROLL for (int s = 0; s < 8; s++)
-            tdi_store(data + i + s * TDI_WIDTH, tdi_load(data + i + s * TDI_WIDTH) + a);
+        TDI_UNROLL
+    for (int s = 0; s < 8; s++)
+        tdi_store(data + i + s * TDI_WIDTH, tdi_load(data + i + s * TDI_WIDTH) + a);
 }
 
 const tdi_roof_loops TDI_ISA_NAME(tdi_roof_loops) = {.name = TDI_ISA_TEXT,
