@@ -591,6 +591,8 @@ static int check_together(const struct command *command, const struct options *o
     if (options->checkpoint && !output_ends_in(options->checkpoint, ".keras"))
         return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; try %s.keras",
                            options->checkpoint, options->checkpoint);
+    if (options->monitor && !options->early_stopping && !options->reduce_lr && !options->checkpoint)
+        return tool_refuse("--monitor belongs to --early-stopping, --reduce-lr and --checkpoint; give one of them too");
     if (options->save_best_only && !options->checkpoint)
         return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
     if (options->save_freq && !options->checkpoint && !options->backup_dir)

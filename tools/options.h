@@ -209,7 +209,7 @@ enum option_key {
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
-        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Image folders: bring all to this height and width", 0},              \
+        {"image-size", KEY_IMAGE_SIZE, "HxW", 0, "Bring all images to this height and width", 0},                      \
         {"features",                                                                                                   \
          KEY_FEATURES,                                                                                                 \
          "LIST",                                                                                                       \

@@ -37,7 +37,7 @@ typedef struct td_open_args {
     td_guard guard;
     td_role role;
     float scale; /* x is multiplied by this; 0: 1/255 for images of bytes (IDX, JPEG, PNG), 1 for all else */
-    td_image_size image_size; /* image folders: bring all to this size; 0: all must have the first one's */
+    td_image_size image_size; /* bring all images to this size, as td_resize; 0: all must have the first one's */
     /* Which feature of a TFRecord is what, NULL: "x=image/encoded,y=image/class/label"; which columns of a CSV, as
      * "x=TEMP,PRES,wind:one-hot,y=pm2.5" (":codes": the category's number), NULL: y is the last, x all others; which
      * arrays of an HDF5 file, as "x0=/a,x1=/b,y=/c", NULL: those in the path, or x and y. */
@@ -60,8 +60,8 @@ typedef struct td_open_args {
  * x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in
  * the text's alphabet, and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of
  * every array is the samples. Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8,
- * bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call
- * adopts it. */
+ * bool, int32 or int64. A field that the format does not read is refused. Poison, never NULL, on failure. The caller
+ * releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})

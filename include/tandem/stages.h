@@ -34,6 +34,24 @@ TD_API td_data *td_cache_(const td_cache_args *args);
 #endif
 TD_BY_NAME_(td_data *, td_cache, td_cache_args)
 
+typedef struct td_resize_args {
+    td_location at;
+    td_data *data;         /* adopted */
+    int64_t height, width; /* in pixels */
+    td_guard guard;
+} td_resize_args;
+
+/* Images of another size: every input of the first one's height and width, [height, width] or [height, width,
+ * channels], is interpolated (bilinear, as Keras's ops.image.resize, without antialiasing), and so is a target of
+ * floats of that size; of a target of integers, a label map, the nearest pixel is taken. Bytes stay bytes, rounded; all
+ * else becomes float32. td_open's .image_size does this where the images of a file have one size. Poison, never NULL,
+ * when the first input is no image. */
+TD_API td_data *td_resize_(const td_resize_args *args);
+#ifndef __cplusplus
+#define td_resize(...) td_resize_(&(td_resize_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_resize, td_resize_args)
+
 typedef enum td_flip {
     TD_FLIP_NONE = 0,
     TD_FLIP_HORIZONTAL, /* left becomes right */

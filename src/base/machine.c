@@ -76,11 +76,18 @@ int tdi_cores_allowed(void)
     return cores < 1 ? 1 : cores;
 }
 
+static int64_t at_most(int64_t bytes, int resource)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited && limit.rlim_cur < (rlim_t)bytes ? (int64_t)limit.rlim_cur : bytes;
+}
+
 int64_t tdi_memory_allowed(void)
 {
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long limit = cgroup_limit("memory.max", bytes_at);
-    return limit && limit < machine ? limit : machine;
+    return at_most(at_most(limit && limit < machine ? limit : machine, RLIMIT_AS), RLIMIT_DATA);
 }
 
 /* ---- company ---- */

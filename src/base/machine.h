@@ -8,7 +8,7 @@
 /* Cores: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
 
-/* Bytes of memory, used or not: min(the machine's, the cgroup's limit). */
+/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). */
 int64_t tdi_memory_allowed(void);
 
 /* For measurements: have other processes taken cores from the threads of this one since it began to look? */

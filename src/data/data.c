@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tandem/stages.h>
 
 #include "base/context.h"
 #include "data/source.h"
@@ -43,12 +44,23 @@ static void prefix_location(tdi_error *error, td_location at)
         tdi_error_prefix(error, "%s:%d", at.file, at.line);
 }
 
+/* Where images have a size of their own, since none was decoded to the wanted one. */
+static bool to_be_resized(const td_data *data, const td_image_size *wanted)
+{
+    const td_shape *shape = data->source ? &data->source->columns[0].shape : NULL;
+    return shape && (wanted->height || wanted->width) &&
+           !(shape->rank >= 2 && shape->dim[0] == wanted->height && shape->dim[1] == wanted->width);
+}
+
 td_data *td_open_(const td_open_args *args)
 {
     td_data *data = data_create();
     if (data != &data_no_memory && open_checked(args, &data->source, &data->error) != TD_OK)
         prefix_location(&data->error, args->at);
-    return data;
+    if (!to_be_resized(data, &args->image_size))
+        return data;
+    return td_resize_(&(td_resize_args){
+        .at = args->at, .data = data, .height = args->image_size.height, .width = args->image_size.width});
 }
 
 td_data *td_generator_(const td_generator_args *args)

@@ -6,25 +6,77 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/machine.h"
+
 const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
                                                        &tdi_source_tfrecord, &tdi_source_csv,    &tdi_source_hdf5,
                                                        &tdi_source_text,     &tdi_source_images, NULL};
 
+/* The names of the formats that read all of `fields`. */
+static void list_formats(unsigned fields, char *names, size_t size)
+{
+    size_t used = 0;
+    *names = '\0';
+    for (const tdi_source_format *const *format = tdi_source_formats; *format && used < size; format++)
+        if (((*format)->reads & fields) == fields)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", (*format)->name);
+}
+
 static td_status unclaimed(const char *path, tdi_error *error)
 {
-    char names[256] = "";
-    size_t used = 0;
-    for (const tdi_source_format *const *format = tdi_source_formats; *format && used < sizeof names; format++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*format)->name);
+    char names[256];
+    list_formats(0, names, sizeof names);
     return tdi_fail(error, TD_NOT_FOUND, "%s: %s; data can be %s", path,
                     access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
+}
+
+/* No field that is given is passed over in silence. */
+static td_status check_fields(const td_open_args *args, const tdi_source_format *format, tdi_error *error)
+{
+    const struct {
+        tdi_open_field field;
+        bool given;
+        const char *name, *option;
+    } fields[] = {
+        {TDI_OPEN_SCALE, args->scale != 0, "scale", "--scale"},
+        {TDI_OPEN_IMAGE_SIZE, args->image_size.height || args->image_size.width, "image_size", "--image-size"},
+        {TDI_OPEN_FEATURES, args->features, "features", "--features"},
+        {TDI_OPEN_MISSING, args->missing, "missing", "--missing"},
+        {TDI_OPEN_WINDOW, args->window, "window", "--window"},
+        {TDI_OPEN_HORIZON, args->horizon, "horizon", "--horizon"}};
+    char names[256];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (!fields[i].given || (format->reads & fields[i].field))
+            continue;
+        list_formats(fields[i].field, names, sizeof names);
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %s (%s) belongs to %s; this is %s: leave it out", args->path,
+                        fields[i].name, fields[i].option, names, format->name);
+    }
+    return TD_OK;
+}
+
+/* What does not fit is named, with what it takes at least, what there is, and what needs less. */
+static td_status too_large(const td_open_args *args, tdi_error *error)
+{
+    struct stat facts;
+    char size[64] = "it";
+    if (stat(args->path, &facts) == 0 && S_ISREG(facts.st_mode))
+        snprintf(size, sizeof size, "its %lld bytes", (long long)facts.st_size);
+    *error = (tdi_error){0};
+    return tdi_fail(error, TD_NO_MEMORY,
+                    "%s: out of memory: to hold %s takes more than is left of the %lld bytes that this process may "
+                    "use; allow it more, or write the arrays as HDF5 (file.h5:/x,/y), which is read as it is needed",
+                    args->path, size, (long long)tdi_memory_allowed());
 }
 
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
 {
     for (const tdi_source_format *const *format = tdi_source_formats; *format; format++)
         if ((*format)->claims(args->path)) {
-            TDI_TRY((*format)->open(args, source, error));
+            TDI_TRY(check_fields(args, *format, error));
+            td_status status = (*format)->open(args, source, error);
+            if (status != TD_OK)
+                return status == TD_NO_MEMORY ? too_large(args, error) : status;
             if (!(*source)->stamp)
                 tdi_source_stamp(*source, args->path);
             return TD_OK;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/resize.h"
 #include "files/folders.h"
 
 /* ---- listing ---- */
@@ -121,7 +121,7 @@ td_status tdi_image_form_of(const char *path, tdi_image_kind kind, const td_imag
 {
     file_bytes file;
     TDI_TRY(read_whole(path, &file, error));
-    *form = (tdi_image_form){.kind = kind, .resize = size->height > 0};
+    *form = (tdi_image_form){.kind = kind, .resize = size->height > 0, .nearest = kind == TDI_IMAGE_LABELS};
     td_status status = named(path, tdi_image_look(file.bytes, file.size, kind, &form->image, error), error);
     free(file.bytes);
     if (form->resize) {
@@ -133,76 +133,32 @@ td_status tdi_image_form_of(const char *path, tdi_image_kind kind, const td_imag
 
 /* ---- one size ---- */
 
-/* Where output pixel i looks in the input, by pixel centres. */
-static double source_position(int64_t i, int64_t from, int64_t to)
+static td_status decode_resized(const void *bytes, size_t size, const tdi_image_form *form, const tdi_image *seen,
+                                uint8_t *to, tdi_error *error)
 {
-    return ((double)i + 0.5) * (double)from / (double)to - 0.5;
-}
-
-static void resize_nearest(const uint8_t *from, const tdi_image *seen, uint8_t *to, const tdi_image *wanted)
-{
-    for (int64_t y = 0; y < wanted->height; y++)
-        for (int64_t x = 0; x < wanted->width; x++) {
-            int64_t row = (2 * y + 1) * seen->height / (2 * wanted->height);
-            int64_t column = (2 * x + 1) * seen->width / (2 * wanted->width);
-            memcpy(to + (y * wanted->width + x) * wanted->channels,
-                   from + (row * seen->width + column) * seen->channels, (size_t)wanted->channels);
-        }
-}
-
-typedef struct tap {
-    int64_t low, high;
-    float weight; /* of high */
-} tap;
-
-static tap tap_of(int64_t i, int64_t from, int64_t to)
-{
-    double position = source_position(i, from, to), floor_of = floor(position);
-    int64_t low = (int64_t)floor_of;
-    return (tap){low < 0 ? 0 : low, low + 1 < from ? low + 1 : from - 1, (float)(position - floor_of)};
-}
-
-static void resize_bilinear(const uint8_t *from, const tdi_image *seen, uint8_t *to, const tdi_image *wanted)
-{
-    int64_t channels = wanted->channels, stride = seen->width * channels;
-    for (int64_t y = 0; y < wanted->height; y++) {
-        tap row = tap_of(y, seen->height, wanted->height);
-        for (int64_t x = 0; x < wanted->width; x++) {
-            tap column = tap_of(x, seen->width, wanted->width);
-            for (int64_t c = 0; c < channels; c++) {
-                const uint8_t *above = from + row.low * stride + c, *below = from + row.high * stride + c;
-                float left = (float)above[column.low * channels], right = (float)above[column.high * channels];
-                float over = left + (right - left) * column.weight;
-                left = (float)below[column.low * channels], right = (float)below[column.high * channels];
-                float under = left + (right - left) * column.weight;
-                to[(y * wanted->width + x) * channels + c] = (uint8_t)(over + (under - over) * row.weight + 0.5f);
-            }
-        }
-    }
-}
-
-static td_status decode_resized(const file_bytes *file, const tdi_image_form *form, const tdi_image *seen, uint8_t *to,
-                                tdi_error *error)
-{
+    const tdi_resize resize = {{seen->height, seen->width}, {form->image.height, form->image.width}, seen->channels};
     uint8_t *pixels = malloc((size_t)(seen->height * seen->width * seen->channels) + 1);
     if (!pixels)
         return tdi_no_memory(error);
-    td_status status = tdi_image_decode(file->bytes, file->size, form->kind, seen, pixels, error);
-    if (status == TD_OK)
-        (form->kind == TDI_IMAGE_LABELS ? resize_nearest : resize_bilinear)(pixels, seen, to, &form->image);
+    td_status status = tdi_image_decode(bytes, size, form->kind, seen, pixels, error);
+    if (status == TD_OK && form->nearest)
+        tdi_resize_nearest(pixels, to, &resize, 1);
+    else if (status == TD_OK)
+        tdi_resize_bytes(pixels, to, &resize);
     free(pixels);
     return status;
 }
 
-static td_status decode(const file_bytes *file, const tdi_image_form *form, uint8_t *to, tdi_error *error)
+td_status tdi_image_form_decode(const void *bytes, size_t size, const tdi_image_form *form, uint8_t *to,
+                                tdi_error *error)
 {
     tdi_image seen;
-    TDI_TRY(tdi_image_look(file->bytes, file->size, form->kind, &seen, error));
+    TDI_TRY(tdi_image_look(bytes, size, form->kind, &seen, error));
     seen.channels = form->image.channels;
     if (seen.height == form->image.height && seen.width == form->image.width)
-        return tdi_image_decode(file->bytes, file->size, form->kind, &seen, to, error);
+        return tdi_image_decode(bytes, size, form->kind, &seen, to, error);
     if (form->resize)
-        return decode_resized(file, form, &seen, to, error);
+        return decode_resized(bytes, size, form, &seen, to, error);
     return tdi_fail(error, TD_BAD_FILE,
                     "it is %" PRId64 " x %" PRId64 " pixels (height x width), but the first image %" PRId64
                     " x %" PRId64 ": bring all to one size by image_size (--image-size)",
@@ -213,7 +169,7 @@ td_status tdi_image_read(const char *path, const tdi_image_form *form, uint8_t *
 {
     file_bytes file;
     TDI_TRY(read_whole(path, &file, error));
-    td_status status = named(path, decode(&file, form, to, error), error);
+    td_status status = named(path, tdi_image_form_decode(file.bytes, file.size, form, to, error), error);
     free(file.bytes);
     return status;
 }

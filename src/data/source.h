@@ -10,6 +10,7 @@
 #include "base/error.h"
 
 #define TDI_MAX_COLUMNS 8
+#define TDI_MAX_IMAGE   65500 /* pixels of an image's height and width, as in a JPEG file */
 
 typedef struct tdi_source tdi_source;
 
@@ -73,15 +74,27 @@ struct tdi_source {
     void (*release)(tdi_source *source);
 };
 
+/* What of td_open_args only some formats read. */
+typedef enum tdi_open_field {
+    TDI_OPEN_SCALE = 1,
+    TDI_OPEN_IMAGE_SIZE = 2, /* its samples can be images */
+    TDI_OPEN_FEATURES = 4,
+    TDI_OPEN_MISSING = 8,
+    TDI_OPEN_WINDOW = 16,
+    TDI_OPEN_HORIZON = 32
+} tdi_open_field;
+
 typedef struct tdi_source_format {
     const char *name; /* "IDX directory" */
+    unsigned reads;   /* tdi_open_fields */
     bool (*claims)(const char *path);
     td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
 } tdi_source_format;
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
 
-/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does. */
+/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does;
+ * TD_INVALID_ARGUMENT for a field that the format does not read. */
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
 
 /* Adds a file to the source's stamp; or words that say what of its files it reads. */

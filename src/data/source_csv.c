@@ -97,7 +97,7 @@ static td_status add_row(csv_source *source, const tdi_csv *csv, const char *pat
     if (status == TD_OK)
         return TD_OK;
     if (record)
-        tdi_error_prefix(&local, "%s: line %" PRId64, path, record->line);
+        tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, path, record->line, record->offset);
     if (status != TD_BAD_FILE || (record && !source->skip))
         return tdi_fail(error, status, "%s", local.message);
     source->marks.at[source->marks.count - 1] = UNREADABLE;
@@ -514,4 +514,6 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
     return status;
 }
 
-const tdi_source_format tdi_source_csv = {"files.csv or .csv.gz", csv_claims, csv_open};
+const tdi_source_format tdi_source_csv = {
+    "files.csv or .csv.gz", TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON,
+    csv_claims, csv_open};

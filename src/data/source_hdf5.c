@@ -218,4 +218,5 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
     return status;
 }
 
-const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", hdf5_claims, hdf5_open};
+const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
+                                           hdf5_claims, hdf5_open};

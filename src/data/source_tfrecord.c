@@ -14,10 +14,10 @@
 #include "base/vec.h"
 #include "data/file_list.h"
 #include "data/formats.h"
+#include "data/image_files.h"
 #include "data/items.h"
 #include "data/recipe.h"
 
-#include "files/image.h"
 #include "files/records.h"
 
 #define DEFAULT_FEATURES "x=image/encoded,y=image/class/label"
@@ -30,8 +30,8 @@ static const char *const kind_names[] = {"an image", "bytes", "floats", "integer
 typedef struct feature {
     char key[MAX_KEY];
     feature_kind kind;
-    int64_t count;   /* of numbers or bytes; an image has a size instead */
-    tdi_image image; /* as decoded */
+    int64_t count;       /* of numbers or bytes; an image has a form instead */
+    tdi_image_form form; /* as decoded */
 } feature;
 
 typedef struct tfrecord_file {
@@ -168,7 +168,7 @@ static td_status no_feature(const taken *record, const char *key, tdi_error *err
 
 static td_status look_at_image(const taken *record, const ProtobufCBinaryData *bytes, feature *facts, tdi_error *error)
 {
-    if (tdi_image_look(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->image, error) == TD_OK)
+    if (tdi_image_look(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->form.image, error) == TD_OK)
         return TD_OK;
     tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
     return error->status;
@@ -212,17 +212,9 @@ static td_status check_same(const taken *record, const feature *first, const fea
     if (seen->kind != first->kind)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %s, but %s in the first record", record->where,
                         first->key, kind_names[seen->kind], kind_names[first->kind]);
-    if (first->kind == FEATURE_IMAGE) {
-        if (seen->image.height != first->image.height || seen->image.width != first->image.width)
-            return tdi_fail(error, TD_BAD_FILE,
-                            "%s: \"%s\" is an image of %" PRId64 " x %" PRId64 " (height x width), but of %" PRId64
-                            " x %" PRId64 " in the first record: all must have one size",
-                            record->where, first->key, seen->image.height, seen->image.width, first->image.height,
-                            first->image.width);
-    } else if (seen->count != first->count) {
+    if (first->kind != FEATURE_IMAGE && seen->count != first->count)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %" PRId64 " numbers, but %" PRId64 " in the first record",
                         record->where, first->key, seen->count, first->count);
-    }
     return TD_OK;
 }
 
@@ -247,7 +239,7 @@ static td_status decode(const taken *record, const feature *facts, void *to, tdi
         return TD_OK;
     }
     const ProtobufCBinaryData *bytes = found->bytes_list->value;
-    if (tdi_image_decode(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->image, to, error) == TD_OK)
+    if (tdi_image_form_decode(bytes->data, bytes->len, &facts->form, to, error) == TD_OK)
         return TD_OK;
     tdi_error_prefix(error, "%s: \"%s\"", record->where, facts->key);
     return error->status;
@@ -267,8 +259,21 @@ static td_status tfrecord_read(tdi_items *items, int column, int64_t row, void *
 
 static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
 
-static td_status add_column(tfrecord_source *source, const taken *first, const char *name, const char *key, float scale,
-                            tdi_error *error)
+/* A target's bytes are class numbers. */
+static td_shape settle_form(tdi_image_form *form, const td_open_args *args, bool target)
+{
+    form->kind = TDI_IMAGE_COLOURS;
+    form->resize = args->image_size.height > 0 && args->image_size.width > 0;
+    form->nearest = target;
+    if (form->resize) {
+        form->image.height = args->image_size.height;
+        form->image.width = args->image_size.width;
+    }
+    return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
+}
+
+static td_status add_column(tfrecord_source *source, const taken *first, const char *name, const char *key,
+                            const td_open_args *args, tdi_error *error)
 {
     tdi_source *whole = &source->items.source;
     int at = whole->n_x + whole->n_y;
@@ -280,9 +285,9 @@ static td_status add_column(tfrecord_source *source, const taken *first, const c
     TDI_TRY(look(first, facts, false, error));
     snprintf(column->name, sizeof column->name, "%s", name);
     column->dtype = kind_dtypes[facts->kind];
-    column->scale = *name == 'y' ? 1 : scale != 0 ? scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
+    column->scale = *name == 'y' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
     if (facts->kind == FEATURE_IMAGE)
-        column->shape = TD_SHAPE(facts->image.height, facts->image.width, facts->image.channels);
+        column->shape = settle_form(&facts->form, args, *name == 'y');
     else if (facts->count != 1)
         column->shape = TD_SHAPE(facts->count);
     if (facts->kind != FEATURE_IMAGE && facts->count < 1)
@@ -301,7 +306,8 @@ static bool is_column_name(const char *name, const tdi_source *source)
            ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
 }
 
-static td_status add_columns(tfrecord_source *source, const taken *first, char *features, float scale, tdi_error *error)
+static td_status add_columns(tfrecord_source *source, const taken *first, char *features, const td_open_args *args,
+                             tdi_error *error)
 {
     for (char *word; (word = strsep(&features, ","));) {
         char *key = strchr(word, '=');
@@ -312,7 +318,7 @@ static td_status add_columns(tfrecord_source *source, const taken *first, char *
         if (!is_column_name(word, &source->items.source))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", word);
-        TDI_TRY(add_column(source, first, word, key, scale, error));
+        TDI_TRY(add_column(source, first, word, key, args, error));
     }
     if (!source->items.source.n_x)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in " DEFAULT_FEATURES);
@@ -412,7 +418,7 @@ static td_status find_columns(tfrecord_source *source, const td_open_args *args,
     if (status != TD_OK)
         return tdi_fail(error, status, "%s", seen.message);
     char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
-    status = features ? add_columns(source, &first, features, args->scale, error) : tdi_no_memory(error);
+    status = features ? add_columns(source, &first, features, args, error) : tdi_no_memory(error);
     free(features);
     source->items.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
     let_go(&first);
@@ -459,4 +465,6 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
     return status;
 }
 
-const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz", tfrecord_claims, tfrecord_open};
+const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
+                                               TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
+                                               tfrecord_claims, tfrecord_open};

@@ -24,6 +24,7 @@ struct tdi_csv {
     char chunk[CHUNK];
     size_t begin, end; /* what of the chunk has not been parsed */
     int64_t line, record_line;
+    int64_t offset, record_offset; /* of the chunk's first byte that has not been parsed, of the record's */
     bool at_end, after_cr;
     size_t fed;            /* bytes of the record so far */
     bool complete, failed; /* the parser has met the record's end; memory has run out */
@@ -82,18 +83,29 @@ static td_status start_parser(tdi_csv *csv, unsigned char separator, tdi_error *
     return TD_OK;
 }
 
+/* zlib's words without the path that it puts in front. */
+static const char *words_of(const tdi_csv *csv, const char *reason)
+{
+    size_t length = strlen(csv->path);
+    return strncmp(reason, csv->path, length) == 0 && reason[length] == ':' ? reason + length + 2 : reason;
+}
+
+/* What was unpacked before a gzipped file's break is given first; the break is its end. */
 static td_status read_chunk(tdi_csv *csv, tdi_error *error)
 {
     int code = Z_OK;
     int got = gzread(csv->file, csv->chunk, CHUNK);
     const char *reason = gzerror(csv->file, &code);
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-        return tdi_fail(error, code == Z_ERRNO ? TD_IO : TD_BAD_FILE, "%s: line %" PRId64 ": cannot be read: %s",
-                        csv->path, csv->line + 1, code == Z_ERRNO ? strerror(errno) : reason);
     csv->begin = 0;
-    csv->end = (size_t)got;
-    csv->at_end = got == 0;
-    return TD_OK;
+    csv->end = got > 0 ? (size_t)got : 0;
+    csv->at_end = got <= 0;
+    if (got > 0 || (got == 0 && (code == Z_OK || code == Z_STREAM_END)))
+        return TD_OK;
+    if (csv->has_parser)
+        TDI_TRY(start_parser(csv, csv_get_delim(&csv->parser), error));
+    return tdi_fail(error, code == Z_ERRNO ? TD_IO : TD_BAD_FILE,
+                    "%s: line %" PRId64 " at offset %" PRId64 ": cannot be read from here on: %s", csv->path, csv->line,
+                    csv->offset, code == Z_ERRNO ? strerror(errno) : words_of(csv, reason));
 }
 
 static unsigned char most_frequent(const char *line, size_t length)
@@ -115,10 +127,11 @@ static unsigned char most_frequent(const char *line, size_t length)
 
 static td_status begin(tdi_csv *csv, tdi_error *error)
 {
+    csv->line = 1;
     TDI_TRY(read_chunk(csv, error));
     if (csv->end >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0) /* a byte order mark, as spreadsheets write */
         csv->begin = 3;
-    csv->line = 1;
+    csv->offset = (int64_t)csv->begin;
     return start_parser(csv, most_frequent(csv->chunk + csv->begin, csv->end - csv->begin), error);
 }
 
@@ -174,9 +187,9 @@ static void count_line(tdi_csv *csv, char last)
 
 static td_status broken(tdi_csv *csv, const char *what, tdi_error *error)
 {
-    int64_t line = csv->record_line;
     TDI_TRY(start_parser(csv, csv_get_delim(&csv->parser), error));
-    return tdi_fail(error, TD_BAD_FILE, "%s: line %" PRId64 ": %s", csv->path, line, what);
+    return tdi_fail(error, TD_BAD_FILE, "%s: line %" PRId64 " at offset %" PRId64 ": %s", csv->path, csv->record_line,
+                    csv->record_offset, what);
 }
 
 static bool is_blank(const char *from, size_t length)
@@ -195,9 +208,12 @@ static td_status feed(tdi_csv *csv, tdi_error *error)
     while (length < left && from[length] != '\n' && from[length] != '\r')
         length++;
     length += length < left;
-    if (!csv->starts.count && !csv->fed)
+    if (!csv->starts.count && !csv->fed) {
         csv->record_line = csv->line;
+        csv->record_offset = csv->offset;
+    }
     csv->begin += length;
+    csv->offset += (int64_t)length;
     size_t parsed = csv_parse(&csv->parser, from, length, take_cell, take_end, csv);
     csv->fed += length;
     if (!csv->complete && !csv->starts.count && csv->fed == length && is_blank(from, length))
@@ -224,7 +240,7 @@ static td_status hand_over(tdi_csv *csv, tdi_csv_record *record, tdi_error *erro
     for (int i = 0; i < csv->starts.count; i++)
         if (!tdi_push(&csv->cells, csv->text.at + csv->starts.at[i]))
             return tdi_no_memory(error);
-    *record = (tdi_csv_record){csv->cells.count, csv->cells.at, csv->record_line};
+    *record = (tdi_csv_record){csv->cells.count, csv->cells.at, csv->record_line, csv->record_offset};
     return TD_OK;
 }
 

@@ -13,13 +13,15 @@ typedef struct tdi_csv tdi_csv;
 typedef struct tdi_csv_record {
     int count;
     char *const *cells;
-    int64_t line; /* of the file, from 1: where it begins */
+    int64_t line;   /* of the file, from 1: where it begins */
+    int64_t offset; /* of its first byte in the (unpacked) file */
 } tdi_csv_record;
 
 /* Cells are set apart by commas, semicolons or tabs: whichever the first line has most of. */
 td_status tdi_csv_open(const char *path, tdi_csv **csv, tdi_error *error);
-/* The next record; `*end`, with no record, behind the last. TD_BAD_FILE names file and line, and the rest of that line
- * is behind the reader then. Empty lines are no records. */
+/* The next record; `*end`, with no record, behind the last. TD_BAD_FILE names file, line and offset, and the rest of
+ * that line is behind the reader then; behind the break of a gzipped file there is the end. Empty lines are no
+ * records. */
 td_status tdi_csv_next(tdi_csv *csv, tdi_csv_record *record, bool *end, tdi_error *error);
 void tdi_csv_close(tdi_csv *csv); /* NULL is accepted */
 

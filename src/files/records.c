@@ -32,7 +32,8 @@ struct tdi_records {
     int fd;
     int64_t bytes;
     tdi_vec(record) found;
-    char *broken; /* the sentence of the break; NULL: none */
+    char unpacking[128]; /* why unpacking a gzipped file ended before its end; "": it did not */
+    char *broken;        /* the sentence of the break; NULL: none */
 };
 
 uint32_t tdi_masked_crc(const void *bytes, size_t size)
@@ -96,8 +97,8 @@ static td_status write_all(int fd, const char *bytes, int size, const char *path
     return TD_OK;
 }
 
-/* A gzipped file that ends in the middle gives what it has; the chain of records then shows the break. */
-static td_status unpack(const char *path, gzFile gz, int to, tdi_error *error)
+/* A gzipped file that is damaged or ends in the middle gives what it has; the chain of records then shows where. */
+static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *error)
 {
     enum { PIECE = 1 << 17 };
     char *piece = malloc(PIECE);
@@ -106,10 +107,12 @@ static td_status unpack(const char *path, gzFile gz, int to, tdi_error *error)
     td_status status = TD_OK;
     int got, code = Z_OK;
     while (status == TD_OK && (got = gzread(gz, piece, PIECE)) > 0)
-        status = write_all(to, piece, got, path, error);
-    gzerror(gz, &code);
+        status = write_all(to, piece, got, records->path, error);
+    const char *reason = gzerror(gz, &code), *words = strstr(reason, ">: "); /* behind "<fd:3>" */
     if (status == TD_OK && code == Z_ERRNO)
-        status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno));
+        status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
+    else if (code != Z_OK && code != Z_STREAM_END)
+        snprintf(records->unpacking, sizeof records->unpacking, "%s", words ? words + 3 : reason);
     free(piece);
     return status;
 }
@@ -133,7 +136,7 @@ static td_status unpack_when_gzipped(tdi_records *records, tdi_error *error)
         close(plain);
         return tdi_no_memory(error);
     }
-    td_status status = unpack(records->path, gz, plain, error);
+    td_status status = unpack(records, gz, plain, error);
     gzclose(gz);
     records->fd = plain;
     return status;
@@ -147,18 +150,28 @@ static td_status broken(const tdi_records *records, int64_t offset, const char *
                     offset, reason);
 }
 
+/* The bytes end within a record, or behind the last where a gzipped file does not. */
+static td_status ended(const tdi_records *records, int64_t offset, tdi_error *error)
+{
+    char reason[192];
+    if (!records->unpacking[0])
+        return broken(records, offset, "the file is cut short within it", error);
+    snprintf(reason, sizeof reason, "the gzipped file cannot be unpacked from here on: %s", records->unpacking);
+    return broken(records, offset, reason, error);
+}
+
 static td_status next_record(tdi_records *records, int64_t offset, tdi_error *error)
 {
     unsigned char head[HEAD];
     if (records->bytes - offset < HEAD)
-        return broken(records, offset, "the file is cut short within it", error);
+        return ended(records, offset, error);
     TDI_TRY(read_at(records, offset, head, HEAD, error));
     if (little_endian(head + 8, 4) != tdi_masked_crc(head, 8))
         return broken(records, offset,
                       "the checksum of its length does not match: the file is damaged, or no TFRecord file", error);
     uint64_t size = little_endian(head, 8);
     if (size > MAX_DATA || (int64_t)size > records->bytes - offset - HEAD - FOOT)
-        return broken(records, offset, "the file is cut short within it", error);
+        return ended(records, offset, error);
     return tdi_push(&records->found, (record){offset, (int64_t)size}) ? TD_OK : tdi_no_memory(error);
 }
 
@@ -172,7 +185,7 @@ static td_status find_records(tdi_records *records, tdi_error *error)
         TDI_TRY(next_record(records, offset, error));
         offset += HEAD + records->found.at[records->found.count - 1].size + FOOT;
     }
-    return TD_OK;
+    return records->unpacking[0] ? ended(records, records->bytes, error) : TD_OK;
 }
 
 static td_status open_file(tdi_records *records, tdi_error *error)

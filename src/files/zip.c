@@ -28,7 +28,8 @@ static td_status open_failure(const char *path, int code, tdi_error *error)
     td_status status = code == ZIP_ER_MEMORY                        ? TD_NO_MEMORY
                        : code == ZIP_ER_OPEN || code == ZIP_ER_READ ? TD_IO
                                                                     : TD_BAD_FILE;
-    tdi_fail(error, status, "cannot read \"%s\" as a zip archive: %s", path, zip_error_strerror(&reason));
+    tdi_fail(error, status, "cannot read \"%s\" as a zip archive: %s%s", path, zip_error_strerror(&reason),
+             status == TD_BAD_FILE ? "; it may be cut short, since an archive's index is at its end" : "");
     zip_error_fini(&reason);
     return status;
 }

@@ -177,7 +177,7 @@ static const char gaps[] = "a,b,c\n"
 static void missing_values_are_stood_in_for(void **state)
 {
     const char *path = put(*state, "gaps.csv", gaps);
-    expect_error(td_open(path), "gaps.csv: line 2: column \"a\" is missing", "previous or drop");
+    expect_error(td_open(path), "gaps.csv: line 2 at offset 6: column \"a\" is missing", "previous or drop");
     td_data *data = td_open(path, .missing = TD_MISSING_MEAN);
     EXPECT_DATA(data, 5, FLOATS(3, 1, 2, 4.75f, 4, 5, 3, 6, 3, 7), FLOATS(1, 2, 3, 4, 5));
     td_data_release(data);
@@ -234,7 +234,7 @@ static void a_recipe_keeps_what_was_found(void **state)
     expect_data(data, 2, FLOATS(0, 0, 1, 2, 0, 1, 0, 7), 8, NULL, 0);
     td_data_release(data);
     data = td_open(put(in, "odd.csv", "a,k\n1,z\n"), .recipe = td_model_recipe(model), .targets = TD_NO);
-    expect_error(data, "odd.csv: line 2: column \"k\" is \"z\"", "the model knows: u, v, w");
+    expect_error(data, "odd.csv: line 2 at offset 4: column \"k\" is \"z\"", "the model knows: u, v, w");
     data = td_open(train, .features = "x=k:one-hot,a:codes,y=y", .recipe = td_model_recipe(model));
     expect_error(data, "\"a\" as numbers", "the same features");
     td_context_free(context);
@@ -246,16 +246,17 @@ static void what_is_wrong_is_named(void **state)
 {
     static const struct {
         const char *text, *first, *second;
-    } cases[] = {{"a,b\n1,2\n3\n", "bad.csv: line 3: 1 cells", "the first line has 2"},
-                 {"a,b\n1,2\n\n3,4,5\n", "line 4: 3 cells", "has 2"},
-                 {"a,b\n1,2\n\"x\ny\",4\n", "line 3: column \"a\" is \"x\ny\", which is not a number", "a:one-hot"},
-                 {"a,b\n1,0x10\n", "line 2: column \"b\" is \"0x10\"", "not a number"},
-                 {"a,b\n1,1e999\n", "\"1e999\"", "not a number"},
-                 {"a,b\n1,1,5\n", "line 2: 3 cells", "has 2"},
-                 {"a,b\n1,2\n\"3,4\n", "line 3: a quote is opened", "not closed"},
-                 {"a,b\n1,2\"3\n", "line 2: a quote stands inside", "not quoted"},
-                 {"a,b\n", "holds no rows", "bad.csv"},
-                 {"", "is empty", "bad.csv"}};
+    } cases[] = {
+        {"a,b\n1,2\n3\n", "bad.csv: line 3 at offset 8: 1 cells", "the first line has 2"},
+        {"a,b\n1,2\n\n3,4,5\n", "line 4 at offset 9: 3 cells", "has 2"},
+        {"a,b\n1,2\n\"x\ny\",4\n", "line 3 at offset 8: column \"a\" is \"x\ny\", which is not a number", "a:one-hot"},
+        {"a,b\n1,0x10\n", "line 2 at offset 4: column \"b\" is \"0x10\"", "not a number"},
+        {"a,b\n1,1e999\n", "\"1e999\"", "not a number"},
+        {"a,b\n1,1,5\n", "line 2 at offset 4: 3 cells", "has 2"},
+        {"a,b\n1,2\n\"3,4\n", "line 3 at offset 8: a quote is opened", "not closed"},
+        {"a,b\n1,2\"3\n", "line 2 at offset 4: a quote stands inside", "not quoted"},
+        {"a,b\n", "holds no rows", "bad.csv"},
+        {"", "is empty", "bad.csv"}};
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_error(td_open(put(*state, "bad.csv", cases[i].text)), cases[i].first, cases[i].second);
     const char *path = put(*state, "w.csv", weather);
@@ -278,11 +279,75 @@ static void lines_that_cannot_be_read_are_skipped(void **state)
     td_data *data = td_open(path, .skip_errors = TD_YES);
     EXPECT_DATA(data, 3, FLOATS(1, 8, 10), FLOATS(2, 9, 11));
     assert_int_equal(td_data_skipped(data, &reason), 3);
-    assert_non_null(strstr(reason, "s.csv: line 3: column \"a\" is \"x\""));
+    assert_non_null(strstr(reason, "s.csv: line 3 at offset 8: column \"a\" is \"x\""));
     td_data_release(data);
     data = td_open(path, .features = "x=a,y=b", .skip_errors = TD_YES, .window = 2, .targets = TD_NO);
     expect_data(data, 1, FLOATS(8, 10), 2, NULL, 0); /* no window runs across the gap */
     td_data_release(data);
+}
+
+enum { ROWS = 20000 };
+
+/* Rows "i,-i", gzipped; returns the file's bytes, to be freed. */
+static char *many_rows(const folder *in, size_t *size)
+{
+    size_t room = 32 * ROWS, used = 4;
+    char *text = malloc(room), *bytes = malloc(room);
+    memcpy(text, "a,b\n", 5);
+    for (int i = 0; i < ROWS; i++)
+        used += (size_t)snprintf(text + used, room - used, "%d,-%d\n", i, i);
+    folder_write_gz(in, "many.csv.gz", text, used);
+    *size = folder_read(in, "many.csv.gz", bytes, room);
+    free(text);
+    return bytes;
+}
+
+/* Refused with line and offset; with .skip_errors the rows before the damage, each as it was written, and no more. */
+static void expect_rows_before_damage(const folder *in, const char *bytes, size_t size)
+{
+    const char *reason, *path = folder_path(in, "many.csv.gz");
+    static float x[ROWS], y[ROWS];
+    folder_write(in, "many.csv.gz", bytes, size);
+    expect_error(td_open(path), "many.csv.gz: line ", ": cannot be read from here on");
+    td_context *context = td_context_create(NULL);
+    td_data *data = td_open(path, .skip_errors = TD_YES);
+    fine(data);
+    int64_t rows = td_data_samples(data);
+    assert_in_range(rows, 1, ROWS);
+    assert_int_equal(td_data_skipped(data, &reason), 1);
+    assert_non_null(strstr(reason, " at offset "));
+    assert_int_equal(td_data_read(context, data, NULL, rows, x, y), TD_OK);
+    for (int i = 0; i < rows; i++)
+        assert_true(x[i] == (float)i && y[i] == (float)-i);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+static void damage_in_a_gzipped_file_ends_it(void **state)
+{
+    size_t size;
+    char *bytes = many_rows(*state, &size);
+    expect_rows_before_damage(*state, bytes, size / 2);
+    expect_rows_before_damage(*state, bytes, size - 3);
+    bytes[size - 6] ^= 1; /* of the checksum */
+    expect_rows_before_damage(*state, bytes, size);
+    bytes[size * 3 / 4] ^= 16; /* what that unpacks to is not known */
+    folder_write(*state, "many.csv.gz", bytes, size);
+    td_data *data = td_open(folder_path(*state, "many.csv.gz"), .skip_errors = TD_YES);
+    fine(data);
+    assert_true(td_data_skipped(data, NULL) > 0);
+    td_data_release(data);
+    free(bytes);
+}
+
+static void offsets_are_bytes_of_the_file(void **state)
+{
+    const char *path = put(*state, "o.csv",
+                           "\xef\xbb\xbf"
+                           "a,b\r\n1,2\r\n\r\n\"3\n3\",4\r\n");
+    expect_error(td_open(path), "o.csv: line 4 at offset 15: column \"a\"", "not a number");
+    path = put(*state, "q.csv", "a,b\n1,2\n\"3,4\n");
+    expect_error(td_open(path), "q.csv: line 3 at offset 8: a quote is opened", "not closed");
 }
 
 static void numbers_are_read_whatever_the_locale(void **state)
@@ -323,6 +388,8 @@ int main(void)
                                        TEST(a_recipe_keeps_what_was_found),
                                        TEST(what_is_wrong_is_named),
                                        TEST(lines_that_cannot_be_read_are_skipped),
+                                       TEST(damage_in_a_gzipped_file_ends_it),
+                                       TEST(offsets_are_bytes_of_the_file),
                                        TEST(numbers_are_read_whatever_the_locale),
                                        TEST(long_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);

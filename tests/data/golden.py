@@ -73,5 +73,12 @@ def main():
     (GOLDEN / "named.tfrecord").write_bytes(named(*animals))
     (GOLDEN / "captions.tfrecord").write_bytes(named(*animals, (3, b"a cow in a field")))
 
+    sizes = b""
+    for i, (height, width) in enumerate([(6, 8), (3, 4), (5, 5)]):
+        rows, columns = np.mgrid[0:height, 0:width]
+        pixels = np.stack([rows * 20, columns * 20, rows * 0 + i], -1).astype(np.uint8)
+        sizes += record(example({"image/encoded": encoded(pixels, "PNG"), "map": encoded((rows + columns).astype(np.uint8), "PNG")}))
+    (GOLDEN / "sizes.tfrecord").write_bytes(sizes)
+
 
 main()

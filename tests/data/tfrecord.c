@@ -249,6 +249,28 @@ static void test_a_broken_chain_is_refused(void **state)
     free(bytes);
 }
 
+static void expect_unpacking_fails(const folder *in, const unsigned char *bytes, size_t size, const char *why)
+{
+    folder_write(in, "damaged.tfrecord.gz", bytes, size);
+    td_data *data = td_open(folder_path(in, "damaged.tfrecord.gz"));
+    EXPECT_WORDS(td_data_error(data), "the gzipped file cannot be unpacked from here on", why);
+    td_data_release(data);
+}
+
+static void test_a_damaged_gzip_is_called_so(void **state)
+{
+    size_t size;
+    unsigned char *bytes = read_golden("images.tfrecord.gz", &size);
+    expect_unpacking_fails(*state, bytes, size / 2, "unexpected end of file");
+    expect_unpacking_fails(*state, bytes, size - 2, "unexpected end of file");
+    bytes[size - 6] ^= 1;
+    expect_unpacking_fails(*state, bytes, size, "incorrect data check");
+    bytes[size - 6] ^= 1;
+    bytes[size - 3] ^= 1;
+    expect_unpacking_fails(*state, bytes, size, "incorrect length check");
+    free(bytes);
+}
+
 static void test_a_damaged_record_is_named_or_skipped(void **state)
 {
     const folder *in = *state;
@@ -299,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_features_that_do_not_fit),
         cmocka_unit_test_setup_teardown(test_bytes_stay_bytes, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_broken_chain_is_refused, folder_make, folder_drop),
+        cmocka_unit_test_setup_teardown(test_a_damaged_gzip_is_called_so, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_damaged_record_is_named_or_skipped, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(test_a_file_without_records, folder_make, folder_drop),
     };

@@ -14,6 +14,7 @@ says 2 "expected a command in front of the options" --epochs 3 fit
 grep -q "^Usage: tandem COMMAND" err || fail "no command: no usage on standard error"
 
 # Options that there are not, and values that are missing or too many.
+says 2 "monitor belongs to --early-stopping, --reduce-lr and --checkpoint" fit m.keras --train d.npz --monitor loss
 says 2 "did you mean --learning-rate?" fit m.keras --lerning-rate 1
 says 2 "did you mean --epochs?" fit m.keras --epcohs=3
 says 2 "unknown option --zzz; .tandem help fit. lists" fit m.keras --zzz
