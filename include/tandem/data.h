@@ -60,8 +60,8 @@ typedef struct td_open_args {
  * x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in
  * the text's alphabet, and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of
  * every array is the samples. Arrays are read into memory, in the dtype they are stored in: float32, float64, uint8,
- * bool, int32 or int64. Poison, never NULL, on failure. The caller releases it with td_data_release unless a call
- * adopts it. */
+ * bool, int32 or int64. A field that the format does not read is refused. Poison, never NULL, on failure. The caller
+ * releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
