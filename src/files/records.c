@@ -174,7 +174,8 @@ static td_status read_behind(tdi_records *records, int64_t offset, unsigned char
     int64_t foot = records->found.count ? FOOT : 0;
     TDI_TRY(read_at(records, offset - foot, bytes, foot + size, error));
     records->checksum = tdi_crc32c(records->checksum, bytes, (size_t)foot);
-    memcpy(to, bytes + foot, (size_t)size);
+    if (size) /* at the file's end there is nothing */
+        memcpy(to, bytes + foot, (size_t)size);
     return TD_OK;
 }
 
