@@ -265,7 +265,8 @@ static td_status prepare(run *r, tdi_error *error)
 {
     const tdi_job *job = r->job;
     r->last_rows = job->samples - (job->steps - 1) * job->batch;
-    if (job->steps > 1)
+    bool resumed_at_last = job->first_step && r->last_rows < job->batch; /* a way is chosen by full steps */
+    if (job->steps > 1 || resumed_at_last)
         TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, job->batch, r->full, error));
     TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error));
     if (job->steps > 1)
