@@ -35,9 +35,9 @@ static int open_log(struct fit *fit)
 /* A schedule sets the rate of every step. */
 static int check_rates(const struct options *options, const td_model *model)
 {
-    const char *option = options->reduce_lr ? "reduce-lr" : "learning-rate-scheduler";
+    const char *option = options->callbacks.given[LIST_REDUCE_LR] ? "reduce-lr" : "learning-rate-scheduler";
     td_schedule_kind kind = td_model_optimizer(model).schedule.kind;
-    if (kind == TD_SCHEDULE_NONE || (!options->reduce_lr && !options->epoch_rates.count))
+    if (kind == TD_SCHEDULE_NONE || (!options->callbacks.given[LIST_REDUCE_LR] && !options->epoch_rates.count))
         return TOOL_DONE;
     return tool_refuse("--%s: the rate of %s is the schedule %s; give --learning-rate F too, which takes its place, or "
                        "leave --%s out",
@@ -123,11 +123,39 @@ static td_status reset_states(void *user, td_training *training)
     return td_reset_states(td_training_model(training));
 }
 
+/* The common options stand in for what a callback's own list does not say. */
+static struct callback_options settle_callbacks(const struct options *options)
+{
+    struct callback_options all = options->callbacks;
+    const char **monitors[] = {&all.early_stopping.monitor, &all.reduce_lr.monitor, &all.checkpoint.monitor};
+    for (int i = 0; i < 3; i++)
+        if (!*monitors[i])
+            *monitors[i] = options->monitor;
+    if (options->restore_best_weights)
+        all.early_stopping.restore_best_weights = TD_YES;
+    if (options->save_best_only)
+        all.checkpoint.save_best_only = TD_YES;
+    if (!all.checkpoint.save_freq)
+        all.checkpoint.save_freq = options->save_freq;
+    if (!all.backup.save_freq)
+        all.backup.save_freq = options->save_freq;
+    all.early_stopping.verbose = all.reduce_lr.verbose = all.checkpoint.verbose = TD_YES;
+    all.checkpoint.filepath = options->checkpoint;
+    all.csv_log.filename = options->csv_log;
+    all.tensorboard.log_dir = options->tensorboard;
+    all.tensorboard.histogram_freq = (int)options->histogram_freq;
+    all.tensorboard.write_images = options->write_images ? TD_YES : TD_NO;
+    all.tensorboard.update_freq = options->update_freq;
+    all.backup.backup_dir = options->backup_dir;
+    all.backup.delete_checkpoint = TD_NO; /* removed when the output is saved */
+    return all;
+}
+
 /* Those that change the logs or the weights stand before those that write them. */
 static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
 {
     const struct options *options = fit->options;
-    const char *monitor = options->monitor;
+    struct callback_options all = settle_callbacks(options);
     int count = 0;
     if (options->reset_states)
         list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
@@ -136,40 +164,26 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
     if (options->epoch_rates.count)
         list[count++] = td_learning_rate_scheduler_(&(td_learning_rate_scheduler_args){
             .schedule = epoch_rate, .user = (void *)&options->epoch_rates, .verbose = TD_YES});
-    if (options->reduce_lr)
-        list[count++] = td_reduce_lr_on_plateau_(&(td_reduce_lr_on_plateau_args){
-            .monitor = monitor, .patience = (int)options->reduce_lr, .verbose = TD_YES});
+    if (all.given[LIST_REDUCE_LR])
+        list[count++] = td_reduce_lr_on_plateau_(&all.reduce_lr);
     if (options->terminate_on_nan)
         list[count++] = td_terminate_on_nan_(&(td_terminate_on_nan_args){0});
     if (options->checkpoint)
-        list[count++] =
-            td_model_checkpoint_(&(td_model_checkpoint_args){.filepath = options->checkpoint,
-                                                             .monitor = monitor,
-                                                             .save_best_only = options->save_best_only ? TD_YES : TD_NO,
-                                                             .save_freq = options->save_freq,
-                                                             .verbose = TD_YES});
+        list[count++] = td_model_checkpoint_(&all.checkpoint);
     if (options->csv_log)
-        list[count++] = td_csv_logger_(&(td_csv_logger_args){.filename = options->csv_log});
+        list[count++] = td_csv_logger_(&all.csv_log);
     if (options->tensorboard)
-        list[count++] = td_tensorboard_(&(td_tensorboard_args){.log_dir = options->tensorboard,
-                                                               .histogram_freq = (int)options->histogram_freq,
-                                                               .write_images = options->write_images ? TD_YES : TD_NO,
-                                                               .update_freq = options->update_freq});
+        list[count++] = td_tensorboard_(&all.tensorboard);
     list[count++] = td_callback_create(&(td_callback_functions){.train_begin = train_begin,
                                                                 .epoch_end = write_log,
                                                                 .train_end = train_end,
                                                                 .name = "log",
                                                                 .state = log_state},
                                        fit);
-    if (options->early_stopping)
-        list[count++] = td_early_stopping_(
-            &(td_early_stopping_args){.monitor = monitor,
-                                      .patience = (int)options->early_stopping,
-                                      .restore_best_weights = options->restore_best_weights ? TD_YES : TD_NO,
-                                      .verbose = TD_YES});
-    if (options->backup_dir) /* removed when the output is saved */
-        list[count++] = td_backup_and_restore_(&(td_backup_and_restore_args){
-            .backup_dir = options->backup_dir, .save_freq = options->save_freq, .delete_checkpoint = TD_NO});
+    if (all.given[LIST_EARLY_STOPPING])
+        list[count++] = td_early_stopping_(&all.early_stopping);
+    if (options->backup_dir)
+        list[count++] = td_backup_and_restore_(&all.backup);
     list[count] = NULL;
 }
 
@@ -329,22 +343,30 @@ static const struct argp_option options[] = {
      "sgd: multiply the velocity by new rate / old rate when the rate changes", 0},
     OPTION_SEED,
     OPTION_GROUP("Between epochs:", GROUP_CALLBACKS),
-    {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE", 0,
-     "Stop when the monitored log has not improved for PATIENCE epochs", 0},
+    {"early-stopping", KEY_EARLY_STOPPING, "PATIENCE,LIST", 0,
+     "Stop when the monitored log has not improved for PATIENCE epochs; behind it Keras's arguments: min_delta=F, "
+     "baseline=F, start_from_epoch=N, mode=min, restore_best_weights, monitor=NAME",
+     0},
     {"restore-best-weights", KEY_RESTORE_BEST, NULL, 0, "... and go back to the weights of the best epoch", 0},
     {"terminate-on-nan", KEY_TERMINATE_ON_NAN, NULL, 0,
      "Stop when a loss is not a finite number, as after the last epoch, instead of failing", 0},
-    {"reduce-lr", KEY_REDUCE_LR, "PATIENCE", 0,
-     "A tenth of the learning rate when it has not improved for PATIENCE epochs", 0},
+    {"reduce-lr", KEY_REDUCE_LR, "PATIENCE,LIST", 0,
+     "A tenth of the learning rate when it has not improved for PATIENCE epochs; factor=F, min_delta=F, cooldown=N, "
+     "min_lr=F, mode=max, monitor=NAME",
+     0},
     {"learning-rate-scheduler", KEY_EPOCH_RATES, "LIST", 0,
      "The rates of epochs, counted from 0: 30=0.01,60=0.001 is 0.01 from epoch 30 on", 0},
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
      0},
+    {"checkpoint-options", KEY_CHECKPOINT_OPTIONS, "LIST", 0,
+     "... with monitor=NAME, mode=max, save_best_only, save_freq=N, initial_value_threshold=F", 0},
     {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
     {"monitor", KEY_MONITOR, "NAME", 0, "What is to improve: losses and errors fall, others rise (default: val_loss)",
      0},
     {"backup-dir", KEY_BACKUP_DIR, "DIR", 0,
      "Back the whole run up into DIR, and go on from there: a run that was killed ends with the same bits", 0},
+    {"backup-options", KEY_BACKUP_OPTIONS, "LIST", 0, "... with double_checkpoint=no (the newest alone), save_freq=N",
+     0},
     {"keep-backup", KEY_KEEP_BACKUP, NULL, 0, "... which is not removed when the training has ended", 0},
     {"save-freq", KEY_SAVE_FREQ, "epoch|N", 0,
      "Back up, and save checkpoints, after every N steps instead of each epoch", 0},
@@ -367,7 +389,10 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "OUT.keras", 0, "Where the trained model goes (default: MODEL-trained.keras, here)", 0},
     {"log", KEY_LOG, "FILE.jsonl", 0, "Append a JSON object per epoch: losses, metrics, times", 0},
     {"csv-log", KEY_CSV_LOG, "FILE.csv", 0, "Write a line per epoch, as Keras's CSVLogger", 0},
+    {"csv-log-options", KEY_CSV_LOG_OPTIONS, "LIST", 0, "... with separator=;, append (to what is there)", 0},
     {"tensorboard", KEY_TENSORBOARD, "DIR", 0, "Write what TensorBoard shows: scalars, graph, hyper-parameters", 0},
+    {"tensorboard-options", KEY_TENSORBOARD_OPTIONS, "LIST", 0,
+     "... with write_graph=no, write_hparams=no, write_steps_per_second", 0},
     {"histogram-freq", KEY_HISTOGRAM_FREQ, "N", 0, "... and histograms of weights and gradients every N epochs", 0},
     {"write-images", KEY_WRITE_IMAGES, NULL, 0, "... and with them kernels as images", 0},
     {"update-freq", KEY_UPDATE_FREQ, "epoch|batch|N", 0, "... and loss and metrics after every N steps", 0},

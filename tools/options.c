@@ -37,11 +37,9 @@ static const struct count_option {
     {KEY_SEED, "seed", AT(seed), 1, INT64_MAX, "7"},
     {KEY_EMA_OVERWRITE_FREQUENCY, "ema-overwrite-frequency", AT(ema_overwrite_frequency), 1, INT_MAX, "100"},
     {KEY_GRADIENT_ACCUMULATION_STEPS, "gradient-accumulation-steps", AT(gradient_accumulation_steps), 2, INT_MAX, "4"},
-    {KEY_EARLY_STOPPING, "early-stopping", AT(early_stopping), 1, INT_MAX, "5"},
     {KEY_HISTOGRAM_FREQ, "histogram-freq", AT(histogram_freq), 1, INT_MAX, "1"},
     {KEY_WINDOW, "window", AT(window), 1, INT_MAX, "24"},
     {KEY_HORIZON, "horizon", AT(horizon), 1, INT_MAX, "1"},
-    {KEY_REDUCE_LR, "reduce-lr", AT(reduce_lr), 1, INT_MAX, "3"},
     {KEY_OUTPUTS, "outputs", AT(outputs), 1, INT_MAX, "1"},
     {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
@@ -480,6 +478,18 @@ static int set_named(int key, const char *text, struct options *options)
         return read_epoch_rates(text, &options->epoch_rates);
     case KEY_AUGMENT:
         return set_augment(text, options);
+    case KEY_EARLY_STOPPING:
+        return read_callback_list(LIST_EARLY_STOPPING, text, &options->callbacks);
+    case KEY_REDUCE_LR:
+        return read_callback_list(LIST_REDUCE_LR, text, &options->callbacks);
+    case KEY_CHECKPOINT_OPTIONS:
+        return read_callback_list(LIST_CHECKPOINT, text, &options->callbacks);
+    case KEY_CSV_LOG_OPTIONS:
+        return read_callback_list(LIST_CSV_LOG, text, &options->callbacks);
+    case KEY_TENSORBOARD_OPTIONS:
+        return read_callback_list(LIST_TENSORBOARD, text, &options->callbacks);
+    case KEY_BACKUP_OPTIONS:
+        return read_callback_list(LIST_BACKUP, text, &options->callbacks);
     case KEY_ON_ERROR:
         status = set_choice("on-error", text, error_choices, &value);
         options->skip_errors = value;
@@ -561,11 +571,28 @@ static int check_devices(const char *list)
 static int check_rates(const struct options *options)
 {
     bool schedule = options->schedule.schedule.kind != TD_SCHEDULE_NONE, epochs = options->epoch_rates.count > 0;
-    if (!schedule || (!epochs && !options->reduce_lr))
+    if (!schedule || (!epochs && !options->callbacks.given[LIST_REDUCE_LR]))
         return TOOL_DONE;
     return tool_refuse("expected --schedule or --%s, got both: a schedule sets the learning rate of every step; leave "
                        "one out",
                        epochs ? "learning-rate-scheduler" : "reduce-lr");
+}
+
+static int check_lists(const struct options *options)
+{
+    const struct {
+        enum callback_list list;
+        const char *owner, *name, *value;
+    } owners[] = {{LIST_CHECKPOINT, options->checkpoint, "checkpoint", "PATTERN"},
+                  {LIST_CSV_LOG, options->csv_log, "csv-log", "FILE.csv"},
+                  {LIST_TENSORBOARD, options->tensorboard, "tensorboard", "DIR"},
+                  {LIST_BACKUP, options->backup_dir, "backup-dir", "DIR"}};
+    for (size_t i = 0; i < COUNT(owners); i++)
+        if (options->callbacks.given[owners[i].list] && !owners[i].owner)
+            return tool_refuse("--%s-options belongs to --%s; give --%s %s too",
+                               owners[i].list == LIST_BACKUP ? "backup" : owners[i].name, owners[i].name,
+                               owners[i].name, owners[i].value);
+    return TOOL_DONE;
 }
 
 static int check_together(const struct command *command, const struct options *options)
@@ -590,12 +617,13 @@ static int check_together(const struct command *command, const struct options *o
     if (options->clipvalue.is_set + options->clipnorm.is_set + options->global_clipnorm.is_set > 1)
         return tool_refuse(
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
-    if (options->restore_best_weights && !options->early_stopping)
+    if (options->restore_best_weights && !options->callbacks.given[LIST_EARLY_STOPPING])
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
     if (options->checkpoint && !output_ends_in(options->checkpoint, ".keras"))
         return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; try %s.keras",
                            options->checkpoint, options->checkpoint);
-    if (options->monitor && !options->early_stopping && !options->reduce_lr && !options->checkpoint)
+    if (options->monitor && !options->callbacks.given[LIST_EARLY_STOPPING] &&
+        !options->callbacks.given[LIST_REDUCE_LR] && !options->checkpoint)
         return tool_refuse("--monitor belongs to --early-stopping, --reduce-lr and --checkpoint; give one of them too");
     if (options->save_best_only && !options->checkpoint)
         return tool_refuse("--save-best-only belongs to --checkpoint; give --checkpoint PATTERN too");
@@ -609,7 +637,9 @@ static int check_together(const struct command *command, const struct options *o
                            "--tensorboard DIR too");
     if (options->write_images && !options->histogram_freq)
         return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
-    int status = check_rates(options);
+    int status = check_lists(options);
+    if (status == TOOL_DONE)
+        status = check_rates(options);
     return status == TOOL_DONE && options->devices ? check_devices(options->devices) : status;
 }
 

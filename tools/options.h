@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "callbacks.h"
 #include "rates.h"
 #include "tool.h"
 
@@ -40,7 +41,8 @@ struct options {
     bool augmented;
     int64_t input_threads, shuffle_buffer, repeat, interleave, shard_index, shard_count;
     bool drop_remainder;
-    int64_t early_stopping, reduce_lr, save_freq; /* in epochs; in epochs; in steps, 0: each epoch */
+    struct callback_options callbacks;
+    int64_t save_freq; /* in steps; 0: each epoch */
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
@@ -119,11 +121,14 @@ enum option_key {
     KEY_MOMENTUM_CORRECTION,
     KEY_REDUCE_LR,
     KEY_CHECKPOINT,
+    KEY_CHECKPOINT_OPTIONS,
     KEY_MONITOR,
     KEY_SAVE_BEST_ONLY,
     KEY_SAVE_FREQ,
     KEY_CSV_LOG,
+    KEY_CSV_LOG_OPTIONS,
     KEY_BACKUP_DIR,
+    KEY_BACKUP_OPTIONS,
     KEY_KEEP_BACKUP,
     KEY_ON_ERROR,
     KEY_ADAPT,
@@ -137,6 +142,7 @@ enum option_key {
     KEY_CLASS_NAMES,
     KEY_IGNORE_CLASS,
     KEY_TENSORBOARD,
+    KEY_TENSORBOARD_OPTIONS,
     KEY_HISTOGRAM_FREQ,
     KEY_WRITE_IMAGES,
     KEY_UPDATE_FREQ,

@@ -95,9 +95,9 @@ TD_API td_callback *td_early_stopping_(const td_early_stopping_args *args);
 
 /* Multiplies the learning rate by `factor` when `monitor` has not improved for `patience` epochs. */
 typedef struct td_reduce_lr_on_plateau_args {
-    const char *monitor; /* "val_loss"; copied */
-    td_optional factor;  /* 0.1; below 1 */
-    int patience;        /* 0: Keras's 10 */
+    const char *monitor;  /* "val_loss"; copied */
+    td_optional factor;   /* 0.1; below 1 */
+    td_optional patience; /* 10 */
     td_monitor_mode mode;
     td_optional min_delta; /* 1e-4 */
     int cooldown;          /* 0: epochs after a reduction in which none is counted */

@@ -26,6 +26,8 @@ static td_callback *create(const td_callback_functions *functions, void *user)
 
 /* ---- ReduceLROnPlateau ---- */
 
+enum { MOST_PATIENCE = 1 << 24 }; /* a float holds every number up to here */
+
 typedef struct plateau {
     td_reduce_lr_on_plateau_args args;
     tdi_monitor monitor;
@@ -91,8 +93,10 @@ td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
     double factor = args->factor.is_set ? args->factor.value : 0.1;
     if (!(factor > 0 && factor < 1))
         return tdi_callback_poison("td_reduce_lr_on_plateau", "factor: a number above 0 and below 1 was expected");
-    if (args->patience < 0 || args->cooldown < 0 || !(args->min_lr >= 0))
-        return tdi_callback_poison("td_reduce_lr_on_plateau", "patience, cooldown and min_lr cannot be negative");
+    float patience = args->patience.is_set ? args->patience.value : 10;
+    if (!(patience >= 0 && patience <= MOST_PATIENCE) || args->cooldown < 0 || !(args->min_lr >= 0))
+        return tdi_callback_poison("td_reduce_lr_on_plateau",
+                                   "patience, cooldown and min_lr cannot be negative, nor patience above 16777216");
     if ((args->min_delta.is_set && !isfinite(args->min_delta.value)) || (unsigned)args->mode > TD_MAX)
         return tdi_callback_poison("td_reduce_lr_on_plateau",
                                    "min_delta: a finite number, and a td_monitor_mode, were expected");
@@ -101,7 +105,7 @@ td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
         return tdi_callback_poison("td_reduce_lr_on_plateau", "out of memory");
     self->args = *args;
     self->factor = factor;
-    self->patience = args->patience ? args->patience : 10;
+    self->patience = (int)patience;
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta.is_set ? args->min_delta.value : 1e-4);
     return create(&functions, self);
 }

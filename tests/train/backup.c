@@ -97,7 +97,7 @@ static void keep_warning(void *user, td_log_level level, const char *line)
 
 static td_callback *plateau(void)
 {
-    return td_reduce_lr_on_plateau(.patience = 1, .factor = TD_SET(0.5f), .min_delta = TD_SET(0.05f));
+    return td_reduce_lr_on_plateau(.patience = TD_SET(1), .factor = TD_SET(0.5f), .min_delta = TD_SET(0.05f));
 }
 
 static outcome go(run *r)

@@ -121,12 +121,12 @@ static void test_reduce_lr_on_plateau_is_kerass(void **state)
 {
     (void)state;
     const td_optional half = TD_SET(0.5f);
-    expect_plateau(0, td_reduce_lr_on_plateau(.patience = 1));
-    expect_plateau(1, td_reduce_lr_on_plateau(.patience = 2, .factor = half));
-    expect_plateau(2, td_reduce_lr_on_plateau(.patience = 1, .factor = half, .cooldown = 2));
-    expect_plateau(3, td_reduce_lr_on_plateau(.patience = 1, .factor = TD_SET(0.2f), .min_lr = 0.001));
-    expect_plateau(4, td_reduce_lr_on_plateau(.patience = 2, .factor = half, .min_delta = TD_SET(0.06f)));
-    expect_plateau(5, td_reduce_lr_on_plateau(.patience = 1, .factor = half, .monitor = "accuracy"));
+    expect_plateau(0, td_reduce_lr_on_plateau(.patience = TD_SET(1)));
+    expect_plateau(1, td_reduce_lr_on_plateau(.patience = TD_SET(2), .factor = half));
+    expect_plateau(2, td_reduce_lr_on_plateau(.patience = TD_SET(1), .factor = half, .cooldown = 2));
+    expect_plateau(3, td_reduce_lr_on_plateau(.patience = TD_SET(1), .factor = TD_SET(0.2f), .min_lr = 0.001));
+    expect_plateau(4, td_reduce_lr_on_plateau(.patience = TD_SET(2), .factor = half, .min_delta = TD_SET(0.06f)));
+    expect_plateau(5, td_reduce_lr_on_plateau(.patience = TD_SET(1), .factor = half, .monitor = "accuracy"));
 }
 
 /* ---- files ---- */

@@ -121,7 +121,7 @@ static int run(const place *p, const char *devices, const setting *s)
                .shuffle_buffer = s->source == ARRAYS ? 0 : 20,
                .callbacks = TD_CALLBACKS(
                    td_backup_and_restore(p->backups, .save_freq = SAVE_FREQ, .delete_checkpoint = TD_NO),
-                   td_reduce_lr_on_plateau(.patience = 1, .min_delta = TD_SET(0.2f), .factor = TD_SET(0.5f)),
+                   td_reduce_lr_on_plateau(.patience = TD_SET(1), .min_delta = TD_SET(0.2f), .factor = TD_SET(0.5f)),
                    td_csv_logger(p->log), td_callback_create(&(td_callback_functions){.batch_end = linger}, NULL),
                    td_early_stopping(.patience = 3, .restore_best_weights = TD_YES)));
     int64_t count = 0;

@@ -1,0 +1,60 @@
+# callbacks.sh - Keras's arguments of callbacks, given to `tandem fit` as lists.
+. "$ROOT/tests/tool/support.sh"
+images digits train 64 1
+expect 0 new mlp --seed 3
+fit() {
+    expect 0 fit mlp.keras --train digits --batch-size 32 --seed 5 --quiet --output o.keras "$@"
+}
+
+# epochs FILE: how many a CSV log holds.
+epochs() {
+    echo $(($(wc -l <"$1") - 1))
+}
+
+# Nothing improves by a hundred: the first epoch is the best, and patience is what counts.
+fit --epochs 9 --early-stopping 2,min_delta=100 --monitor loss --csv-log a.csv
+[ "$(epochs a.csv)" -eq 3 ] || fail "patience 2: $(epochs a.csv) epochs"
+fit --epochs 9 --early-stopping min_delta=100,patience=1,start_from_epoch=3,restore_best_weights,monitor=loss --csv-log a.csv
+[ "$(epochs a.csv)" -eq 5 ] || fail "from epoch 3 on: $(epochs a.csv) epochs"
+fit --epochs 9 --early-stopping 1,mode=max,monitor=loss --csv-log a.csv # a loss that falls
+[ "$(epochs a.csv)" -lt 9 ] || fail "mode=max did not stop"
+fit --epochs 4 --early-stopping 1,baseline=1000000,monitor=loss --csv-log a.csv # beaten by each
+[ "$(epochs a.csv)" -eq 4 ] || fail "a baseline that is beaten: $(epochs a.csv) epochs"
+
+# 0.001, halved twice, a step of rest between.
+fit --epochs 6 --reduce-lr 1,factor=0.5,min_delta=100,cooldown=1,monitor=loss --csv-log a.csv "--csv-log-options=separator=;"
+[ "$(head -1 a.csv | tr -d '\r')" = "epoch;accuracy;learning_rate;loss;val_accuracy;val_learning_rate;val_loss" ] || fail "the header is $(head -1 a.csv)"
+rates=$(sed 1d a.csv | cut -d';' -f3 | cut -c1-8 | tr '\n' ' ')
+case $rates in
+"0.001"*" 0.00"*" 0.0005"*) ;;
+*) fail "the rates were $rates" ;;
+esac
+fit --epochs 4 --reduce-lr 0,factor=0.5,min_delta=100,min_lr=0.0004,monitor=loss --csv-log a.csv --csv-log-options append
+tail -1 a.csv | grep -q ",0.0003999" || fail "not down to min_lr: $(tail -1 a.csv)"
+[ "$(wc -l <a.csv)" -eq 11 ] || fail "append: $(cat a.csv)"
+
+fit --epochs 3 --checkpoint 'c{epoch}.keras' --checkpoint-options save_best_only,monitor=accuracy,mode=min,initial_value_threshold=0
+[ ! -e c1.keras ] || fail "a checkpoint that does not fall below 0 was saved"
+fit --epochs 2 --checkpoint 's{epoch}-{batch}.keras' --checkpoint-options save_freq=2
+[ -s s1-2.keras ] && [ -s s2-2.keras ] || fail "not saved every two steps: $(ls)"
+fit --epochs 1 --tensorboard board --tensorboard-options write_graph=no,write_hparams=no,write_steps_per_second=yes
+fit --epochs 2 --backup-dir b --backup-options double_checkpoint=no,save_freq=1 --keep-backup
+[ "$(ls b/*.npz | wc -l)" -eq 1 ] || fail "double_checkpoint=no: $(ls b)"
+
+refuse() {
+    says 2 "$1" fit mlp.keras --train digits "$2" "$3"
+}
+refuse "early-stopping: expected patience, min_delta, .*, got 'delta'; try --early-stopping " --early-stopping 5,delta=1
+refuse "early-stopping: patience: expected a whole number, got '-1'" --early-stopping patience=-1
+refuse "early-stopping: mode: expected auto, min or max, got 'up'" --early-stopping 5,mode=up
+refuse "reduce-lr: factor: expected a number, got nothing" --reduce-lr 5,factor
+refuse "reduce-lr: cooldown: expected a whole number, got '1.5'" --reduce-lr 5,cooldown=1.5
+refuse "early-stopping: expected patience.*, got ''" --early-stopping ""
+refuse "checkpoint-options belongs to --checkpoint" --checkpoint-options save_best_only
+refuse "csv-log-options belongs to --csv-log" --csv-log-options append
+refuse "tensorboard-options belongs to --tensorboard" --tensorboard-options write_graph=no
+refuse "backup-options belongs to --backup-dir" --backup-options double_checkpoint=no
+says 2 "tensorboard-options: write_graph: expected yes or no, got 'maybe'" fit mlp.keras --train digits --tensorboard t \
+    --tensorboard-options write_graph=maybe
+says 1 "factor: a number above 0 and below 1" fit mlp.keras --train digits --quiet --reduce-lr 1,factor=2
+finish
