@@ -2,6 +2,8 @@
  * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
  * Rows go in chunks that stay there for as long as they are read. Each loop is made
  * for floats and for bfloat16 (`narrow`); what it computes with is float. */
+#include <string.h>
+
 #include "cpu/narrow_isa.h"
 
 enum { BLOCK = 1024, CHUNK = 32 };
@@ -91,7 +93,9 @@ static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean
 
 TDI_INLINE void add_chunk(bool narrow, moments *all, int64_t rows, int64_t stride, const void *x, int64_t n)
 {
-    float mean[BLOCK] = {0}, m2[BLOCK] = {0};
+    float mean[BLOCK], m2[BLOCK];
+    memset(mean, 0, (size_t)n * sizeof *mean);
+    memset(m2, 0, (size_t)n * sizeof *m2);
     for (int64_t r = 0; r < rows; r++)
         sum_row(narrow, tdi_skip(narrow, x, r * stride), n, mean);
     for (int64_t i = 0; i < n; i++)

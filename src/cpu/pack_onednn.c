@@ -46,6 +46,8 @@ static bool fits(const tdi_onednn_layout *from, const tdi_onednn_layout *to, siz
         else
             loops = loops && to->padded[i] == to->extent[i];
     }
+    for (int b = 0; b < to->blocks; b++)
+        loops = loops && to->block_axis[b] < MATRIX;
     return to->rank >= MATRIX && to->rank <= 2 * MATRIX && from->blocks == 0 && multiples && loops &&
            to_bytes == (size_t)elements * sizeof(uint16_t);
 }

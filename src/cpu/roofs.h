@@ -32,7 +32,9 @@ extern const tdi_roof_loops tdi_roof_loops_avx2, tdi_roof_loops_avx512;
 #else
 #define TDI_OPAQUE(x) __asm__ volatile("" : "+m"(x))
 #endif
+#if !defined(TDI_UNROLL) /* isa.h has it too */
 #define TDI_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 enum { TDI_ROOF_SUMS = 12 }; /* chains of multiply-adds at once: more than latency times units, fewer than registers */
 

@@ -19,10 +19,11 @@ static void multiply_add(int64_t times)
 static void read_all(const float *data, int64_t count)
 {
     tdi_vector sums[8] = {{0}};
-    for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH)
+    for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH) {
         TDI_UNROLL
-    for (int s = 0; s < 8; s++)
-        sums[s] += tdi_load(data + i + s * TDI_WIDTH);
+        for (int s = 0; s < 8; s++)
+            sums[s] += tdi_load(data + i + s * TDI_WIDTH);
+    }
     TDI_UNROLL
     for (int s = 0; s < 8; s++)
         TDI_OPAQUE(sums[s]);
@@ -32,10 +33,11 @@ static void update(float *data, int64_t count)
 {
     tdi_vector a = {0};
     TDI_OPAQUE(a);
-    for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH)
+    for (int64_t i = 0; i < count; i += 8 * TDI_WIDTH) {
         TDI_UNROLL
-    for (int s = 0; s < 8; s++)
-        tdi_store(data + i + s * TDI_WIDTH, tdi_load(data + i + s * TDI_WIDTH) + a);
+        for (int s = 0; s < 8; s++)
+            tdi_store(data + i + s * TDI_WIDTH, tdi_load(data + i + s * TDI_WIDTH) + a);
+    }
 }
 
 const tdi_roof_loops TDI_ISA_NAME(tdi_roof_loops) = {.name = TDI_ISA_TEXT,

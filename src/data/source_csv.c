@@ -309,6 +309,8 @@ static td_status make_groups(csv_source *source, float scale, tdi_error *error)
             tdi_csv_sort(&columns->list.at[i], source->cells.at + i, source->marks.count, columns->list.count, error));
         fill_column(source, i);
     }
+    /* Categories are sorted by now: the same rows are the same content, with a recipe and without. */
+    tdi_source_content(&source->items.source, source->cells.at, (size_t)source->cells.count * sizeof(float));
     for (int g = 0; g < columns->n_groups; g++) {
         TDI_TRY(make_group(source, g, error));
         describe_group(source, g, scale);
@@ -492,7 +494,6 @@ static td_status fill(csv_source *source, const td_open_args *args, tdi_error *e
     if (!features)
         features = json_string_value(json_object_get(source->recipe, "features"));
     TDI_TRY(read_files(source, args, features, error));
-    tdi_source_content(&source->items.source, source->cells.at, (size_t)source->cells.count * sizeof(float));
     TDI_TRY(make_groups(source, args->scale, error));
     TDI_TRY(make_samples(source, error));
     return write_recipe(source, error);

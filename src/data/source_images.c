@@ -320,7 +320,8 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
     source->items.source.release = images_release;
     source->items.read = images_read;
     td_status status = fill(source, args, error);
-    stamp(source);
+    if (status == TD_OK)
+        stamp(source);
     if (status == TD_OK && args->skip_errors == TD_YES)
         status = tdi_items_sift(&source->items, error);
     if (status == TD_OK)

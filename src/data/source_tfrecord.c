@@ -343,16 +343,21 @@ static bool name_key(const tfrecord_source *source, char key[MAX_KEY])
     return y->kind == FEATURE_INTEGERS && y->count == 1;
 }
 
+static int64_t number_of(const taken *record, const char *label)
+{
+    const Tandem__Feature *y = find_feature(record, label);
+    bool one = y && y->kind_case == TANDEM__FEATURE__KIND_INT64_LIST && y->int64_list->n_value == 1;
+    return one ? y->int64_list->value[0] : -1;
+}
+
 /* Notes by which name a record calls its class. False when it has none, or another record has called it otherwise: what
  * stands there does not name classes. */
 static bool note_name(json_t *names, const taken *record, const char *label, const char *text)
 {
-    const Tandem__Feature *y = find_feature(record, label), *name = find_feature(record, text);
-    if (!y || y->kind_case != TANDEM__FEATURE__KIND_INT64_LIST || y->int64_list->n_value != 1 || !name ||
-        name->kind_case != TANDEM__FEATURE__KIND_BYTES_LIST || name->bytes_list->n_value != 1)
-        return false;
-    int64_t number = y->int64_list->value[0];
-    if (number < 0 || number >= MOST_CLASSES)
+    const Tandem__Feature *name = find_feature(record, text);
+    int64_t number = number_of(record, label);
+    if (number < 0 || number >= MOST_CLASSES || !name || name->kind_case != TANDEM__FEATURE__KIND_BYTES_LIST ||
+        name->bytes_list->n_value != 1)
         return false;
     while (json_array_size(names) <= (size_t)number)
         json_array_append_new(names, json_null());
@@ -371,7 +376,7 @@ static json_t *find_names(const tfrecord_source *source, const char *label, cons
     int64_t samples = source->items.source.samples, step = (samples + MOST_LOOKED_AT - 1) / MOST_LOOKED_AT;
     for (int64_t row = 0; row < samples && names; row += step) {
         taken record;
-        tdi_error unreadable;
+        tdi_error unreadable = {0};
         if (take(source, row, &record, &unreadable) != TD_OK)
             continue;
         if (!note_name(names, &record, label, text)) {
@@ -395,7 +400,8 @@ static char *make_recipe(const tfrecord_source *source, const td_open_args *args
     const char *label = source->features[source->items.source.n_x].key;
     json_t *recipe = tdi_recipe_of(args->recipe, "tfrecord"), *names = json_incref(json_object_get(recipe, "classes"));
     json_decref(recipe);
-    if (!json_is_array(names) || !note_name(names, first, label, text)) {
+    bool known = number_of(first, label) < (int64_t)json_array_size(names);
+    if (!known || !note_name(names, first, label, text)) {
         json_decref(names);
         names = find_names(source, label, text);
     }

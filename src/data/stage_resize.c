@@ -142,6 +142,11 @@ static td_status fill(resize_source *stage, const td_resize_args *args, tdi_erro
     return TD_OK;
 }
 
+static const tdi_source *resize_beneath(const tdi_source *source, int index)
+{
+    return index == 0 ? ((const resize_source *)source)->of->source : NULL;
+}
+
 static td_status make_resize(td_data *of, const void *args, tdi_source **source, tdi_error *error)
 {
     resize_source *stage = calloc(1, sizeof *stage);
@@ -153,6 +158,7 @@ static td_status make_resize(td_data *of, const void *args, tdi_source **source,
     stage->items.source.end = of->source->end ? resize_end : NULL;
     stage->items.source.count = resize_count;
     stage->items.source.release = resize_release;
+    stage->items.source.beneath = resize_beneath;
     stage->items.read = resize_read;
     stage->of = of;
     td_status status = fill(stage, args, error);

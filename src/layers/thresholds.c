@@ -82,6 +82,22 @@ static td_status check_classes(const td_shape *prediction, const char *what, tdi
                     prediction->rank);
 }
 
+/* Whose fields they are; the enumerations' ends. */
+static td_status check_fields(const td_metric *metric, tdi_error *error)
+{
+    bool auc = metric->kind == TD_METRIC_AUC, f1 = metric->kind == TD_METRIC_F1_SCORE;
+    if (metric->num_labels && !auc && !f1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "num_labels is AUC's alone");
+    if (metric->thresholds && f1)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "F1Score has one threshold, not a list");
+    if (metric->class_id.is_set && (auc || f1))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "class_id is Precision's and Recall's alone");
+    if ((unsigned)metric->curve > TD_PRGAIN || (unsigned)metric->summation_method > TD_MAJORING ||
+        (unsigned)metric->average > TD_WEIGHTED)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "curve, summation_method or average is none that there is");
+    return TD_OK;
+}
+
 static td_status settle_auc(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     if (metric->thresholds)
@@ -114,6 +130,7 @@ static td_status settle_f1(td_metric *metric, const td_shape *prediction, tdi_er
 td_status tdi_thresholds_settle(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     TDI_TRY(check_thresholds(metric, error));
+    TDI_TRY(check_fields(metric, error));
     if (metric->kind == TD_METRIC_AUC)
         TDI_TRY(settle_auc(metric, prediction, error));
     if (metric->kind == TD_METRIC_F1_SCORE)

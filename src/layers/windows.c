@@ -29,17 +29,17 @@ td_status tdi_image_check(const td_shape *in, tdi_error *error)
         tdi_sample_text(in, text));
 }
 
-/* Beyond this a window holds nothing but padding, which kernels would go through. */
+/* A window that reaches farther than this, and than its input, holds padding, which kernels would go through. */
 enum { FARTHEST = 4096 };
 
-static td_status check_reach(const char *what, int size, int dilation, tdi_error *error)
+static td_status check_reach(const char *what, int size, int dilation, int64_t extent, tdi_error *error)
 {
     int64_t reach = (int64_t)(size - 1) * dilation + 1;
-    if (reach <= FARTHEST)
+    if (reach <= FARTHEST || reach <= extent)
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED,
-                    "a %s of %d with dilation %d reaches over %lld pixels; at most %d are possible", what, size,
-                    dilation, (long long)reach, FARTHEST);
+                    "a %s of %d with dilation %d reaches over %lld pixels of an input of %lld; at most %d are possible",
+                    what, size, dilation, (long long)reach, (long long)extent, FARTHEST);
 }
 
 td_status tdi_windows_infer(const tdi_windows *windows, const char *what, const td_shape *in, td_shape *out,
@@ -49,8 +49,8 @@ td_status tdi_windows_infer(const tdi_windows *windows, const char *what, const 
     tdi_window rows = tdi_window_extent(in->dim[0], size.height, strides.height, dilation.height, windows->padding);
     tdi_window columns = tdi_window_extent(in->dim[1], size.width, strides.width, dilation.width, windows->padding);
     char text[TDI_SHAPE_TEXT];
-    TDI_TRY(check_reach(what, size.height, dilation.height, error));
-    TDI_TRY(check_reach(what, size.width, dilation.width, error));
+    TDI_TRY(check_reach(what, size.height, dilation.height, in->dim[0], error));
+    TDI_TRY(check_reach(what, size.width, dilation.width, in->dim[1], error));
     if (rows.out < 1 || columns.out < 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "a %d x %d %s (dilation %d x %d) does not fit into its input %s: use TD_SAME or a smaller %s",

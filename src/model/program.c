@@ -351,8 +351,7 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
 
-/* Of the training and the validation, and the learning rate. */
-static td_status check_logs(const td_model *model, tdi_error *error)
+td_status tdi_check_logs(const td_model *model, bool validation, tdi_error *error)
 {
     const char *largest = "";
     int logs = model->n_outputs > 1 ? model->n_outputs + 1 : 1, most = 0;
@@ -366,14 +365,14 @@ static td_status check_logs(const td_model *model, tdi_error *error)
                 largest = tdi_metric_name(metric);
             }
         }
-    if (2 * logs + 1 <= TD_MAX_LOGS)
+    int all = (validation ? 2 : 1) * logs + 1; /* and the learning rate */
+    if (all <= TD_MAX_LOGS)
         return TD_OK;
     return tdi_fail(
         error, TD_UNSUPPORTED,
-        "the metrics give %d numbers an epoch, %d of them %s, and as many of the validation; at most %d can be "
-        "logged: take fewer thresholds, or an average over the classes (each class's scores: "
-        "tandem evaluate --confusion)",
-        logs, most, largest, (TD_MAX_LOGS - 1) / 2);
+        "the losses and metrics give %d numbers an epoch, %d of them %s%s; at most %d can be logged: take fewer "
+        "thresholds, or an average over the classes (each class's scores: tandem evaluate --confusion)",
+        logs, most, largest, validation ? ", and as many of the validation" : "", TD_MAX_LOGS - 1);
 }
 
 td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_target *target, tdi_program *program,
@@ -381,7 +380,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
 {
     *program = (tdi_program){0};
     if (mode == TDI_TRAIN || mode == TDI_EVALUATE)
-        TDI_TRY(check_logs(model, error));
+        TDI_TRY(tdi_check_logs(model, false, error));
     *program = (tdi_program){.graph = tdi_graph_create(), .slots = {.regularization = -1}};
     if (!program->graph)
         return tdi_no_memory(error);

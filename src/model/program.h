@@ -60,4 +60,7 @@ void tdi_program_release(tdi_program *program);
 void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
                       td_logs *logs);
 
+/* TD_UNSUPPORTED when the logs of an epoch, with those of its validation, do not fit into td_logs. */
+td_status tdi_check_logs(const td_model *model, bool validation, tdi_error *error);
+
 #endif

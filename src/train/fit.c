@@ -115,11 +115,12 @@ static td_status open_data(fit *f, tdi_error *error)
         TDI_TRY(tdi_source_count(f->train, error));
     TDI_TRY(tdi_check_data(f->model, f->train, true, error));
     TDI_TRY(split(f, error));
-    if (!f->args->validation)
-        return TD_OK;
-    TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
-    TDI_TRY(tdi_source_count(f->validation, error));
-    return tdi_check_data(f->model, f->validation, true, error);
+    if (f->args->validation) {
+        TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
+        TDI_TRY(tdi_source_count(f->validation, error));
+        TDI_TRY(tdi_check_data(f->model, f->validation, true, error));
+    }
+    return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
 }
 
 /* Before the first step, though Keras finds out at the last. */

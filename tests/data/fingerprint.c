@@ -36,6 +36,11 @@ static td_data *augmented(void)
     return td_augment(arrays(), .flip = TD_FLIP_HORIZONTAL);
 }
 
+static td_data *resized(void)
+{
+    return td_resize(augmented(), 3, 3);
+}
+
 static td_data *cached(void)
 {
     return td_cache(repeated());
@@ -58,7 +63,7 @@ static uint32_t fingerprint(td_data *data)
 static void any_value_in_memory_counts(void **state)
 {
     (void)state;
-    td_data *(*const makers[])(void) = {arrays, repeated, shared, augmented, cached, in_turn};
+    td_data *(*const makers[])(void) = {arrays, repeated, shared, augmented, resized, cached, in_turn};
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
         uint32_t before = fingerprint(makers[i]());
         y[CHANGED]++;
