@@ -76,18 +76,20 @@ int tdi_cores_allowed(void)
     return cores < 1 ? 1 : cores;
 }
 
-static int64_t at_most(int64_t bytes, int resource)
+static int64_t at_most(int64_t bytes, const struct rlimit *limit)
 {
-    struct rlimit limit;
-    bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    return limited && limit.rlim_cur < (rlim_t)bytes ? (int64_t)limit.rlim_cur : bytes;
+    bool limited = limit->rlim_cur != RLIM_INFINITY && limit->rlim_cur < (rlim_t)bytes;
+    return limited ? (int64_t)limit->rlim_cur : bytes;
 }
 
 int64_t tdi_memory_allowed(void)
 {
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long limit = cgroup_limit("memory.max", bytes_at);
-    return at_most(at_most(limit && limit < machine ? limit : machine, RLIMIT_AS), RLIMIT_DATA);
+    struct rlimit space = {.rlim_cur = RLIM_INFINITY}, data = space;
+    getrlimit(RLIMIT_AS, &space);
+    getrlimit(RLIMIT_DATA, &data);
+    return at_most(at_most(limit && limit < machine ? limit : machine, &space), &data);
 }
 
 bool tdi_memory_fits(size_t bytes)
