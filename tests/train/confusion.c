@@ -168,16 +168,27 @@ static void f1_is_each_classes(void **state)
 static void more_logs_than_there_is_room_for_are_refused(void **state)
 {
     (void)state;
+    enum { MANY = 40 };
+    static float targets[ROWS * MANY];
     td_context *context = td_context_create(NULL);
     td_tensor *input = td_input(context, TD_SHAPE(WIDTH));
-    td_model *model = td_model_create(input, td_dense(input, 40), .seed = 3);
+    td_model *model = td_model_create(input, td_dense(input, MANY), .seed = 3);
+    td_data *data = td_arrays(ROWS, x, TD_SHAPE(WIDTH), .y = targets, .y_shape = TD_SHAPE(MANY));
     assert_int_equal(td_compile(model, .loss = TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .optimizer = td_sgd(),
                                 .metrics = TD_METRICS(td_metric_f1_score(.average = TD_MACRO))),
                      TD_OK);
-    assert_int_equal(td_compile(model, .metrics = TD_METRICS(td_metric_f1_score(.name = "each"))), TD_UNSUPPORTED);
+    assert_int_equal(td_compile(model, .metrics = TD_METRICS(td_metric_f1_score(.name = "each"))), TD_OK);
+    assert_int_equal(td_fit(model, td_data_retain(data)), TD_OK);
+    assert_int_equal(td_fit(model, data, .validation_split = 0.5), TD_UNSUPPORTED);
     assert_non_null(strstr(td_error(context),
-                           "the metrics give 41 numbers an epoch, 40 of them each, and as many of the "
-                           "validation; at most 31 can be logged"));
+                           "give 41 numbers an epoch, 40 of them each, and as many of the validation; at most 63 can "
+                           "be logged"));
+    td_clear_error(context);
+    input = td_input(context, TD_SHAPE(WIDTH));
+    model = td_model_create(input, td_dense(input, 2 * MANY), .seed = 3);
+    assert_int_equal(td_compile(model, .loss = TD_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .optimizer = td_sgd(),
+                                .metrics = TD_METRICS(td_metric_f1_score())),
+                     TD_UNSUPPORTED);
     td_context_free(context);
 }
 
