@@ -81,7 +81,7 @@ TDI_INLINE void tdi_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result t
         tdi_tile(a, b, depth, to, rows, vectors, chains);                                                              \
         break;
 
-/* Only the shapes that product() and the panels make. */
+/* Only the shapes that tdi_product() and the panels make. */
 static inline void tdi_any_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
 {
     switch (rows * 16 + vectors - 1) {

@@ -3,8 +3,8 @@
  * A block of ROWS x (COLUMNS vectors) of the result is kept in registers while the depth runs by: each step loads
  * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
  * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
- * elements are taken one by one; when b is, the product is computed the other way round, result' = b . op(a)', over
- * small transposed copies. */
+ * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
+ * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 

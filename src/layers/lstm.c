@@ -1,4 +1,5 @@
-/* lstm.c - LSTM: a long short-term memory, its input's share of the gates as one product over all steps. */
+/* lstm.c - LSTM: a long short-term memory, its input's share of the gates as one product over all
+ * steps, which the fuse pass undoes where features are few. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 

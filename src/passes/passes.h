@@ -65,7 +65,8 @@ int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
 tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
                     tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context);
 
-/* How they share the adding up of a product's sums that TDI_DEPTH divided, and products that nothing else divides. */
+/* How they share the ending of a product that TDI_DEPTH divided (each makes its part of the sums, and adds the
+ * others'), and products that nothing else divides. */
 tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes);
 
 /* ---- layout ---- */

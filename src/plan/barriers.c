@@ -81,7 +81,7 @@ static bool writes_input(const tdi_node *node, int i)
     return node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
 }
 
-/* The lanes' sums: each writes its own, all read all. */
+/* The lanes' sums: each writes its own, and reads of the others' what it ends. */
 static touch touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
 {
     const tdi_storage *storage = &plan->storages[step->sums];
