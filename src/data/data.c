@@ -7,6 +7,7 @@
 #include <tandem/stages.h>
 
 #include "base/context.h"
+#include "data/resize.h"
 #include "data/source.h"
 #include "data/source_arrays.h"
 #include "files/folders.h"
@@ -35,12 +36,8 @@ static td_status open_checked(const td_open_args *args, tdi_source **source, tdi
                         (int)args->role);
     if (!isfinite(args->scale))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: scale is not a finite number");
-    const td_image_size *size = &args->image_size;
-    bool given = size->height || size->width;
-    if (given && (size->height < 1 || size->width < 1 || size->height > TDI_MAX_IMAGE || size->width > TDI_MAX_IMAGE))
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "td_open: an image_size of %lld x %lld; 1 to %d pixels were expected of height and of width",
-                        (long long)size->height, (long long)size->width, TDI_MAX_IMAGE);
+    if (args->image_size.height || args->image_size.width)
+        TDI_TRY(tdi_resize_check(&args->image_size, args->path, error));
     return tdi_source_open(args, source, error);
 }
 

@@ -5,6 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/source.h"
+
+td_status tdi_resize_check(const td_image_size *size, const char *name, tdi_error *error)
+{
+    if (size->height >= 1 && size->width >= 1 && size->height <= TDI_MAX_IMAGE && size->width <= TDI_MAX_IMAGE)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "%s: an image size of %lld x %lld; 1 to %d pixels were expected of height and of width", name,
+                    (long long)size->height, (long long)size->width, TDI_MAX_IMAGE);
+}
+
 void tdi_resize_nearest(const void *from, void *to, const tdi_resize *resize, size_t bytes)
 {
     size_t pixel = (size_t)resize->channels * bytes;

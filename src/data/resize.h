@@ -6,10 +6,15 @@
 #include <stdint.h>
 #include <tandem/data.h>
 
+#include "base/error.h"
+
 typedef struct tdi_resize {
     td_image_size from, to;
     int64_t channels;
 } tdi_resize;
+
+/* TD_INVALID_ARGUMENT unless images of `name` can be of that size. */
+td_status tdi_resize_check(const td_image_size *size, const char *name, tdi_error *error);
 
 /* [height, width, channels] elements of `bytes` each, by pixel centres: the nearest pixel's, as Keras's
  * image.resize(interpolation="nearest"). */

@@ -125,17 +125,14 @@ static td_status fill(resize_source *stage, const td_resize_args *args, tdi_erro
     const td_shape image = source->columns[0].shape;
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_resize: an argument too many; (data, height, width) is all");
-    if (args->height < 1 || args->width < 1 || args->height > TDI_MAX_IMAGE || args->width > TDI_MAX_IMAGE)
-        return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "%s: an image size of %lld x %lld; 1 to %d pixels were expected of height and of width",
-                        source->name, (long long)args->height, (long long)args->width, TDI_MAX_IMAGE);
+    stage->size.to = (td_image_size){args->height, args->width};
+    TDI_TRY(tdi_resize_check(&stage->size.to, source->name, error));
     if (!is_image(&image))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: %s has %d dimensions a sample; to be resized it must be an image: [height, width] or "
                         "[height, width, channels]",
                         source->name, source->columns[0].name, image.rank);
     stage->size.from = (td_image_size){image.dim[0], image.dim[1]};
-    stage->size.to = (td_image_size){args->height, args->width};
     for (int i = 0; i < source->n_x + source->n_y; i++)
         if (is_of_size(&source->columns[i].shape, &stage->size.from))
             set_column(stage, i);

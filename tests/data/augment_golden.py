@@ -7,6 +7,8 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
+from golden_numbers import numbers  # noqa: E402
+
 HEIGHT, WIDTH, CHANNELS = 5, 6, 3
 FILLS = ["constant", "reflect", "nearest", "wrap"]
 TRANSLATIONS = [(0.0, 2.0), (-3.0, 1.0), (1.25, -0.5), (-7.75, 6.5)]
@@ -40,15 +42,6 @@ def moves(image):
             yield 0, 0, right, down, 0, fill, translated(image, fill, right, down)
         for degrees in DEGREES:
             yield 0, 0, 0, 0, degrees, fill, rotated(image, fill, degrees)
-
-
-def number(value):
-    text = f"{float(value):.9g}"
-    return (text if "." in text or "e" in text else text + ".0") + "f"
-
-
-def numbers(values):
-    return ", ".join(number(value) for value in np.asarray(values).ravel())
 
 
 def main():

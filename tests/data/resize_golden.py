@@ -7,18 +7,11 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
+from golden_numbers import numbers  # noqa: E402
+
 HEIGHT, WIDTH, CHANNELS = 5, 6, 3
 SIZES = [(5, 9), (10, 12), (3, 2), (1, 1), (8, 4), (2, 13)]
 MOST = max(height * width for height, width in SIZES) * CHANNELS
-
-
-def number(value):
-    text = f"{float(value):.9g}"
-    return (text if "." in text or "e" in text else text + ".0") + "f"
-
-
-def numbers(values):
-    return ", ".join(number(value) for value in np.asarray(values).ravel())
 
 
 def main():
