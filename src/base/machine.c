@@ -92,11 +92,6 @@ int64_t tdi_memory_allowed(void)
     return at_most(at_most(limit && limit < machine ? limit : machine, &space), &data);
 }
 
-bool tdi_memory_fits(size_t bytes)
-{
-    return bytes <= (size_t)tdi_memory_allowed();
-}
-
 td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes)
 {
     return tdi_fail(

@@ -11,12 +11,9 @@
 /* Cores: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
 
-/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). */
+/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). What is larger is not to be
+ * asked for: memory that is promised all the same ends the process as it is touched. It reads the cgroup's files. */
 int64_t tdi_memory_allowed(void);
-/* Not so when the machine has less, used or not: memory that is promised all the same ends the process as it is
- * touched.
- */
-bool tdi_memory_fits(size_t bytes);
 /* TD_NO_MEMORY: what `what` of a batch needs, what there is, what to try. */
 td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes);
 
