@@ -124,25 +124,28 @@ void tdi_source_content_file(tdi_source *source, const char *path)
         tdi_source_content(source, &facts.st_size, sizeof facts.st_size);
 }
 
-static uint32_t add_own(const tdi_source *source, uint32_t crc)
+static td_status add_own(const tdi_source *source, uint32_t *crc, tdi_error *error)
 {
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         const tdi_column *column = &source->columns[i];
         size_t sample = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
         if (column->values)
-            crc = tdi_crc32c(crc, column->values, (size_t)source->samples * sample);
+            *crc = tdi_crc32c(*crc, column->values, (size_t)source->samples * sample);
+        else if (source->checksum)
+            TDI_TRY(source->checksum(source, i, 0, source->samples, crc, error));
     }
-    return tdi_crc32c(crc, &source->content, sizeof source->content);
+    *crc = tdi_crc32c(*crc, &source->content, sizeof source->content);
+    return TD_OK;
 }
 
-uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc)
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error)
 {
     const tdi_source *below;
     if (!source->beneath)
-        return add_own(source, crc);
+        return add_own(source, crc, error);
     for (int i = 0; (below = source->beneath(source, i)); i++)
-        crc = tdi_source_fingerprint(below, crc);
-    return crc;
+        TDI_TRY(tdi_source_fingerprint(below, crc, error));
+    return TD_OK;
 }
 
 td_status tdi_source_count(tdi_source *source, tdi_error *error)

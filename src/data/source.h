@@ -73,6 +73,10 @@ struct tdi_source {
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
     void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
+    /* Adds to a checksum `count` samples of a column whose values lie in files, as gather gives them when they are not
+     * converted; NULL: the content says enough of them. */
+    td_status (*checksum)(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                          tdi_error *error);
     /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
 };
@@ -108,8 +112,8 @@ void tdi_source_stamp_words(tdi_source *source, const char *words);
 void tdi_source_content(tdi_source *source, const void *bytes, size_t size);
 void tdi_source_content_file(tdi_source *source, const char *path);
 
-/* A checksum, behind `crc`, of all of the data that lies in memory and of what is known of the files. */
-uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc);
+/* Adds to a checksum all of the arrays and what is known of other files. */
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error);
 
 /* Makes sure that the number of samples is known. */
 td_status tdi_source_count(tdi_source *source, tdi_error *error);

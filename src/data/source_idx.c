@@ -81,10 +81,10 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
     if (status == TD_OK)
         status = idx_add(table, args->path, args->role, args->scale, true, error);
     if (status != TD_OK) {
-        table->source.release(&table->source);
+        table->items.source.release(&table->items.source);
         return status;
     }
-    *source = &table->source;
+    *source = &table->items.source;
     return TD_OK;
 }
 
