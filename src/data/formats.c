@@ -56,18 +56,18 @@ static td_status check_fields(const td_open_args *args, const tdi_source_format 
     return TD_OK;
 }
 
-/* What does not fit is named, with what it takes at least, what there is, and what needs less. */
-static td_status too_large(const td_open_args *args, tdi_error *error)
+/* What does not fit is named, with what there is, and what needs less. */
+static td_status too_large(const td_open_args *args, const tdi_source_format *format, tdi_error *error)
 {
     struct stat facts;
-    char size[64] = "it";
+    char size[64] = "";
     if (stat(args->path, &facts) == 0 && S_ISREG(facts.st_mode))
-        snprintf(size, sizeof size, "its %lld bytes", (long long)facts.st_size);
+        snprintf(size, sizeof size, " of %lld bytes", (long long)facts.st_size);
     *error = (tdi_error){0};
     return tdi_fail(error, TD_NO_MEMORY,
-                    "%s: out of memory: to hold %s takes more than is left of the %lld bytes that this process may "
-                    "use; allow it more, or write the arrays as HDF5 (file.h5:/x,/y), which is read as it is needed",
-                    args->path, size, (long long)tdi_memory_allowed());
+                    "%s: out of memory: to open %s%s takes more than is left of the %lld bytes that this process may "
+                    "use; allow it more%s",
+                    args->path, format->name, size, (long long)tdi_memory_allowed(), format->when_large);
 }
 
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error)
@@ -77,7 +77,7 @@ td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_err
             TDI_TRY(check_fields(args, *format, error));
             td_status status = (*format)->open(args, source, error);
             if (status != TD_OK)
-                return status == TD_NO_MEMORY ? too_large(args, error) : status;
+                return status == TD_NO_MEMORY ? too_large(args, *format, error) : status;
             if (!(*source)->stamp)
                 tdi_source_stamp(*source, args->path);
             return TD_OK;

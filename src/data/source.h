@@ -1,4 +1,4 @@
-/* source.h - where samples come from. A file format is one tdi_source_format; a stage to come wraps a source. */
+/* source.h - where samples come from. A file format is one tdi_source_format; a stage wraps a source. */
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 
@@ -96,6 +96,7 @@ typedef struct tdi_source_format {
     unsigned reads;   /* tdi_open_fields */
     bool (*claims)(const char *path);
     td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
+    const char *when_large; /* ends the sentence that it cannot be opened for want of memory: ", or ..." */
 } tdi_source_format;
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */

@@ -595,4 +595,4 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
 
 const tdi_source_format tdi_source_csv = {
     "files.csv or .csv.gz", TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON,
-    csv_claims, csv_open};
+    csv_claims, csv_open, ""};

@@ -182,4 +182,5 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
 }
 
 const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                           hdf5_claims, hdf5_open};
+                                           hdf5_claims, hdf5_open,
+                                           ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};

@@ -89,4 +89,4 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
 }
 
 const tdi_source_format tdi_source_idx = {"a directory of IDX files", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, idx_claims,
-                                          idx_source_open};
+                                          idx_source_open, ""};

@@ -73,4 +73,4 @@ static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_err
 }
 
 const tdi_source_format tdi_source_npy = {"a pair x.npy,y.npy", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npy_claims,
-                                          npy_open};
+                                          npy_open, ""};

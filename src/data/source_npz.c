@@ -84,4 +84,4 @@ static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_err
     return status;
 }
 
-const tdi_source_format tdi_source_npz = {"a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npz_claims, npz_open};
+const tdi_source_format tdi_source_npz = {"a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npz_claims, npz_open, ""};

@@ -161,6 +161,8 @@ static void every_flipped_bit_of_a_header_is_refused(void **state)
     write_pair(in);
     for (size_t bit = 0; bit < 16 * 8; bit++) {
         unsigned char broken[sizeof images];
+        if (bit == 16) /* signed bytes, which are another type */
+            continue;
         memcpy(broken, images, sizeof images);
         broken[bit / 8] ^= (unsigned char)(1u << bit % 8);
         folder_write(in, IMAGES, broken, sizeof broken);
