@@ -21,6 +21,7 @@ typedef struct generator_source {
     td_generator_args args;
     size_t bytes[2]; /* of a sample's x and y */
     atomic_bool busy;
+    const atomic_int *stop; /* the pass's */
 
     pthread_mutex_t lock;
     int64_t taken; /* from the stream since it began */
@@ -74,6 +75,7 @@ static td_status stream_ended(const generator_source *of, tdi_error *error)
 
 static td_status call_next(generator_source *of, char *sample, tdi_error *error)
 {
+    TDI_TRY(tdi_check_stop(of->stop, error));
     td_status status = of->args.next(of->args.user, sample, of->bytes[1] ? sample + of->bytes[0] : NULL);
     if (status == TD_STOPPED)
         return stream_ended(of, error);
@@ -173,6 +175,7 @@ static td_status enter_pass(generator_source *of, const tdi_source_pass *pass, t
 {
     TDI_TRY(find_begin(of, pass, error));
     of->unused.count = 0; /* the first place stays out of it */
+    of->stop = pass->stop;
     return want_rows(of, pass, error);
 }
 
@@ -196,11 +199,13 @@ static void stream_end(tdi_source *source)
     atomic_store(&of->busy, false);
 }
 
-static td_status run_through(generator_source *of, tdi_error *error)
+static td_status run_through(generator_source *of, const atomic_int *stop, tdi_error *error)
 {
-    td_status status = failed(of, of->args.restart(of->args.user), 0, error);
+    td_status status = TD_OK;
+    TDI_TRY(failed(of, of->args.restart(of->args.user), 0, error));
     of->taken = 0;
     for (char *sample = of->window.at[0]; status == TD_OK;) {
+        TDI_TRY(tdi_check_stop(stop, error));
         status = of->args.next(of->args.user, sample, of->bytes[1] ? sample + of->bytes[0] : NULL);
         of->taken += status == TD_OK;
     }
@@ -210,7 +215,7 @@ static td_status run_through(generator_source *of, tdi_error *error)
     return TD_OK;
 }
 
-static td_status stream_count(tdi_source *source, tdi_error *error)
+static td_status stream_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     generator_source *of = (generator_source *)source;
     if (!of->args.restart)
@@ -220,7 +225,7 @@ static td_status stream_count(tdi_source *source, tdi_error *error)
                         source->name);
     td_status status = add_place(of, error);
     if (status == TD_OK)
-        status = run_through(of, error);
+        status = run_through(of, stop, error);
     leave_pass(of);
     return status;
 }
@@ -279,6 +284,7 @@ static td_status fill(generator_source *of, tdi_error *error)
     source->columns[1] = (tdi_column){"y", args->y_shape, args->y_dtype, NULL, 1};
     source->gather = tdi_items_gather;
     of->items.read = args->read ? any_read : stream_read;
+    source->made = true;
     source->sequential = args->next != NULL;
     source->count = args->next ? stream_count : NULL;
     source->begin = args->next ? stream_begin : NULL;

@@ -294,6 +294,7 @@ static void gather_flags(rows_source *rows)
         const tdi_source *of = rows->of[i]->source;
         source->sequential |= of->sequential;
         source->drawn |= of->drawn;
+        source->made |= of->made;
         source->stamp = source->stamp * 31 + of->stamp;
         source->skipped += of->skipped;
     }
