@@ -145,6 +145,20 @@ uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc)
     return crc;
 }
 
+static const tdi_source *below(const tdi_source *source, int64_t *row)
+{
+    if (source->origin)
+        return source->origin(source, row);
+    return source->beneath ? source->beneath(source, 0) : NULL;
+}
+
+const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row)
+{
+    for (const tdi_source *next; (next = below(source, row)); source = next)
+        ;
+    return source;
+}
+
 td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     if (source->samples != TDI_SAMPLES_UNKNOWN)

@@ -79,6 +79,10 @@ struct tdi_source {
     void (*release)(tdi_source *source);
     /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
+    /* Where a row comes from: the source below, with *row made its row there; NULL: nowhere else, with *row made the
+     * number of the sample in the file. Without this function: row *row of the source that is beneath, if there is one.
+     */
+    const tdi_source *(*origin)(const tdi_source *source, int64_t *row);
 };
 
 /* What of td_open_args only some formats read. */
@@ -111,6 +115,10 @@ void tdi_source_stamp_words(tdi_source *source, const char *words);
 /* Adds to the source's content: bytes; or a file by its size. */
 void tdi_source_content(tdi_source *source, const void *bytes, size_t size);
 void tdi_source_content_file(tdi_source *source, const char *path);
+
+/* The source at the bottom that a row comes from, which a person knows by its name; *row becomes the sample's number
+ * there. */
+const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 
 /* A checksum, behind `crc`, of all of the data that lies in memory and of what is known of the files. */
 uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc);

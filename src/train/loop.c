@@ -79,10 +79,11 @@ static void blame(const tdi_pass *pass, tdi_error *error)
         int64_t row = find_not_finite(source, column, pass->order + step * pass->batch, count, pass->job.stop);
         if (row < 0)
             continue;
+        const tdi_source *origin = tdi_source_origin(source, &row);
         tdi_fail(error, TD_NOT_FINITE,
                  "the loss is not a finite number at step %lld: sample %lld of %s, counted from 0, holds NaN or "
                  "infinity in %s",
-                 (long long)step, (long long)row, source->name, source->columns[column].name);
+                 (long long)step, (long long)row, origin->name, source->columns[column].name);
         return;
     }
     tdi_fail(error, TD_NOT_FINITE,

@@ -227,10 +227,10 @@ static const void *prefetch_in_place(void *context, int64_t step, int slot, int6
     return batch_of(prefetch, step)->slots[slot] + first * prefetch->row_bytes[slot];
 }
 
-static int64_t prefetch_sample(void *context, int64_t step, int64_t row)
+static int64_t prefetch_sample(void *context, int64_t step, int64_t row, const char **name)
 {
     const tdi_feed *from = &((const tdi_prefetch *)context)->spec.from;
-    return from->sample(from->context, step, row);
+    return from->sample(from->context, step, row, name);
 }
 
 tdi_feed tdi_prefetch_feed(tdi_prefetch *prefetch)
