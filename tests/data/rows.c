@@ -113,12 +113,12 @@ typedef struct stream {
     int first, at, count;
 } stream;
 
-static td_status next(void *user, void *x, void *y)
+static td_status next(void *user, void *const *x, void *const *y)
 {
     stream *of = user;
     if (of->at == of->count)
         return TD_STOPPED;
-    *(float *)x = *(float *)y = (float)(of->first + of->at++);
+    *(float *)x[0] = *(float *)y[0] = (float)(of->first + of->at++);
     return TD_OK;
 }
 

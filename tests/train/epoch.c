@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tandem/stages.h>
+
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };

@@ -43,15 +43,15 @@ static void wait_at(gate *of)
         pthread_cond_wait(&of->changed, &of->lock);
 }
 
-static void give(int64_t sample, void *to_x, void *to_y)
+static void give(int64_t sample, void *const *to_x, void *const *to_y)
 {
-    if (to_x)
-        memcpy(to_x, x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
-    if (to_y)
-        memcpy(to_y, y + sample, sizeof *y);
+    if (to_x[0])
+        memcpy(to_x[0], x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
+    if (to_y[0])
+        memcpy(to_y[0], y + sample, sizeof *y);
 }
 
-static td_status any(void *user, int64_t sample, void *to_x, void *to_y)
+static td_status any(void *user, int64_t sample, void *const *to_x, void *const *to_y)
 {
     gate *of = user;
     pthread_mutex_lock(&of->lock);
@@ -62,7 +62,7 @@ static td_status any(void *user, int64_t sample, void *to_x, void *to_y)
     return TD_OK;
 }
 
-static td_status next(void *user, void *to_x, void *to_y)
+static td_status next(void *user, void *const *to_x, void *const *to_y)
 {
     gate *of = user;
     return of->at == of->samples ? TD_STOPPED : any(user, of->at++, to_x, to_y);
@@ -108,7 +108,10 @@ static td_status make_adapted_fit(call *c)
 
 static td_status make_backed_up_fit(call *c)
 {
-    return td_fit(c->model, c->data, .callbacks = TD_CALLBACKS(td_backup_and_restore(scratch_path("asked"))));
+    td_status status =
+        td_fit(c->model, c->data, .callbacks = TD_CALLBACKS(td_backup_and_restore(scratch_path("asked"))));
+    td_backup_remove(scratch_path("asked"));
+    return status;
 }
 
 static td_status make_validated_fit(call *c)
