@@ -17,6 +17,16 @@ typedef struct td_data td_data;
 /* Which part of a data set is meant where a path holds both (an IDX directory, an .npz with x_train and x_test). */
 typedef enum td_role { TD_TRAIN = 0, TD_TEST } td_role;
 
+/* One array of a sample: an input or a target. */
+typedef struct td_column {
+    td_shape shape; /* of one sample; rank 0: a number */
+    td_dtype dtype; /* TD_FLOAT32 */
+    float scale;    /* values are multiplied by this; 0: 1 */
+} td_column;
+
+/* A list of them: TD_COLUMNS({.shape = TD_SHAPE(8)}, {.shape = TD_SHAPE(1), .dtype = TD_INT32}). */
+#define TD_COLUMNS(...) TD_LIST_(td_column, __VA_ARGS__, {.shape = {.rank = -1}})
+
 /* In pixels. */
 typedef struct td_image_size {
     int64_t height, width;

@@ -148,13 +148,32 @@ td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_er
     return TD_OK;
 }
 
-td_status tdi_source_count(tdi_source *source, tdi_error *error)
+static const tdi_source *below(const tdi_source *source, int64_t *row)
+{
+    if (source->origin)
+        return source->origin(source, row);
+    return source->beneath ? source->beneath(source, 0) : NULL;
+}
+
+const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row)
+{
+    for (const tdi_source *next; (next = below(source, row)); source = next)
+        ;
+    return source;
+}
+
+td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     if (source->samples != TDI_SAMPLES_UNKNOWN)
         return TD_OK;
     if (source->count)
-        return source->count(source, error);
+        return source->count(source, stop, error);
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
+}
+
+td_status tdi_check_stop(const atomic_int *stop, tdi_error *error)
+{
+    return stop && atomic_load(stop) ? tdi_fail(error, TD_STOPPED, "%s", td_status_name(TD_STOPPED)) : TD_OK;
 }
 
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)

@@ -29,9 +29,10 @@ static td_status not_a_class(const tdi_source *source, int column, int64_t row, 
         tdi_convert_floats(facts->dtype, element, &number, 1, 1);
         snprintf(value, sizeof value, "%.9g", (double)number);
     }
+    const tdi_source *origin = tdi_source_origin(source, &row);
     return tdi_fail(error, TD_BAD_FILE,
                     "%s: %s of sample %" PRId64 " is %s, which is not %s (a whole number that 32 bits hold): %s",
-                    source->name, facts->name, row, value, column < source->n_x ? "an index" : "a class number",
+                    origin->name, facts->name, row, value, column < source->n_x ? "an index" : "a class number",
                     column < source->n_x ? "the model looks rows up by it"
                                          : "give class numbers, or a loss for such targets");
 }
@@ -158,6 +159,12 @@ static void sift_share(void *argument, int index)
     free(scratch);
 }
 
+static const tdi_source *kept_origin(const tdi_source *source, int64_t *row)
+{
+    *row = row_of((const tdi_items *)source, *row);
+    return NULL;
+}
+
 static td_status keep_good(const sift *work, tdi_error *error)
 {
     tdi_items *items = work->items;
@@ -179,6 +186,7 @@ static td_status keep_good(const sift *work, tdi_error *error)
         snprintf(source->skip_reason, sizeof source->skip_reason, "%s", reason);
     source->skipped += source->samples - kept;
     source->samples = kept;
+    source->origin = kept_origin;
     return TD_OK;
 }
 

@@ -319,6 +319,7 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
     source->items.source.gather = tdi_items_gather;
     source->items.source.release = images_release;
     source->items.read = images_read;
+    source->items.source.made = true;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
         stamp(source);

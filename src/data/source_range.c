@@ -67,6 +67,13 @@ static const tdi_source *range_beneath(const tdi_source *source, int index)
     return index == 0 ? ((const range_source *)source)->whole : NULL;
 }
 
+static const tdi_source *range_origin(const tdi_source *source, int64_t *row)
+{
+    const range_source *range = (const range_source *)source;
+    *row += range->first;
+    return range->whole;
+}
+
 static void range_release(tdi_source *source)
 {
     free(source);
@@ -90,6 +97,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.release = range_release;
     made->source.checksum = whole->checksum ? range_checksum : NULL;
     made->source.beneath = whole->beneath ? range_beneath : NULL;
+    made->source.origin = range_origin;
     made->whole = whole;
     made->first = first;
     for (int i = 0; i < whole->n_x + whole->n_y; i++) {
