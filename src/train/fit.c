@@ -112,12 +112,12 @@ static td_status open_data(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_data_source(f->args->data, "training data", &f->train, error));
     if (!f->args->steps_per_epoch || f->args->validation_split > 0)
-        TDI_TRY(tdi_source_count(f->train, error));
+        TDI_TRY(tdi_source_count(f->train, &f->model->context->stop, error));
     TDI_TRY(tdi_check_data(f->model, f->train, true, error));
     TDI_TRY(split(f, error));
     if (f->args->validation) {
         TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
-        TDI_TRY(tdi_source_count(f->validation, error));
+        TDI_TRY(tdi_source_count(f->validation, &f->model->context->stop, error));
         TDI_TRY(tdi_check_data(f->model, f->validation, true, error));
     }
     return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
