@@ -102,6 +102,7 @@ static const struct argp_option options[] = {
     OPTION_SHARD,
     OPTIONS_READING,
     OPTION_GROUP("Work:", 2),
+    OPTION_WEIGHTS,
     OPTION_BATCH_SIZE,
     OPTION_DEVICES,
     OPTION_SHARDS,

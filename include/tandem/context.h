@@ -35,8 +35,9 @@ TD_API td_status td_error_status(const td_context *context);
 TD_API const char *td_error(const td_context *context);
 TD_API void td_clear_error(td_context *context);
 
-/* Asks the td_fit, td_evaluate, td_predict or td_generate under way to end after the current step with TD_STOPPED. May
- * be called from any thread and from a signal handler. The next of these calls clears the request as it begins. */
+/* Asks the td_fit, td_evaluate, td_predict or td_generate under way to end with TD_STOPPED after the current step;
+ * where the next step's samples are still being made, after those under way, one on each thread. May be called from any
+ * thread and from a signal handler. The next of these calls clears the request as it begins. */
 TD_API void td_request_stop(td_context *context);
 
 /* The library's version, "0.1.0". */

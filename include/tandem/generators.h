@@ -1,12 +1,14 @@
 /* generators.h - samples that the program makes itself.
  *
- *     static td_status next(void *user, void *x, void *y)
+ *     static td_status next(void *user, void *const *x, void *const *y)
  *     {
- *         return sensor_read(user, x, y) ? TD_OK : TD_STOPPED;
+ *         return sensor_read(user, x[0], y[0]) ? TD_OK : TD_STOPPED;
  *     }
  *
  *     td_data *data = td_generator(TD_SHAPE(16), .next = next, .user = sensor);
  *     td_fit(model, data, .steps_per_epoch = 100);
+ *
+ * A model of several inputs or outputs has them behind the first: x[1] is of .more_x's first shape, y[1] of .more_y's.
  *
  * The functions are called from Tandem's threads, ahead of the devices. */
 #ifndef TANDEM_GENERATORS_H
@@ -22,20 +24,22 @@ typedef struct td_generator_args {
     td_location at;
     td_shape x_shape; /* of one sample */
     td_guard guard;
-    td_dtype x_dtype;  /* TD_FLOAT32 */
-    td_shape y_shape;  /* rank 0: a number */
-    td_dtype y_dtype;  /* TD_FLOAT32 */
-    td_choice targets; /* yes: every sample has a y */
-    float scale;       /* x is multiplied by this; 0: 1 */
-    void *user;        /* passed to each function */
+    td_dtype x_dtype;        /* TD_FLOAT32 */
+    td_shape y_shape;        /* rank 0: a number */
+    td_dtype y_dtype;        /* TD_FLOAT32 */
+    td_choice targets;       /* yes: every sample has a y */
+    float scale;             /* x is multiplied by this; 0: 1 */
+    const td_column *more_x; /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
+    const td_column *more_y; /* targets behind the first */
+    void *user;              /* passed to each function */
 
-    /* Either: writes sample number `sample`, whichever is asked for; x or y is NULL where it is not wanted. Several
-     * threads call it at once. `samples` says how many there are. */
-    td_status (*read)(void *user, int64_t sample, void *x, void *y);
+    /* Either: writes sample number `sample`, whichever is asked for: input i to x[i], target o to y[o], each packed, in
+     * its dtype; x[i] or y[o] is NULL where it is not wanted, y is NULL without targets. Several threads call it at
+     * once. `samples` says how many there are. */
+    td_status (*read)(void *user, int64_t sample, void *const *x, void *const *y);
 
-    /* Or: writes the next sample of a stream; y is NULL without targets. TD_STOPPED at the end of it. One thread calls
-     * it at a time. */
-    td_status (*next)(void *user, void *x, void *y);
+    /* Or: writes the next sample of a stream, all of it. TD_STOPPED at the end of it. One thread calls it at a time. */
+    td_status (*next)(void *user, void *const *x, void *const *y);
     /* Begins the stream again, before each pass over it. NULL: it cannot be; a later pass goes on where it is. */
     td_status (*restart)(void *user);
 

@@ -1,4 +1,4 @@
-/* source.h - where samples come from. A file format is one tdi_source_format; a stage to come wraps a source. */
+/* source.h - where samples come from. A file format is one tdi_source_format; a stage wraps a source. */
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 
@@ -42,8 +42,9 @@ typedef struct tdi_source_pass {
     int64_t samples, batch;
     uint64_t seed;
     int64_t epoch;
-    bool training; /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
-    int columns;   /* that will be gathered, each row of them once */
+    bool training;          /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
+    int columns;            /* that will be gathered, each row of them once */
+    const atomic_int *stop; /* NULL, or: once it is not 0 no other sample is to be made: TD_STOPPED */
 } tdi_source_pass;
 
 #define TDI_SAMPLES_UNKNOWN (-1)
@@ -60,21 +61,32 @@ struct tdi_source {
     uint32_t content;       /* of the files, as far as opening them has shown it: copies have the same */
     bool sequential;        /* a stream: rows are to be gathered nearly in their order, and only within a pass */
     bool drawn;             /* samples change from one training epoch to the next */
+    bool made;              /* a sample is decoded, or made by a function of the caller, when it is gathered: that may
+                             * take long, so they are gathered one by one, and a stop is looked for in between */
 
     /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
      * the column's own dtype; float32 is scaled: see tdi_stored_scale). May be called by several threads at once.
      * `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
-    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. */
-    td_status (*count)(tdi_source *source, tdi_error *error);
+    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. `stop` as a pass's.
+     */
+    td_status (*count)(tdi_source *source, const atomic_int *stop, tdi_error *error);
     /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
      * outside of a pass (td_data_read) is without random draws. end follows every begin that succeeded. */
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
     void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
+    /* Adds to a checksum `count` samples of a column whose values lie in files, as gather gives them when they are not
+     * converted; NULL: the content says enough of them. */
+    td_status (*checksum)(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                          tdi_error *error);
     /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
+    /* Where a row comes from: the source below, with *row made its row there; NULL: nowhere else, with *row made the
+     * number of the sample in the file. Without this function: row *row of the source that is beneath, if there is one.
+     */
+    const tdi_source *(*origin)(const tdi_source *source, int64_t *row);
 };
 
 /* What of td_open_args only some formats read. */
@@ -92,6 +104,7 @@ typedef struct tdi_source_format {
     unsigned reads;   /* tdi_open_fields */
     bool (*claims)(const char *path);
     td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
+    const char *when_large; /* ends the sentence that it cannot be opened for want of memory: ", or ..." */
 } tdi_source_format;
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
@@ -108,14 +121,21 @@ void tdi_source_stamp_words(tdi_source *source, const char *words);
 void tdi_source_content(tdi_source *source, const void *bytes, size_t size);
 void tdi_source_content_file(tdi_source *source, const char *path);
 
-/* A checksum, behind `crc`, of all of the data that lies in memory and of what is known of the files. */
-uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc);
+/* The source at the bottom that a row comes from, which a person knows by its name; *row becomes the sample's number
+ * there. */
+const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 
-/* Makes sure that the number of samples is known. */
-td_status tdi_source_count(tdi_source *source, tdi_error *error);
+/* Adds to a checksum all of the arrays and what is known of other files. */
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error);
+
+/* Makes sure that the number of samples is known; `stop` as a pass's. */
+td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error);
 
 /* A source over functions of the caller; `args->user` is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);
+
+/* TD_STOPPED when the flag, which may be NULL, is set. */
+td_status tdi_check_stop(const atomic_int *stop, tdi_error *error);
 
 /* begin and end, where the source has them. */
 td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);

@@ -3,56 +3,73 @@
  * A stream is taken sample by sample, by whichever thread needs the next. What is taken and not gathered yet waits in a
  * window, which holds no more than the order of the pass makes it: a batch or two, or the shuffle's buffer. */
 #include <inttypes.h>
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem/generators.h>
 
-#include "base/vec.h"
-#include "data/items.h"
+#include "data/whole.h"
 
 /* Of a row in a pass; what is not below 0 is its place in the window. */
 enum { NOT_WANTED = -1, WANTED = -2 };
 
 typedef struct generator_source {
-    tdi_items items;
+    tdi_whole whole;
     td_generator_args args;
-    size_t bytes[2]; /* of a sample's x and y */
     atomic_bool busy;
+    const atomic_int *stop; /* the pass's */
 
     pthread_mutex_t lock;
     int64_t taken; /* from the stream since it began */
+    bool ended;    /* and no more came, in this pass */
     int64_t begin; /* row r of the pass is the stream's sample begin + r */
     int64_t rows;
     int32_t *places;         /* [rows] */
-    tdi_vec(char *) window;  /* samples: x and behind it y; the first is for those that nobody wants */
+    tdi_vec(char *) window;  /* samples; the first is for those that nobody wants */
     tdi_vec(int32_t) unused; /* places */
     tdi_vec(int) gathers;    /* [window] still to come */
     int columns;             /* gathered of each row */
 } generator_source;
 
-static td_status failed(const generator_source *of, td_status status, int64_t sample, tdi_error *error)
+static tdi_source *source_of(generator_source *of)
+{
+    return &of->whole.items.source;
+}
+
+static td_status failed(generator_source *of, td_status status, int64_t sample, tdi_error *error)
 {
     if (status == TD_OK)
         return TD_OK;
-    return tdi_fail(error, status, "%s: sample %" PRId64 ": the generator's function returned %s",
-                    of->items.source.name, sample, td_status_name(status));
+    return tdi_fail(error, status, "%s: sample %" PRId64 ": the generator's function returned %s", source_of(of)->name,
+                    sample, td_status_name(status));
 }
 
-static td_status any_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+/* ---- any sample ---- */
+
+static td_status any_make(tdi_whole *whole, int64_t row, void *const *to, tdi_error *error)
 {
-    const generator_source *of = (const generator_source *)items;
-    td_status status = of->args.read(of->args.user, row, column == 0 ? to : NULL, column == 1 ? to : NULL);
-    return failed(of, status, row, error);
+    generator_source *of = (generator_source *)whole;
+    const tdi_source *source = source_of(of);
+    return failed(of, of->args.read(of->args.user, row, to, source->n_y ? to + source->n_x : NULL), row, error);
+}
+
+static td_status any_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+{
+    (void)error;
+    tdi_whole_begin((tdi_whole *)source, pass);
+    return TD_OK;
+}
+
+static void any_end(tdi_source *source)
+{
+    tdi_whole_end((tdi_whole *)source);
 }
 
 /* ---- a stream ---- */
 
 static td_status add_place(generator_source *of, tdi_error *error)
 {
-    char *sample = malloc(of->bytes[0] + of->bytes[1] + 1);
+    char *sample = malloc(of->whole.begin[source_of(of)->n_x + source_of(of)->n_y] + 1);
     if (!sample || !tdi_push(&of->window, sample)) {
         free(sample);
         return tdi_no_memory(error);
@@ -64,18 +81,28 @@ static td_status add_place(generator_source *of, tdi_error *error)
     return TD_OK;
 }
 
-static td_status stream_ended(const generator_source *of, tdi_error *error)
+static td_status stream_ended(generator_source *of, tdi_error *error)
 {
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "%s: the stream ended after %" PRId64 " samples, and more were expected: give .restart, fewer "
                     "steps_per_epoch or epochs, or the right number of samples",
-                    of->items.source.name, of->taken);
+                    source_of(of)->name, of->taken);
+}
+
+static td_status ask_next(generator_source *of, char *sample)
+{
+    const tdi_source *source = source_of(of);
+    void *places[TDI_MAX_COLUMNS] = {NULL};
+    tdi_whole_places(&of->whole, sample, places);
+    return of->args.next(of->args.user, places, source->n_y ? places + source->n_x : NULL);
 }
 
 static td_status call_next(generator_source *of, char *sample, tdi_error *error)
 {
-    td_status status = of->args.next(of->args.user, sample, of->bytes[1] ? sample + of->bytes[0] : NULL);
-    if (status == TD_STOPPED)
+    TDI_TRY(tdi_check_stop(of->stop, error));
+    td_status status = of->ended ? TD_STOPPED : ask_next(of, sample);
+    of->ended = status == TD_STOPPED;
+    if (of->ended)
         return stream_ended(of, error);
     TDI_TRY(failed(of, status, of->taken, error));
     of->taken++;
@@ -104,8 +131,8 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
         TDI_TRY(take_next(of, error));
     int32_t place = of->places[row];
     if (place < 0)
-        return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", of->items.source.name, row);
-    memcpy(to, of->window.at[place] + (column == 1 ? of->bytes[0] : 0), of->bytes[column]);
+        return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", source_of(of)->name, row);
+    memcpy(to, of->window.at[place] + of->whole.begin[column], tdi_whole_bytes(&of->whole, column));
     if (--of->gathers.at[place] == 0) {
         of->unused.at[of->unused.count++] = place;
         of->places[row] = NOT_WANTED;
@@ -146,6 +173,7 @@ static td_status want_rows(generator_source *of, const tdi_source_pass *pass, td
 static td_status find_begin(generator_source *of, const tdi_source_pass *pass, tdi_error *error)
 {
     of->begin = 0;
+    of->ended = false;
     if (of->args.restart) {
         TDI_TRY(failed(of, of->args.restart(of->args.user), 0, error));
         of->taken = 0;
@@ -173,6 +201,7 @@ static td_status enter_pass(generator_source *of, const tdi_source_pass *pass, t
 {
     TDI_TRY(find_begin(of, pass, error));
     of->unused.count = 0; /* the first place stays out of it */
+    of->stop = pass->stop;
     return want_rows(of, pass, error);
 }
 
@@ -196,21 +225,21 @@ static void stream_end(tdi_source *source)
     atomic_store(&of->busy, false);
 }
 
-static td_status run_through(generator_source *of, tdi_error *error)
+static td_status run_through(generator_source *of, const atomic_int *stop, tdi_error *error)
 {
-    td_status status = failed(of, of->args.restart(of->args.user), 0, error);
-    of->taken = 0;
-    for (char *sample = of->window.at[0]; status == TD_OK;) {
-        status = of->args.next(of->args.user, sample, of->bytes[1] ? sample + of->bytes[0] : NULL);
-        of->taken += status == TD_OK;
+    td_status status = TD_OK;
+    TDI_TRY(failed(of, of->args.restart(of->args.user), 0, error));
+    for (of->taken = 0; status == TD_OK; of->taken += status == TD_OK) {
+        TDI_TRY(tdi_check_stop(stop, error));
+        status = ask_next(of, of->window.at[0]);
     }
     if (status != TD_STOPPED)
         return failed(of, status, of->taken, error);
-    of->items.source.samples = of->taken;
+    source_of(of)->samples = of->taken;
     return TD_OK;
 }
 
-static td_status stream_count(tdi_source *source, tdi_error *error)
+static td_status stream_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     generator_source *of = (generator_source *)source;
     if (!of->args.restart)
@@ -220,27 +249,12 @@ static td_status stream_count(tdi_source *source, tdi_error *error)
                         source->name);
     td_status status = add_place(of, error);
     if (status == TD_OK)
-        status = run_through(of, error);
+        status = run_through(of, stop, error);
     leave_pass(of);
     return status;
 }
 
 /* ---- making it ---- */
-
-static td_status check_sample(const char *name, const td_shape *shape, td_dtype dtype, size_t *bytes, tdi_error *error)
-{
-    int64_t size = (int64_t)td_dtype_size(dtype);
-    bool wrong = shape->rank < 0 || shape->rank > TD_MAX_RANK || (unsigned)dtype > TD_UINT8;
-    for (int i = 0; !wrong && i < shape->rank; i++)
-        wrong = shape->dim[i] < 1 || __builtin_mul_overflow(size, shape->dim[i], &size);
-    *bytes = (size_t)size;
-    if (!wrong)
-        return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT,
-                    "td_generator: %s_shape or %s_dtype is none: positive extents and a "
-                    "td_dtype were expected",
-                    name, name);
-}
 
 #define MOST_SAMPLES (INT64_C(1) << 48)
 
@@ -254,35 +268,43 @@ static td_status check_args(const td_generator_args *args, tdi_error *error)
                         args->read ? "both" : "none");
     if (args->read && args->restart)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: .restart belongs to .next");
+    if (args->more_y && args->targets == TD_NO)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: .more_y are targets, and .targets is TD_NO");
     if (args->samples < 0 || args->samples > MOST_SAMPLES || (args->read && args->samples < 1))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "td_generator: samples is %" PRId64 "; with .read it must be given, and %" PRId64
                         " is the most possible",
                         args->samples, MOST_SAMPLES);
-    return isfinite(args->scale) ? TD_OK
-                                 : tdi_fail(error, TD_INVALID_ARGUMENT, "td_generator: scale is not a finite number");
+    return TD_OK;
+}
+
+static td_status add_columns(tdi_whole *whole, const td_generator_args *args, tdi_error *error)
+{
+    const char *name = "td_generator";
+    const td_column x = {args->x_shape, args->x_dtype, args->scale}, y = {args->y_shape, args->y_dtype, 0};
+    TDI_TRY(tdi_whole_add(whole, name, false, &x, error));
+    TDI_TRY(tdi_whole_add_list(whole, name, false, args->more_x, error));
+    if (args->targets == TD_NO)
+        return TD_OK;
+    TDI_TRY(tdi_whole_add(whole, name, true, &y, error));
+    return tdi_whole_add_list(whole, name, true, args->more_y, error);
 }
 
 static td_status fill(generator_source *of, tdi_error *error)
 {
     const td_generator_args *args = &of->args;
-    tdi_source *source = &of->items.source;
+    tdi_source *source = source_of(of);
     TDI_TRY(check_args(args, error));
-    TDI_TRY(check_sample("x", &args->x_shape, args->x_dtype, &of->bytes[0], error));
-    if (args->targets != TD_NO)
-        TDI_TRY(check_sample("y", &args->y_shape, args->y_dtype, &of->bytes[1], error));
+    TDI_TRY(add_columns(&of->whole, args, error));
     snprintf(source->name, sizeof source->name, "td_generator");
     source->samples = args->next && !args->samples ? TDI_SAMPLES_UNKNOWN : args->samples;
-    source->n_x = 1;
-    source->n_y = args->targets != TD_NO;
-    source->columns[0] = (tdi_column){"x", args->x_shape, args->x_dtype, NULL, args->scale != 0 ? args->scale : 1};
-    source->columns[1] = (tdi_column){"y", args->y_shape, args->y_dtype, NULL, 1};
-    source->gather = tdi_items_gather;
-    of->items.read = args->read ? any_read : stream_read;
     source->sequential = args->next != NULL;
     source->count = args->next ? stream_count : NULL;
-    source->begin = args->next ? stream_begin : NULL;
-    source->end = args->next ? stream_end : NULL;
+    source->begin = args->next ? stream_begin : any_begin;
+    source->end = args->next ? stream_end : any_end;
+    of->whole.make = any_make;
+    if (args->next)
+        of->whole.items.read = stream_read;
     return TD_OK;
 }
 
@@ -292,6 +314,7 @@ static void generator_release(tdi_source *source)
     if (of->args.release)
         of->args.release(of->args.user);
     pthread_mutex_destroy(&of->lock);
+    tdi_whole_release(&of->whole);
     free(of);
 }
 
@@ -304,12 +327,13 @@ td_status tdi_source_generator(const td_generator_args *args, tdi_source **sourc
         return tdi_no_memory(error);
     }
     of->args = *args;
-    of->items.source.release = generator_release;
+    tdi_whole_init(&of->whole);
+    source_of(of)->release = generator_release;
     pthread_mutex_init(&of->lock, NULL);
     td_status status = fill(of, error);
     if (status == TD_OK)
-        *source = &of->items.source;
+        *source = source_of(of);
     else
-        generator_release(&of->items.source);
+        generator_release(source_of(of));
     return status;
 }

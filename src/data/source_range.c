@@ -55,9 +55,23 @@ static void range_end(tdi_source *source)
     range->order = NULL;
 }
 
+static td_status range_checksum(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                                tdi_error *error)
+{
+    const range_source *range = (const range_source *)source;
+    return range->whole->checksum(range->whole, column, range->first + first, count, crc, error);
+}
+
 static const tdi_source *range_beneath(const tdi_source *source, int index)
 {
     return index == 0 ? ((const range_source *)source)->whole : NULL;
+}
+
+static const tdi_source *range_origin(const tdi_source *source, int64_t *row)
+{
+    const range_source *range = (const range_source *)source;
+    *row += range->first;
+    return range->whole;
 }
 
 static void range_release(tdi_source *source)
@@ -81,7 +95,9 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.end = whole->end ? range_end : NULL;
     made->source.count = NULL;
     made->source.release = range_release;
+    made->source.checksum = whole->checksum ? range_checksum : NULL;
     made->source.beneath = whole->beneath ? range_beneath : NULL;
+    made->source.origin = range_origin;
     made->whole = whole;
     made->first = first;
     for (int i = 0; i < whole->n_x + whole->n_y; i++) {

@@ -465,6 +465,7 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
     source->items.source.gather = tdi_items_gather;
     source->items.source.release = tfrecord_release;
     source->items.read = tfrecord_read;
+    source->items.source.made = true;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
         *opened = &source->items.source;
@@ -475,4 +476,4 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
 
 const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
                                                TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                               tfrecord_claims, tfrecord_open};
+                                               tfrecord_claims, tfrecord_open, ""};

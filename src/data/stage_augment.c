@@ -157,8 +157,9 @@ static td_status augment_classes(const augment_source *augment, int column, int6
                      (size_t)size.channels * td_dtype_size(facts->dtype), &drawn->move, augment->args.fill);
     if (tdi_convert_classes(facts->dtype, sample->moved, to, sample->elements) < 0)
         return TD_OK;
-    return tdi_fail(error, TD_BAD_FILE, "%s: %s of sample %" PRId64 " holds what is not a class number",
-                    augment->source.name, facts->name, row);
+    const tdi_source *origin = tdi_source_origin(&augment->source, &row);
+    return tdi_fail(error, TD_BAD_FILE, "%s: %s of sample %" PRId64 " holds what is not a class number", origin->name,
+                    facts->name, row);
 }
 
 /* ---- the source ---- */
@@ -221,10 +222,10 @@ static void augment_end(tdi_source *source)
     atomic_store(&augment->busy, false);
 }
 
-static td_status augment_count(tdi_source *source, tdi_error *error)
+static td_status augment_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     tdi_source *of = ((augment_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, error));
+    TDI_TRY(tdi_source_count(of, stop, error));
     source->samples = of->samples;
     return TD_OK;
 }
@@ -343,6 +344,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
     augment->source.end = augment_end;
     augment->source.release = augment_release;
     augment->source.beneath = augment_beneath;
+    augment->source.origin = NULL;
     augment->source.drawn = true;
     augment->of = of;
     augment->args = *(const td_augment_args *)args;

@@ -135,7 +135,7 @@ static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error 
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: a cache would keep what was drawn for the first epoch: cache first, then augment",
                         of->name);
-    TDI_TRY(tdi_source_count(of, error));
+    TDI_TRY(tdi_source_count(of, NULL, error));
     states = (of->n_x + of->n_y) * of->samples;
     cache->items.source.samples = of->samples;
     set_columns(cache);
@@ -160,6 +160,7 @@ static td_status make_cache(td_data *of, const void *args, tdi_source **source, 
     cache->items.source.end = of->source->end ? cache_end : NULL;
     cache->items.source.release = cache_release;
     cache->items.source.beneath = cache_beneath;
+    cache->items.source.origin = NULL;
     cache->items.read = cache_read;
     cache->of = of;
     td_status status = fill(cache, args, error);

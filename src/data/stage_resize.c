@@ -67,10 +67,10 @@ static void resize_end(tdi_source *source)
     tdi_source_end(((resize_source *)source)->of->source);
 }
 
-static td_status resize_count(tdi_source *source, tdi_error *error)
+static td_status resize_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
 {
     tdi_source *of = ((resize_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, error));
+    TDI_TRY(tdi_source_count(of, stop, error));
     source->samples = of->samples;
     return TD_OK;
 }
@@ -156,6 +156,7 @@ static td_status make_resize(td_data *of, const void *args, tdi_source **source,
     stage->items.source.count = resize_count;
     stage->items.source.release = resize_release;
     stage->items.source.beneath = resize_beneath;
+    stage->items.source.origin = NULL;
     stage->items.read = resize_read;
     stage->of = of;
     td_status status = fill(stage, args, error);

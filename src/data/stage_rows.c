@@ -122,6 +122,14 @@ static const tdi_source *rows_beneath(const tdi_source *source, int index)
     return index < rows->n_of ? rows->of[index]->source : NULL;
 }
 
+static const tdi_source *rows_origin(const tdi_source *source, int64_t *row)
+{
+    const rows_source *rows = (const rows_source *)source;
+    place at = rows->place_of(rows, *row);
+    *row = at.row;
+    return rows->of[at.of]->source;
+}
+
 static void free_rows(rows_source *rows)
 {
     free(rows->of);
@@ -160,6 +168,7 @@ static td_status create(td_data *const *of, int count, rows_source **made, tdi_e
     source->gather = rows_gather;
     source->release = rows_release;
     source->beneath = rows_beneath;
+    source->origin = rows_origin;
     source->count = NULL;
     source->begin = NULL;
     source->end = NULL;
@@ -294,6 +303,7 @@ static void gather_flags(rows_source *rows)
         const tdi_source *of = rows->of[i]->source;
         source->sequential |= of->sequential;
         source->drawn |= of->drawn;
+        source->made |= of->made;
         source->stamp = source->stamp * 31 + of->stamp;
         source->skipped += of->skipped;
     }

@@ -82,15 +82,17 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
     return slot < model->n_inputs ? none : model->training[slot - model->n_inputs].loss.ignore;
 }
 
-/* Rows of a batch that was shuffled are found in the data by the sample's number. */
+/* Rows of a batch that was shuffled are found in the data by the sample's name and number. */
 static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
                               int64_t row, tdi_error *error)
 {
-    char sample[64] = "";
+    char sample[320] = "";
+    const char *name;
     int64_t most = tdi_input_limit(model, slot) - 1;
-    if (feed->sample)
-        snprintf(sample, sizeof sample, " (sample %lld of the data)",
-                 (long long)feed->sample(feed->context, step, row));
+    if (feed->sample) {
+        long long sample_number = (long long)feed->sample(feed->context, step, row, &name);
+        snprintf(sample, sizeof sample, " (sample %lld of %s)", sample_number, name);
+    }
     if (slot >= model->n_inputs)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "

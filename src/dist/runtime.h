@@ -17,8 +17,8 @@ typedef struct tdi_feed {
     /* Returns when step `step`'s rows can be read, for feeds that make them meanwhile; rows of steps before the one
      * before it are not read any more. Called by every thread before it reads; NULL: they always can. */
     td_status (*await)(void *context, int64_t step, tdi_error *error);
-    /* Which sample of the data row `row` of step `step`'s batch is; NULL: they are not counted. */
-    int64_t (*sample)(void *context, int64_t step, int64_t row);
+    /* Which sample row `row` of step `step`'s batch is: its number in the data of that name; NULL: they have none. */
+    int64_t (*sample)(void *context, int64_t step, int64_t row, const char **name);
 } tdi_feed;
 
 /* What the optimizer's learning rate is multiplied by: from `first` on to `last` in equal increments over `steps`

@@ -25,11 +25,14 @@ static void add_rows(moments *m, const float *rows, int64_t count)
     }
 }
 
-static td_status read_column(moments *m, tdi_source *source, int column, float *values, tdi_error *error)
+static td_status read_column(moments *m, tdi_source *source, int column, float *values, const atomic_int *stop,
+                             tdi_error *error)
 {
     int64_t rows[CHUNK], per_sample = tdi_sample_elements(&source->columns[column].shape) / m->features;
-    for (int64_t first = 0; first < source->samples; first += CHUNK) {
-        int64_t count = source->samples - first < CHUNK ? source->samples - first : CHUNK;
+    int64_t each = source->made ? 1 : CHUNK;
+    for (int64_t first = 0; first < source->samples; first += each) {
+        int64_t count = source->samples - first < each ? source->samples - first : each;
+        TDI_TRY(tdi_check_stop(stop, error));
         for (int64_t i = 0; i < count; i++)
             rows[i] = first + i;
         TDI_TRY(source->gather(source, column, rows, count, values, TD_FLOAT32, error));
@@ -60,7 +63,8 @@ static td_status adapt_layer(td_model *model, const tdi_layer *layer, tdi_source
     m.mean = calloc((size_t)features, sizeof *m.mean);
     m.m2 = calloc((size_t)features, sizeof *m.m2);
     float *values = malloc((size_t)tdi_sample_elements(&source->columns[column].shape) * CHUNK * sizeof *values);
-    td_status status = m.mean && m.m2 && values ? read_column(&m, source, column, values, error) : tdi_no_memory(error);
+    td_status status = m.mean && m.m2 && values ? read_column(&m, source, column, values, &model->context->stop, error)
+                                                : tdi_no_memory(error);
     if (status == TD_OK)
         status = take_moments(model, layer, &m, error);
     free(values);

@@ -15,7 +15,7 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     if (args->confusion)
         TDI_TRY(tdi_confusion_check(model, args->confusion_output, args->ignore_class, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
-    TDI_TRY(tdi_source_count(source, error));
+    TDI_TRY(tdi_source_count(source, &model->context->stop, error));
     TDI_TRY(tdi_check_data(model, source, true, error));
     TDI_TRY(tdi_model_check_samples(model, source->samples, batch, source->name, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));

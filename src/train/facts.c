@@ -40,14 +40,16 @@ static int64_t choose_rows(const tdi_source *source, int64_t rows[TDI_FACTS_SAMP
     return count;
 }
 
-static td_status add_column(tdi_source *source, int column, const int64_t *rows, int64_t count, uLong *checksum,
+static td_status add_column(tdi_source *source, int column, const tdi_source_pass *pass, uLong *checksum,
                             tdi_error *error)
 {
     size_t size = (size_t)tdi_sample_elements(&source->columns[column].shape) * sizeof(float);
     float *sample = malloc(size + 1);
     td_status status = sample ? TD_OK : tdi_no_memory(error);
-    for (int64_t i = 0; i < count && status == TD_OK; i++) {
-        status = source->gather(source, column, rows + i, 1, sample, TD_FLOAT32, error);
+    for (int64_t i = 0; i < pass->samples && status == TD_OK; i++) {
+        status = tdi_check_stop(pass->stop, error);
+        if (status == TD_OK)
+            status = source->gather(source, column, pass->order + i, 1, sample, TD_FLOAT32, error);
         *checksum = status == TD_OK ? crc32_z(*checksum, (const Bytef *)sample, size) : 0;
     }
     free(sample);
@@ -56,32 +58,40 @@ static td_status add_column(tdi_source *source, int column, const int64_t *rows,
 
 /* As the first epoch of seed 0 would see them, so that another augmentation is seen too. A stream is not touched: what
  * is taken from it is gone. */
-static td_status add_samples(tdi_source *source, bool training, uLong *checksum, tdi_error *error)
+static td_status add_samples(tdi_source *source, bool training, const atomic_int *stop, uLong *checksum,
+                             tdi_error *error)
 {
     int64_t rows[TDI_FACTS_SAMPLES], count = choose_rows(source, rows);
-    tdi_source_pass pass = {
-        .order = rows, .samples = count, .batch = count, .training = training, .columns = source->n_x + source->n_y};
+    tdi_source_pass pass = {.order = rows,
+                            .samples = count,
+                            .batch = count,
+                            .training = training,
+                            .columns = source->n_x + source->n_y,
+                            .stop = stop};
     if (source->sequential)
         return TD_OK;
     TDI_TRY(tdi_source_begin(source, &pass, error));
     td_status status = TD_OK;
     for (int i = 0; i < source->n_x + source->n_y && status == TD_OK; i++)
-        status = add_column(source, i, rows, count, checksum, error);
+        status = add_column(source, i, &pass, checksum, error);
     tdi_source_end(source);
     return status;
 }
 
-static td_status add_data(json_t **facts, const char *about, tdi_source *source, bool training, tdi_error *error)
+static td_status add_data(json_t **facts, const char *about, tdi_source *source, bool training, const atomic_int *stop,
+                          tdi_error *error)
 {
     char shape[TDI_SHAPE_TEXT];
     uLong checksum = crc32(0, NULL, 0);
+    uint32_t fingerprint = 0;
     tdi_text text = {0};
-    TDI_TRY(add_samples(source, training, &checksum, error));
+    TDI_TRY(add_samples(source, training, stop, &checksum, error));
+    TDI_TRY(tdi_source_fingerprint(source, &fingerprint, error));
     tdi_text_format(&text, "%lld samples of", (long long)source->samples);
     for (int i = 0; i < source->n_x + source->n_y; i++)
         tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
                         tdi_shape_text(&source->columns[i].shape, shape));
-    tdi_text_format(&text, ", checksum %08lx%08x", checksum, tdi_source_fingerprint(source, 0));
+    tdi_text_format(&text, ", checksum %08lx%08x", checksum, fingerprint);
     put(facts, about, &text);
     tdi_text_free(&text);
     return TD_OK;
@@ -129,9 +139,10 @@ static void add_numbers(json_t **facts, const td_model *model, const tdi_run *ru
 td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error)
 {
     *facts = json_object();
-    td_status status = add_data(facts, "training data", run->train, true, error);
+    const atomic_int *stop = &model->context->stop;
+    td_status status = add_data(facts, "training data", run->train, true, stop, error);
     if (status == TD_OK && run->validation)
-        status = add_data(facts, "validation data", run->validation, false, error);
+        status = add_data(facts, "validation data", run->validation, false, stop, error);
     add_numbers(facts, model, run);
     if (status == TD_OK)
         status = add_model(facts, model, error);

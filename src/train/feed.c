@@ -33,10 +33,12 @@ static const void *source_in_place(void *context, int64_t step, int slot, int64_
     return (const char *)column->values + (step * feed->batch + first) * row_bytes;
 }
 
-static int64_t source_sample(void *context, int64_t step, int64_t row)
+static int64_t source_sample(void *context, int64_t step, int64_t row, const char **name)
 {
     const tdi_source_feed *feed = context;
-    return feed->order[step * feed->batch + row];
+    int64_t sample = feed->order[step * feed->batch + row];
+    *name = tdi_source_origin(feed->source, &sample)->name;
+    return sample;
 }
 
 tdi_feed tdi_feed_source(tdi_source_feed *feed)

@@ -52,12 +52,13 @@ static int64_t first_not_finite(const float *values, int64_t count)
 }
 
 /* The first of the rows that holds NaN or infinity in the column; -1: none does, or they cannot be read again. */
-static int64_t find_not_finite(tdi_source *source, int column, const int64_t *rows, int64_t count)
+static int64_t find_not_finite(tdi_source *source, int column, const int64_t *rows, int64_t count,
+                               const atomic_int *stop)
 {
     int64_t elements = tdi_sample_elements(&source->columns[column].shape), found = -1;
     float *sample = malloc((size_t)elements * sizeof *sample + 1);
     tdi_error unreadable = {0};
-    for (int64_t i = 0; sample && i < count && found < 0; i++)
+    for (int64_t i = 0; sample && i < count && found < 0 && tdi_check_stop(stop, &unreadable) == TD_OK; i++)
         if (source->gather(source, column, rows + i, 1, sample, TD_FLOAT32, &unreadable) == TD_OK &&
             first_not_finite(sample, elements) < elements)
             found = rows[i];
@@ -75,13 +76,14 @@ static void blame(const tdi_pass *pass, tdi_error *error)
         return;
     *error = (tdi_error){0};
     for (int column = 0; column < source->n_x + source->n_y; column++) {
-        int64_t row = find_not_finite(source, column, pass->order + step * pass->batch, count);
+        int64_t row = find_not_finite(source, column, pass->order + step * pass->batch, count, pass->job.stop);
         if (row < 0)
             continue;
+        const tdi_source *origin = tdi_source_origin(source, &row);
         tdi_fail(error, TD_NOT_FINITE,
                  "the loss is not a finite number at step %lld: sample %lld of %s, counted from 0, holds NaN or "
                  "infinity in %s",
-                 (long long)step, (long long)row, source->name, source->columns[column].name);
+                 (long long)step, (long long)row, origin->name, source->columns[column].name);
         return;
     }
     tdi_fail(error, TD_NOT_FINITE,
@@ -118,7 +120,6 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
     pass->job.batch = pass->batch;
-    pass->job.stop = &pass->model->context->stop;
     while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
         if (atomic_load(pass->job.stop))
             return TD_STOPPED;
@@ -149,7 +150,9 @@ static td_status run_ahead(tdi_pass *pass, tdi_runtime *runtime, tdi_error *erro
                                                     .steps = pass->steps,
                                                     .batch = pass->batch,
                                                     .samples = pass->samples,
-                                                    .threads = pass->input_threads},
+                                                    .threads = pass->input_threads,
+                                                    .one_by_one = pass->source->made,
+                                                    .stop = pass->job.stop},
                                &prefetch, error));
     pass->job.feed = tdi_prefetch_feed(prefetch);
     td_status status = run_chunks(pass, runtime, error);
@@ -157,7 +160,7 @@ static td_status run_ahead(tdi_pass *pass, tdi_runtime *runtime, tdi_error *erro
     return status;
 }
 
-/* A single step has nothing to be ahead of: its rows are made by the lanes. */
+/* A single step has nothing to be ahead of: its rows are brought together by the lanes, unless each may take long. */
 static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
     tdi_source_feed feed = {.source = pass->source,
@@ -167,13 +170,14 @@ static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error
                             .in_order = pass->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     pass->job.feed = tdi_feed_source(&feed);
-    bool ahead = pass->steps - pass->done > 1 && makes_rows(pass);
+    bool ahead = pass->steps - pass->done > (pass->source->made ? 0 : 1) && makes_rows(pass);
     return ahead ? run_ahead(pass, runtime, error) : run_chunks(pass, runtime, error);
 }
 
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
 {
     tdi_runtime *runtime;
+    pass->job.stop = &pass->model->context->stop;
     tdi_source_pass facts = {.order = pass->order,
                              .first = pass->done * pass->batch,
                              .samples = pass->samples,
@@ -181,7 +185,8 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                              .seed = pass->job.seed,
                              .epoch = pass->epoch,
                              .training = pass->job.mode == TDI_TRAIN,
-                             .columns = tdi_input_slots(pass->model, pass->job.mode)};
+                             .columns = tdi_input_slots(pass->model, pass->job.mode),
+                             .stop = pass->job.stop};
     TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);

@@ -24,7 +24,7 @@ typedef struct tdi_pass {
     int64_t done;           /* steps */
 } tdi_pass;
 
-/* Runs the pass; TD_STOPPED after td_request_stop, between two steps. */
+/* Runs the pass; TD_STOPPED after td_request_stop, between two steps, or two samples where they have to be made. */
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error);
 
 /* Takes the data's source, or its failure. */

@@ -110,7 +110,7 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     tdi_context_heed_stops(args->model->context);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
-    TDI_TRY(tdi_source_count(source, error));
+    TDI_TRY(tdi_source_count(source, &args->model->context->stop, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
     TDI_TRY(check_room(args, source, error));
     TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));

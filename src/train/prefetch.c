@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/trace.h"
+#include "data/source.h"
 
 /* Batches ahead even out what some of them cost; but they should stay in the processor's cache until they are read. */
 enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
@@ -39,7 +40,7 @@ struct tdi_prefetch {
     int64_t end;                /* no step from here on is begun: all are, or one failed */
     _Atomic int64_t read_from;  /* steps before it are not read any more */
     _Atomic int64_t made_until; /* steps before it are made */
-    bool ending;
+    atomic_int ending;
 
     pthread_t *threads;
     int n_threads;
@@ -60,16 +61,27 @@ static int64_t rows_of(const tdi_prefetch *prefetch, int64_t step)
 
 /* ---- making ---- */
 
-static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, tdi_error *error)
+static td_status make_rows(const tdi_prefetch *prefetch, int64_t step, int64_t first, int64_t count, tdi_error *error)
 {
     const tdi_feed *from = &prefetch->spec.from;
     const batch *into = batch_of(prefetch, step);
-    int64_t rows = rows_of(prefetch, step);
-    int64_t first = rows * piece / prefetch->pieces, end = rows * (piece + 1) / prefetch->pieces;
-    for (int slot = 0; slot < prefetch->slots && first < end; slot++)
-        TDI_TRY(from->rows(from->context, step, slot, first, end - first,
+    for (int slot = 0; slot < prefetch->slots; slot++)
+        TDI_TRY(from->rows(from->context, step, slot, first, count,
                            into->slots[slot] + first * prefetch->row_bytes[slot],
                            tdi_input_type(prefetch->spec.model, slot), error));
+    return TD_OK;
+}
+
+static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, tdi_error *error)
+{
+    int64_t rows = rows_of(prefetch, step);
+    int64_t first = rows * piece / prefetch->pieces, end = rows * (piece + 1) / prefetch->pieces;
+    int64_t each = prefetch->spec.one_by_one ? 1 : end - first;
+    for (; first < end; first += each) {
+        TDI_TRY(tdi_check_stop(&prefetch->ending, error));
+        TDI_TRY(tdi_check_stop(prefetch->spec.stop, error));
+        TDI_TRY(make_rows(prefetch, step, first, each, error));
+    }
     return TD_OK;
 }
 
@@ -148,7 +160,7 @@ static void *make_batches(void *argument)
     tdi_prefetch *prefetch = argument;
     pthread_mutex_lock(&prefetch->lock);
     tdi_track *track = track_of(prefetch, prefetch->running++);
-    while (!prefetch->ending)
+    while (!atomic_load(&prefetch->ending))
         if (is_work(prefetch))
             make_one(prefetch, track);
         else
@@ -215,10 +227,10 @@ static const void *prefetch_in_place(void *context, int64_t step, int slot, int6
     return batch_of(prefetch, step)->slots[slot] + first * prefetch->row_bytes[slot];
 }
 
-static int64_t prefetch_sample(void *context, int64_t step, int64_t row)
+static int64_t prefetch_sample(void *context, int64_t step, int64_t row, const char **name)
 {
     const tdi_feed *from = &((const tdi_prefetch *)context)->spec.from;
-    return from->sample(from->context, step, row);
+    return from->sample(from->context, step, row, name);
 }
 
 tdi_feed tdi_prefetch_feed(tdi_prefetch *prefetch)
@@ -306,7 +318,7 @@ td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefe
 static void join_threads(tdi_prefetch *prefetch)
 {
     pthread_mutex_lock(&prefetch->lock);
-    prefetch->ending = true;
+    atomic_store(&prefetch->ending, 1);
     pthread_cond_broadcast(&prefetch->room);
     pthread_mutex_unlock(&prefetch->lock);
     for (int i = 0; i < prefetch->n_threads; i++)

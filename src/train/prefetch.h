@@ -13,6 +13,8 @@ typedef struct tdi_prefetch_spec {
     int64_t first_step, steps; /* [first_step, steps) are made, in order */
     int64_t batch, samples;    /* of all steps from step 0 on: the last may be short */
     int threads;               /* at most; 0: the allowed cores */
+    bool one_by_one;           /* each row by a call of its own, all its columns in turn, and in between: */
+    const atomic_int *stop;    /* NULL, or: once it is not 0 no other row is made: TD_STOPPED */
 } tdi_prefetch_spec;
 
 /* Begins to make the first steps' batches, a few ahead of the one that is read. */
@@ -20,7 +22,7 @@ td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefe
 /* The batches, for one reader that goes through the steps in order. A failure of `from` is given by the step that it
  * belongs to. */
 tdi_feed tdi_prefetch_feed(tdi_prefetch *prefetch);
-/* Ends the threads, each after the rows that it is at. NULL is accepted. */
+/* Ends the threads, each after the row, or rows, that it is at. NULL is accepted. */
 void tdi_prefetch_stop(tdi_prefetch *prefetch);
 
 #endif

@@ -83,18 +83,42 @@ static void test_in_turn(void **state)
                 (int[]){10, 0, 11}, 3);
 }
 
+/* Which sample of which data a row is. */
+static void test_origins(void **state)
+{
+    (void)state;
+    static const int expected[][2] = {{10, 1}, {0, 0}, {11, 1}}; /* number, which data */
+    td_data *a = counting(0, 2), *b = counting(10, 2);
+    const tdi_source *sources[] = {a->source, b->source};
+    td_data *all = td_cache(td_shard(td_repeat(td_interleave(TD_DATA_LIST(a, b)), 2), 1, 3));
+    tdi_source *end;
+    tdi_error error = {0};
+    assert_int_equal(tdi_source_range(all->source, 1, 2, &end, &error), TD_OK);
+    for (int row = 0; row < 3; row++) {
+        int64_t of_all = row, of_end = row - 1;
+        assert_ptr_equal(tdi_source_origin(all->source, &of_all), sources[expected[row][1]]);
+        assert_int_equal(of_all, expected[row][0] % 10);
+        if (row == 0)
+            continue;
+        assert_ptr_equal(tdi_source_origin(end, &of_end), sources[expected[row][1]]);
+        assert_int_equal(of_end, expected[row][0] % 10);
+    }
+    end->release(end);
+    td_data_release(all);
+}
+
 /* ---- passes ---- */
 
 typedef struct stream {
     int first, at, count;
 } stream;
 
-static td_status next(void *user, void *x, void *y)
+static td_status next(void *user, void *const *x, void *const *y)
 {
     stream *of = user;
     if (of->at == of->count)
         return TD_STOPPED;
-    *(float *)x = *(float *)y = (float)(of->first + of->at++);
+    *(float *)x[0] = *(float *)y[0] = (float)(of->first + of->at++);
     return TD_OK;
 }
 
@@ -152,9 +176,9 @@ int main(void)
     for (int i = 0; i < SAMPLES; i++)
         numbers[i] = (float)i;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeated), cmocka_unit_test(test_shares_have_every_sample_once),
-        cmocka_unit_test(test_in_turn),  cmocka_unit_test(test_streams_in_turn),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_repeated),        cmocka_unit_test(test_shares_have_every_sample_once),
+        cmocka_unit_test(test_origins),         cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_streams_in_turn), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

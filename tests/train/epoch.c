@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tandem/stages.h>
+
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -113,7 +115,7 @@ static void a_bad_row_ends_the_run_before_its_step(void **state)
             small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = lanes ? "cpu:0,cpu:1,cpu:2" : "cpu:0"});
         td_data *data = td_arrays(SAMPLES, halves, TD_SHAPE(SMALL_SAMPLE), .y = labels);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .shuffle = TD_NO), TD_INVALID_ARGUMENT);
-        assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of the data): class number"));
+        assert_non_null(strstr(td_error(context), "step 5, row 2 (sample 82 of td_arrays): class number"));
         assert_int_equal(model->iteration, 5);
         td_context_free(context);
     }
@@ -127,7 +129,7 @@ static void an_index_is_checked(void **state)
         float wrong;
         td_status status;
         const char *sentence;
-    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1 (sample 5 of the data): index 7 for input"},
+    } cases[] = {{7, TD_INVALID_ARGUMENT, "step 1, row 1 (sample 5 of td_arrays): index 7 for input"},
                  {-1, TD_INVALID_ARGUMENT, "the model's embedding has rows 0 to 6"},
                  {1.5f, TD_BAD_FILE, "sample 5 is 1.5, which is not an index"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -142,6 +144,34 @@ static void an_index_is_checked(void **state)
         assert_int_equal(td_fit(model, data, .batch_size = 4, .shuffle = TD_NO), cases[i].status);
         assert_non_null(strstr(td_error(context), cases[i].sentence));
         assert_int_equal(model->iteration, 1);
+        td_context_free(context);
+    }
+}
+
+/* Behind stages too it is the sample's number in the data that it comes from. */
+static void a_bad_sample_is_found_below_stages(void **state)
+{
+    (void)state;
+    static uint8_t some[SAMPLES * SMALL_SAMPLE], classes[SAMPLES];
+    static float numbers[SAMPLES * SMALL_SAMPLE];
+    for (int kind = 0; kind < 4; kind++) {
+        td_context *context = td_context_create(NULL);
+        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){.devices = "cpu:0"});
+        td_shape shape = TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);
+        memset(classes, 0, sizeof classes);
+        classes[77] = kind < 3 ? SMALL_CLASSES : 0;
+        numbers[77 * SMALL_SAMPLE] = NAN;
+        td_data *bytes_of = td_arrays(SAMPLES, some, shape, .x_dtype = TD_UINT8, .y = classes, .y_dtype = TD_UINT8);
+        td_data *floats = td_arrays(SAMPLES, numbers, shape, .y = classes, .y_dtype = TD_UINT8);
+        td_data *data = kind == 0   ? td_shard(td_repeat(bytes_of, 2), 1, 2)
+                        : kind == 1 ? td_augment(td_cache(td_interleave(TD_DATA_LIST(bytes_of))), .flip = TD_FLIP_BOTH)
+                        : kind == 2 ? td_resize(td_shard(bytes_of, 2, 3), SMALL_HEIGHT, SMALL_WIDTH)
+                                    : td_shard(floats, 77 % 5, 5);
+        td_fit(model, data, .batch_size = BATCH);
+        const char *words = kind < 3 ? "(sample 77 of td_arrays): class number 4" : "sample 77 of td_arrays, counted";
+        if (!strstr(td_error(context), words))
+            fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
+        td_data_release(kind < 3 ? floats : bytes_of);
         td_context_free(context);
     }
 }
@@ -181,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_run_can_be_stopped),
         cmocka_unit_test(a_bad_row_ends_the_run_before_its_step),
         cmocka_unit_test(what_is_not_finite_is_named),
+        cmocka_unit_test(a_bad_sample_is_found_below_stages),
         cmocka_unit_test(an_index_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,11 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem/tandem.h>
 
 #include "data/source.h"
+#include "files/scratch.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -24,17 +26,17 @@ typedef struct stream {
     int released;
 } stream;
 
-static td_status any(void *user, int64_t sample, void *to_x, void *to_y)
+static td_status any(void *user, int64_t sample, void *const *to_x, void *const *to_y)
 {
     stream *of = user;
-    if (to_x)
-        memcpy(to_x, x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
-    if (to_y)
-        memcpy(to_y, y + sample, sizeof *y);
+    if (to_x[0])
+        memcpy(to_x[0], x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
+    if (to_y[0])
+        memcpy(to_y[0], y + sample, sizeof *y);
     return sample == 50 ? of->fails : TD_OK;
 }
 
-static td_status next(void *user, void *to_x, void *to_y)
+static td_status next(void *user, void *const *to_x, void *const *to_y)
 {
     stream *of = user;
     if (of->end && of->at == of->end)
@@ -174,6 +176,122 @@ static void test_an_uneven_batch_is_left_out(void **state)
     assert_int_equal(last.steps, SAMPLES / BATCH);
 }
 
+/* ---- several inputs and targets ---- */
+
+enum { WORDS = 7, SIDE = 3 };
+
+static float words[SAMPLES], sides[SAMPLES * SIDE];
+
+typedef struct several {
+    int64_t at;
+    atomic_int calls;
+    bool predicts;
+} several;
+
+static td_status any_of_several(void *user, int64_t sample, void *const *to_x, void *const *to_y)
+{
+    several *of = user;
+    int32_t word = (int32_t)words[sample];
+    atomic_fetch_add(&of->calls, 1);
+    assert_false(of->predicts && to_y && (to_y[0] || to_y[1]));
+    if (to_x[0])
+        memcpy(to_x[0], x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
+    if (to_x[1])
+        memcpy(to_x[1], &word, sizeof word);
+    if (to_y && to_y[0])
+        *(uint8_t *)to_y[0] = (uint8_t)y[sample];
+    if (to_y && to_y[1])
+        memcpy(to_y[1], sides + sample * SIDE, SIDE * sizeof *sides);
+    return TD_OK;
+}
+
+static td_status next_of_several(void *user, void *const *to_x, void *const *to_y)
+{
+    several *of = user;
+    return of->at == SAMPLES ? TD_STOPPED : any_of_several(user, of->at++, to_x, to_y);
+}
+
+static td_data *data_of_several(several *of, bool stream, td_choice targets)
+{
+    return td_generator(shape(), .more_x = TD_COLUMNS({.shape = TD_SHAPE(1), .dtype = TD_INT32}), .targets = targets,
+                        .y_dtype = TD_UINT8, .more_y = targets ? NULL : TD_COLUMNS({.shape = TD_SHAPE(SIDE)}),
+                        .read = stream ? NULL : any_of_several, .next = stream ? next_of_several : NULL,
+                        .samples = SAMPLES, .user = of);
+}
+
+static const char *file_of_several(td_context *context)
+{
+    td_shape images = TD_SHAPE(SAMPLES, SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);
+    const td_named_array arrays[] = {{"x0", x, images},
+                                     {"x1", words, TD_SHAPE(SAMPLES, 1)},
+                                     {"y0", y, TD_SHAPE(SAMPLES)},
+                                     {"y1", sides, TD_SHAPE(SAMPLES, SIDE)}};
+    const char *path = scratch_path("several.npz");
+    assert_int_equal(td_save_npz(context, path, 4, arrays), TD_OK);
+    return path;
+}
+
+static td_model *model_of_several(td_context *context)
+{
+    td_tensor *image = td_input(context, shape());
+    td_tensor *word = td_input(context, TD_SHAPE(1), .dtype = TD_INT32);
+    td_tensor *both = td_concatenate(TD_TENSORS(td_flatten(image), td_flatten(td_embedding(word, WORDS, 4))));
+    td_tensor *hidden = td_dense(both, 20, .activation = TD_TANH);
+    td_tensor *outputs[] = {td_dense(hidden, 1), td_dense(hidden, SIDE), NULL};
+    td_model *model = td_model_create(NULL, NULL, .inputs = TD_TENSORS(image, word), .outputs = outputs, .seed = 5);
+    if (model)
+        td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
+    return model;
+}
+
+/* Of a stream one epoch, in its order. */
+static void train_several(td_data *data, bool stream, int64_t *count, float **weights)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = model_of_several(context);
+    td_fit(model, data, .batch_size = BATCH, .epochs = stream ? 1 : 2, .shuffle = stream ? TD_NO : TD_YES, .seed = 4);
+    assert_string_equal(td_error(context), "");
+    *weights = small_weights(model, count);
+    td_context_free(context);
+}
+
+static void test_several_inputs_and_targets(void **state)
+{
+    (void)state;
+    for (int stream = 0; stream < 2; stream++) {
+        int64_t count;
+        float *made, *read;
+        several of = {0};
+        td_context *context = td_context_create(NULL);
+        train_several(data_of_several(&of, stream, TD_DEFAULT), stream, &count, &made);
+        assert_int_equal(atomic_load(&of.calls), stream ? SAMPLES : 2 * SAMPLES);
+        train_several(td_open(file_of_several(context)), stream, &count, &read);
+        assert_memory_equal(made, read, (size_t)count * sizeof *made);
+        free(made);
+        free(read);
+        td_context_free(context);
+    }
+}
+
+/* What is not wanted is not asked for: targets to predict. */
+static void test_several_are_predicted_from(void **state)
+{
+    (void)state;
+    static float first[2][SAMPLES], second[2][SAMPLES * SIDE];
+    for (int stream = 0; stream < 2; stream++) {
+        several of = {.predicts = true};
+        td_context *context = td_context_create(NULL);
+        td_model *model = model_of_several(context);
+        td_predict(model, data_of_several(&of, stream, stream ? TD_NO : TD_DEFAULT),
+                   .outputs = (float *[]){first[stream], second[stream]});
+        assert_string_equal(td_error(context), "");
+        assert_int_equal(atomic_load(&of.calls), SAMPLES);
+        td_context_free(context);
+    }
+    assert_memory_equal(first[0], first[1], sizeof first[0]);
+    assert_memory_equal(second[0], second[1], sizeof second[0]);
+}
+
 /* ---- the order of a buffer ---- */
 
 static void test_a_buffer_s_order(void **state)
@@ -228,7 +346,8 @@ static void test_failures(void **state)
                    TD_INVALID_ARGUMENT, "ended after 100 samples");
     expect_failure(td_generator(shape(), .user = &of), 1, 1, TD_INVALID_ARGUMENT, "one of .read and .next");
     expect_failure(td_generator(shape(), .read = any, .user = &of), 1, 1, TD_INVALID_ARGUMENT, "samples is 0");
-    expect_failure(td_generator(TD_SHAPE(0), .next = next, .user = &of), 1, 1, TD_INVALID_ARGUMENT, "x_shape");
+    expect_failure(td_generator(TD_SHAPE(0), .next = next, .user = &of), 1, 1, TD_INVALID_ARGUMENT,
+                   "the shape, the dtype or the scale of x0");
     expect_failure(td_generator(shape(), .next = next, .targets = TD_NO, .user = &of), 1, 1, TD_INVALID_ARGUMENT,
                    "holds no targets");
     td_context *context = td_context_create(NULL);
@@ -239,14 +358,45 @@ static void test_failures(void **state)
     td_context_free(context);
 }
 
+static void test_columns_that_cannot_be(void **state)
+{
+    (void)state;
+    several of = {0};
+    const td_column many = {.shape = TD_SHAPE(1)}, end = {.shape = {.rank = -1}};
+    expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of,
+                                .more_x = TD_COLUMNS({.shape = TD_SHAPE(2)}, {.shape = TD_SHAPE(3, -1)})),
+                   0, 1, TD_INVALID_ARGUMENT, "the shape, the dtype or the scale of x2 is none");
+    expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of,
+                                .more_y = TD_COLUMNS({.shape = TD_SHAPE(2), .scale = NAN})),
+                   0, 1, TD_INVALID_ARGUMENT, "scale of y1");
+    expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of,
+                                .more_x = (td_column[]){many, many, many, many, many, many, many, end}),
+                   0, 1, TD_UNSUPPORTED, "at most 8 inputs and targets");
+    expect_failure(td_generator(shape(), .read = any_of_several, .samples = 1, .user = &of, .targets = TD_NO,
+                                .more_y = TD_COLUMNS({.shape = TD_SHAPE(2)})),
+                   0, 1, TD_INVALID_ARGUMENT, ".targets is TD_NO");
+    expect_failure(data_of_several(&of, false, TD_DEFAULT), 0, 1, TD_INVALID_ARGUMENT, "has 2 input arrays");
+}
+
 int main(void)
 {
     small_data(SAMPLES, x, y);
+    for (int i = 0; i < SAMPLES; i++)
+        words[i] = (float)(i % WORDS);
+    for (int i = 0; i < SAMPLES * SIDE; i++)
+        sides[i] = (float)(i % 11) / 10;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_sample),           cmocka_unit_test(test_a_stream_of_known_length),
-        cmocka_unit_test(test_a_stream_is_counted),  cmocka_unit_test(test_an_endless_stream_goes_on),
-        cmocka_unit_test(test_stages_over_a_stream), cmocka_unit_test(test_an_uneven_batch_is_left_out),
-        cmocka_unit_test(test_a_buffer_s_order),     cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_any_sample),
+        cmocka_unit_test(test_a_stream_of_known_length),
+        cmocka_unit_test(test_a_stream_is_counted),
+        cmocka_unit_test(test_an_endless_stream_goes_on),
+        cmocka_unit_test(test_stages_over_a_stream),
+        cmocka_unit_test(test_an_uneven_batch_is_left_out),
+        cmocka_unit_test(test_a_buffer_s_order),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_several_inputs_and_targets),
+        cmocka_unit_test(test_several_are_predicted_from),
+        cmocka_unit_test(test_columns_that_cannot_be),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

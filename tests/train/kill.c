@@ -81,13 +81,13 @@ static td_status linger(void *user, td_training *training, const td_logs *logs)
 static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
 
 /* The samples in turn, round and round or to their end. */
-static td_status next(void *user, void *to_x, void *to_y)
+static td_status next(void *user, void *const *to_x, void *const *to_y)
 {
     int64_t *at = user, sample = *at % SAMPLES;
     if (*at >= SAMPLES && at[1] == STREAM)
         return TD_STOPPED;
-    memcpy(to_x, x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
-    memcpy(to_y, y + sample, sizeof *y);
+    memcpy(to_x[0], x + sample * SMALL_SAMPLE, SMALL_SAMPLE * sizeof *x);
+    memcpy(to_y[0], y + sample, sizeof *y);
     ++*at;
     return TD_OK;
 }

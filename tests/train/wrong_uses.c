@@ -191,7 +191,7 @@ static void sizes_that_cannot_be(void **state)
     expect(td_trace_begin(context, INT64_MAX), "1 to 2147483647");
 }
 
-static td_status any(void *user, int64_t sample, void *to_x, void *to_y)
+static td_status any(void *user, int64_t sample, void *const *to_x, void *const *to_y)
 {
     (void)user, (void)sample, (void)to_x, (void)to_y;
     return TD_OK;
