@@ -24,6 +24,11 @@ typedef struct tdi_kernel {
     tdi_takes takes;
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
+    /* Element by element: what it makes of a stretch depends on the same stretch of inputs of the result's size, and of
+     * smaller ones on all. It may then be run for any part of its share, by TDI_FLAT, and does not tell prepare's
+     * share from another. */
+    bool pointwise;
+
     /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
      * run at once. This makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The
      * clock, which has no such lockstep, times none: it is never in doubt. */

@@ -20,6 +20,7 @@ typedef struct tdi_planned {
     const tdi_kernel *kernel; /* NULL: the reference */
     bool barrier;             /* the lanes meet before it */
     bool constant;            /* made once, when addresses are bound */
+    bool chained;             /* run stretch by stretch with the step before it */
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
     tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
     int sums;                 /* with `finish`: the storage of the lanes' sums */
@@ -27,12 +28,15 @@ typedef struct tdi_planned {
     const tdi_choice *choice; /* NULL: nothing was in doubt */
 } tdi_planned;
 
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE } tdi_item_kind;
+enum { TDI_MOST_CHAINED = 16 };
+
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE, TDI_ITEM_CHAIN } tdi_item_kind;
 
 typedef struct tdi_item {
     tdi_item_kind kind; /* ONCE: a call made by the replica's first plan only */
     const tdi_call *call;
     void (*together)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
+    int length; /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
 } tdi_item;
 
 typedef struct tdi_segment {
@@ -111,6 +115,7 @@ const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
+td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error);
 
 #endif

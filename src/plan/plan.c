@@ -65,6 +65,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(make_lockstep(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
+    TDI_TRY(tdi_find_chains(plan, error));
     return tdi_list_items(plan, error);
 }
 
@@ -225,6 +226,32 @@ static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_ite
     return true;
 }
 
+/* The list's last call goes on with the chain before it. */
+static void lengthen_chain(tdi_lane_items *list)
+{
+    tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
+    while (!head->length)
+        head--;
+    last->length = 0;
+    head->kind = TDI_ITEM_CHAIN;
+    head->length++;
+}
+
+static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, call, NULL, 1};
+    if (!has_work(plan, step, lane))
+        return true;
+    if (step->kernel && call->split == TDI_COLUMNS)
+        item.together = step->kernel->together;
+    if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
+        return false;
+    if (step->chained)
+        lengthen_chain(list);
+    return true;
+}
+
 static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
 {
     const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
@@ -235,17 +262,14 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
         return true;
     if (step->barrier && !tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})))
         return false;
-    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, &step->calls[lane], NULL};
-    if (step->kernel && step->calls[lane].split == TDI_COLUMNS)
-        item.together = step->kernel->together;
-    if (has_work(plan, step, lane) &&
-        !(list_inputs(step->node, &step->calls[lane], list) && tdi_push(&list->items, item)))
+    if (!list_call(plan, step, list, lane))
         return false;
     if (!step->finish)
         return true;
+    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
     const tdi_call *finish = &step->finish[lane];
     return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
-           (!finish->run || tdi_push(&list->items, ((tdi_item){item.kind, finish, NULL})));
+           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish, NULL, 1})));
 }
 
 td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
