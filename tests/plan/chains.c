@@ -1,0 +1,201 @@
+/* chains.c - element-wise ops that go through memory together give what the references give, whatever lies where, and
+ * the bits that they give one after the other. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bfloat16.h"
+#include "cpu/cpu.h"
+#include "plan/plan.h"
+#include "support/evaluate.h"
+
+enum { ROWS = 3, WIDTH = 30011, ELEMENTS = ROWS * WIDTH };
+
+typedef struct made {
+    float values[ELEMENTS];
+    char *explained;
+} made;
+
+static float data[2][ELEMENTS];
+
+static tdi_node *input(tdi_graph *graph, int slot)
+{
+    td_shape shape = {2, {TDI_BATCH, WIDTH}};
+    return tdi_input(graph, slot, &shape, TD_FLOAT32);
+}
+
+/* All in one chain. */
+static tdi_node *plain(tdi_graph *graph)
+{
+    tdi_node *x = input(graph, 0), *more = input(graph, 1);
+    tdi_node *y = tdi_unary(graph, x, TD_SILU);
+    y = tdi_dropout(graph, y, &(tdi_dropout_attrs){0.25f, 7});
+    y = tdi_unary(graph, y, TD_TANH);
+    y = tdi_binary(graph, TDI_ADD, y, more);
+    y = tdi_affine(graph, y, 2.0f, -0.5f);
+    return tdi_unary(graph, y, TD_SIGMOID);
+}
+
+/* Values of two sizes take each other's places in memory: a stretch of one is not a stretch of the other. */
+static tdi_node *narrowed(tdi_graph *graph)
+{
+    tdi_node *x = input(graph, 0), *more = input(graph, 1);
+    tdi_node *y = tdi_unary(graph, x, TD_SILU);
+    for (int i = 0; i < 3; i++) {
+        y = tdi_cast(graph, y, TD_BFLOAT16);
+        y = tdi_unary(graph, y, TD_TANH);
+        y = tdi_cast(graph, y, TD_FLOAT32);
+        y = tdi_binary(graph, TDI_ADD, y, more);
+    }
+    return y;
+}
+
+static tdi_node *output(tdi_graph *graph, tdi_node *y)
+{
+    tdi_node *home = tdi_settle(graph, y, TDI_HOME_OUTPUT, NULL, 0);
+    assert_non_null(home);
+    assert_true(tdi_push(&graph->outputs, home));
+    return home;
+}
+
+static char *explain(const tdi_plan *plan)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    tdi_plan_explain(plan, out);
+    fclose(out);
+    return text;
+}
+
+static void run(tdi_device *device, tdi_plan *plan, int lanes, float *values)
+{
+    tdi_error error = {0};
+    tdi_communicator *communicator;
+    tdi_control control[2] = {{.inverse_count = 1.0f / ROWS, .step = 5, .seed = 11}};
+    tdi_part part[2] = {{.parts = 1, .group_count = 1}};
+    control[1] = control[0];
+    part[1] = part[0];
+    char *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
+    char *scratch[2] = {device->allocate(device, tdi_plan_scratch_bytes(plan) + 1),
+                        device->allocate(device, tdi_plan_scratch_bytes(plan) + 1)};
+    assert_non_null(activations);
+    assert_int_equal(tdi_local_group_create(1, lanes, false, 0, &communicator, &error), TD_OK);
+    tdi_plan_bind(plan,
+                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
+    for (int lane = 0; lane < lanes; lane++)
+        for (int slot = 0; slot < 2; slot++)
+            tdi_plan_set_input(plan, lane, slot, data[slot]);
+    assert_int_equal(tdi_plans_run_in_turn(&plan, 1, 1, 1, &communicator), TD_OK);
+    memcpy(values, tdi_plan_output(plan, 0), ELEMENTS * sizeof *values);
+    communicator->release(communicator);
+    device->release(device, activations);
+    device->release(device, scratch[0]);
+    device->release(device, scratch[1]);
+}
+
+static void make(const tdi_graph *graph, int lanes, made *result)
+{
+    tdi_error error = {0};
+    tdi_device *device;
+    tdi_plan *plan;
+    tdi_schedule schedule = {0};
+    int collectives;
+    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
+    assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
+    assert_int_equal(
+        tdi_plan_create(
+            &(tdi_plan_spec){
+                .graph = graph, .schedule = &schedule, .device = device, .rows = ROWS, .replicas = 1, .lanes = lanes},
+            &plan, &error),
+        TD_OK);
+    result->explained = explain(plan);
+    run(device, plan, lanes, result->values);
+    tdi_plan_free(plan);
+    tdi_vec_free(&schedule);
+    device->close(device);
+}
+
+static int chained(const made *result)
+{
+    int count = 0;
+    for (const char *at = result->explained; (at = strstr(at, "in one pass")); at++)
+        count++;
+    return count;
+}
+
+static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node **node)
+{
+    tdi_graph *graph = tdi_graph_create();
+    assert_non_null(graph);
+    graph->parts = 1;
+    *node = output(graph, build(graph));
+    return graph;
+}
+
+static void check(const tdi_graph *graph, int least_chained, const float *expected, double tolerance)
+{
+    static made one, two;
+    make(graph, 1, &one);
+    make(graph, 2, &two);
+    assert_true(chained(&one) >= least_chained);
+    assert_true(chained(&two) >= least_chained);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(fabs((double)one.values[i] - (double)expected[i]) <= tolerance);
+    assert_memory_equal(one.values, two.values, sizeof one.values);
+    free(one.explained);
+    free(two.explained);
+}
+
+static void test_plain(void **state)
+{
+    (void)state;
+    const tdi_node *node;
+    tdi_graph *graph = graph_of(plain, &node);
+    const void *inputs[] = {data[0], data[1]};
+    int64_t rows = ROWS;
+    evaluation *e = evaluation_create(&(evaluation_spec){
+        .graph = graph, .parts = 1, .rows = &rows, .control = {.step = 5, .seed = 11}, .inputs = inputs});
+    evaluation_run(e);
+    check(graph, 5, evaluation_value(e, node, 0), 1e-5);
+    evaluation_free(e);
+    tdi_graph_free(graph);
+}
+
+static float rounded(double value)
+{
+    return tdi_widen(tdi_narrow((float)value));
+}
+
+static void test_narrowed(void **state)
+{
+    (void)state;
+    static float expected[ELEMENTS];
+    const tdi_node *node;
+    tdi_graph *graph = graph_of(narrowed, &node);
+    for (int i = 0; i < ELEMENTS; i++) {
+        double y = (double)data[0][i] / (1 + exp(-(double)data[0][i]));
+        for (int round = 0; round < 3; round++)
+            y = (double)rounded(tanh((double)rounded(y))) + (double)data[1][i];
+        expected[i] = (float)y;
+    }
+    check(graph, 1, expected, 0.02); /* a rounding that falls to the other side: 2^-8 of 2, and of what comes of it */
+    tdi_graph_free(graph);
+}
+
+int main(void)
+{
+    for (int i = 0; i < ELEMENTS; i++) {
+        data[0][i] = (float)sin(0.37 * i);
+        data[1][i] = (float)cos(0.11 * i);
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain), cmocka_unit_test(test_narrowed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
