@@ -185,7 +185,7 @@ static void test_a_control_loop(void **state)
     td_context_free(context);
 }
 
-enum { LARGE_ROWS = 256, LARGE_SAMPLE = 16 * 16 * 16 };
+enum { LARGE_ROWS = 320, LARGE_SAMPLE = 16 * 16 * 16 };
 
 static td_tensor *wide(td_tensor *in)
 {
