@@ -37,12 +37,14 @@ static int write_predictions(const struct options *options, struct session *sess
                               &data);
     if (status != TOOL_DONE)
         return status;
-    int64_t samples = td_data_samples(data);
+    int64_t samples = 0;
     stop_on_signals(session->context);
     td_status done = td_predict_(&(td_predict_args){.model = session->model,
                                                     .data = data,
                                                     .path = path,
                                                     .batch_size = options->batch_size,
+                                                    .steps = options->batches,
+                                                    .samples = &samples,
                                                     .progress = options->quiet ? NULL : stdout});
     if (done == TD_STOPPED)
         return 128 + stop_signal(); /* nothing is left behind */
@@ -103,6 +105,7 @@ static const struct argp_option options[] = {
     OPTIONS_READING,
     OPTION_GROUP("Work:", 2),
     OPTION_BATCH_SIZE,
+    OPTION_BATCHES,
     OPTION_DEVICES,
     OPTION_SHARDS,
     OPTION_PRECISION,

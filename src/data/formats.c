@@ -159,12 +159,12 @@ const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row)
     return source;
 }
 
-td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
+td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
 {
     if (source->samples != TDI_SAMPLES_UNKNOWN)
         return TD_OK;
     if (source->count)
-        return source->count(source, stop, error);
+        return source->count(source, or_else, stop, error);
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
 }
 

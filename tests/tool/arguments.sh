@@ -56,6 +56,9 @@ done
 for option in epochs batch-size steps-per-epoch steps-per-execution shards seed; do
     says 2 "$option: expected a whole number from 1 to [0-9]*, got '0'" fit m.keras --train d.npz --$option 0
 done
+says 2 "validation-steps: there is no validation data" fit m.keras --train d.npz --validation-steps 3
+says 2 "steps: expected a whole number from 1" evaluate m.keras --data d.npz --steps 0
+says 2 "steps: expected a whole number from 1" predict m.keras --data d.npz --steps x
 says 2 "initial-epoch: expected a whole number from 0" fit m.keras --train d.npz --initial-epoch -1
 says 2 "initial-epoch: expected a number below --epochs (3), got 3" \
     fit m.keras --train d.npz --epochs 3 --initial-epoch 3

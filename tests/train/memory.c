@@ -153,7 +153,7 @@ static void write_zeros(const folder *in)
 {
     char header[TDI_NPY_HEADER];
     td_shape shape = TD_SHAPE(SAMPLES, ELEMENTS);
-    size_t size = tdi_npy_header(TD_FLOAT32, &shape, header);
+    size_t size = tdi_npy_header(TD_FLOAT32, &shape, 0, header);
     folder_write(in, "large.npy", header, size);
     assert_int_equal(truncate(folder_path(in, "large.npy"), (off_t)size + (off_t)ELEMENTS * 4 * SAMPLES), 0);
 }
