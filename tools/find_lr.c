@@ -198,6 +198,7 @@ static const struct argp_option options[] = {
     {"start-lr", KEY_START_LR, "F", 0, "The first step's rate (default: 1e-7)", 0},
     {"end-lr", KEY_END_LR, "F", 0, "The last step's rate (default: 10)", 0},
     {"steps", KEY_STEPS, "N", 0, "How many steps (default: 200)", 0},
+    OPTION_WEIGHTS,
     OPTION_BATCH_SIZE,
     OPTION_SEED,
     OPTION_GROUP("Devices:", GROUP_DEVICES),

@@ -104,6 +104,7 @@ static const struct argp_option options[] = {
     OPTION_SHARD,
     OPTIONS_READING,
     OPTION_GROUP("Work:", 2),
+    OPTION_WEIGHTS,
     OPTION_BATCH_SIZE,
     OPTION_BATCHES,
     OPTION_DEVICES,

@@ -76,20 +76,51 @@ int tdi_cores_allowed(void)
     return cores < 1 ? 1 : cores;
 }
 
-static int64_t at_most(int64_t bytes, const struct rlimit *limit)
+static int64_t at_most(int64_t bytes, const struct rlimit *limit, int64_t used)
 {
-    bool limited = limit->rlim_cur != RLIM_INFINITY && limit->rlim_cur < (rlim_t)bytes;
-    return limited ? (int64_t)limit->rlim_cur : bytes;
+    bool limited = limit->rlim_cur < (rlim_t)INT64_MAX && (int64_t)limit->rlim_cur - used < bytes;
+    return limited ? (int64_t)limit->rlim_cur - used : bytes;
 }
 
-int64_t tdi_memory_allowed(void)
+/* What of its memory a process has taken: resident, addresses, private ones. */
+typedef struct memory_used {
+    int64_t resident, space, data;
+} memory_used;
+
+static memory_used memory_of_process(void)
+{
+    long long pages[3] = {0};
+    FILE *file = fopen("/proc/self/statm", "re"); /* size resident shared text 0 data 0 */
+    if (file && fscanf(file, "%lld %lld %*d %*d %*d %lld", &pages[0], &pages[1], &pages[2]) != 3)
+        memset(pages, 0, sizeof pages);
+    if (file)
+        fclose(file);
+    int64_t page = sysconf(_SC_PAGESIZE);
+    return (memory_used){pages[1] * page, pages[0] * page, pages[2] * page};
+}
+
+/* The smallest of all limits, less what is used of each. */
+static int64_t memory_beyond(const memory_used *used)
 {
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     long long limit = cgroup_limit("memory.max", bytes_at);
     struct rlimit space = {.rlim_cur = RLIM_INFINITY}, data = space;
     getrlimit(RLIMIT_AS, &space);
     getrlimit(RLIMIT_DATA, &data);
-    return at_most(at_most(limit && limit < machine ? limit : machine, &space), &data);
+    int64_t left = (limit && limit < machine ? limit : machine) - used->resident;
+    left = at_most(left, &space, used->space);
+    return at_most(left, &data, used->data);
+}
+
+int64_t tdi_memory_allowed(void)
+{
+    return memory_beyond(&(memory_used){0});
+}
+
+bool tdi_memory_holds(int64_t bytes)
+{
+    memory_used used = memory_of_process();
+    return bytes <= memory_beyond(&used) / 2;
 }
 
 bool tdi_memory_fits(size_t bytes)

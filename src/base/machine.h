@@ -17,6 +17,9 @@ int64_t tdi_memory_allowed(void);
  * touched.
  */
 bool tdi_memory_fits(size_t bytes);
+/* May data that can also be read when they are needed be held in memory? Yes when they take at most half of what is
+ * left of it: the model and its batches take up the other. */
+bool tdi_memory_holds(int64_t bytes);
 /* TD_NO_MEMORY: what `what` of a batch needs, what there is, what to try. */
 td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes);
 

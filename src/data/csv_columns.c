@@ -224,30 +224,27 @@ static int by_name(const void *a, const void *b)
     return strcmp(**(char **const *)a, **(char **const *)b);
 }
 
-td_status tdi_csv_sort(tdi_csv_column *column, float *values, int64_t count, int64_t stride, tdi_error *error)
+td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error)
 {
     size_t n = (size_t)column->categories.count;
+    *codes = NULL;
     if (column->known || !n)
         return TD_OK;
     char ***order = malloc(n * sizeof *order), **sorted = malloc(n * sizeof *sorted);
-    float *codes = malloc(n * sizeof *codes);
-    bool room = order && sorted && codes;
+    *codes = malloc(n * sizeof **codes);
+    bool room = order && sorted && *codes;
     for (size_t i = 0; room && i < n; i++)
         order[i] = &column->categories.at[i];
     if (room)
         qsort(order, n, sizeof *order, by_name);
     for (size_t i = 0; room && i < n; i++) {
         sorted[i] = *order[i];
-        codes[order[i] - column->categories.at] = (float)i;
+        (*codes)[order[i] - column->categories.at] = (float)i;
     }
-    for (int64_t i = 0; room && i < count; i++)
-        if (!isnan(values[i * stride]))
-            values[i * stride] = codes[(size_t)values[i * stride]];
     if (room)
         memcpy(column->categories.at, sorted, n * sizeof *sorted);
     free(order);
     free(sorted);
-    free(codes);
     return room ? TD_OK : tdi_no_memory(error);
 }
 

@@ -48,8 +48,9 @@ td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool ta
 /* A cell as a number, or a category's code; NaN where it is missing: empty, NA, N/A, NaN or null. */
 td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error);
 
-/* Sorts the categories that were met; the codes of `column`'s values, `stride` apart, follow. */
-td_status tdi_csv_sort(tdi_csv_column *column, float *values, int64_t count, int64_t stride, tdi_error *error);
+/* Sorts the categories that were met; `*codes`, which the caller frees, says what becomes of each code. NULL: they stay
+ * as they are. */
+td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error);
 
 /* What a column was found to hold: {"categories": [...]} or {"mean": 98.6}. */
 json_t *tdi_csv_column_json(const tdi_csv_column *column);

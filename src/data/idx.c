@@ -1,8 +1,8 @@
 /* idx.c - one IDX file (the format of MNIST): two zero bytes, a type, a rank, then that many big-endian 32-bit extents,
  * the first of them the samples, then the values, big-endian; and nothing after them.
  *
- * zlib's gzread reads plain and gzipped files alike. The header is not believed: what it declares is held against the
- * file's size before memory is asked for. */
+ * zlib's gzread reads the header of plain and gzipped files alike. It is not believed: what it declares is held against
+ * the file's size before memory is asked for. */
 #include "data/idx.h"
 
 #include <errno.h>
@@ -14,11 +14,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "data/stored_array.h"
+
 #define DEFLATE_MAX_RATIO 1032 /* no deflate stream expands by more */
 
 typedef struct idx_file {
     const char *path;
     gzFile gz;
+    int fd;       /* the gz's */
     int64_t size; /* on disk */
 } idx_file;
 
@@ -37,7 +40,7 @@ static td_status idx_open(const char *path, idx_file *file, tdi_error *error)
         close(fd);
         return tdi_fail(error, TD_BAD_FILE, "%s: not a file", path);
     }
-    *file = (idx_file){.path = path, .gz = gzdopen(fd, "rb"), .size = facts.st_size};
+    *file = (idx_file){.path = path, .gz = gzdopen(fd, "rb"), .fd = fd, .size = facts.st_size};
     if (!file->gz) {
         close(fd);
         return tdi_no_memory(error);
@@ -77,6 +80,11 @@ static td_status idx_bytes(const idx_file *file, void *to, int64_t count, tdi_er
     return TD_OK;
 }
 
+static td_status idx_longer(const idx_file *file, tdi_error *error)
+{
+    return tdi_fail(error, TD_BAD_FILE, "%s: more bytes follow the values that the header declares", file->path);
+}
+
 /* Nothing follows the values; for a gzipped file this is also what checks its checksum. */
 static td_status idx_end(const idx_file *file, tdi_error *error)
 {
@@ -84,7 +92,7 @@ static td_status idx_end(const idx_file *file, tdi_error *error)
     int code, got = gzread(file->gz, &extra, 1);
     gzerror(file->gz, &code);
     if (got > 0)
-        return tdi_fail(error, TD_BAD_FILE, "%s: more bytes follow the values that the header declares", file->path);
+        return idx_longer(file, error);
     return got < 0 || code != Z_OK ? idx_short(file, 0, 0, error) : TD_OK;
 }
 
@@ -93,39 +101,29 @@ static uint32_t big_endian(const unsigned char *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3];
 }
 
-static td_status idx_dtype(const idx_file *file, unsigned char type, td_dtype *dtype, tdi_error *error)
+static td_status idx_numbers(const idx_file *file, unsigned char type, tdi_numbers *numbers, tdi_error *error)
 {
-    switch (type) {
-    case 0x08:
-        *dtype = TD_UINT8;
-        return TD_OK;
-    case 0x0C:
-        *dtype = TD_INT32;
-        return TD_OK;
-    case 0x0D:
-        *dtype = TD_FLOAT32;
-        return TD_OK;
-    case 0x0E:
-        *dtype = TD_FLOAT64;
-        return TD_OK;
-    case 0x09:
-    case 0x0B:
-        return tdi_fail(error, TD_UNSUPPORTED,
-                        "%s: its values are %s integers: write them as unsigned bytes, 32-bit integers or floats",
-                        file->path, type == 0x09 ? "signed 8-bit" : "16-bit");
-    default:
-        return tdi_fail(error, TD_BAD_FILE, "%s: 0x%02x is not a type of IDX values", file->path, type);
-    }
+    static const struct {
+        unsigned char type;
+        tdi_number_kind kind;
+        unsigned size;
+    } types[] = {{0x08, TDI_NUMBERS_UNSIGNED, 1}, {0x09, TDI_NUMBERS_SIGNED, 1}, {0x0B, TDI_NUMBERS_SIGNED, 2},
+                 {0x0C, TDI_NUMBERS_SIGNED, 4},   {0x0D, TDI_NUMBERS_FLOAT, 4},  {0x0E, TDI_NUMBERS_FLOAT, 8}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type && tdi_numbers_of(types[i].kind, types[i].size, true, numbers))
+            return TD_OK;
+    return tdi_fail(error, TD_BAD_FILE, "%s: 0x%02x is not a type of IDX values", file->path, type);
 }
 
-static td_status idx_header(const idx_file *file, tdi_array *array, tdi_error *error)
+static td_status idx_header(const idx_file *file, tdi_numbers *numbers, tdi_array *array, tdi_error *error)
 {
     unsigned char magic[4], extents[4 * (TD_MAX_RANK + 1)];
     TDI_TRY(idx_bytes(file, magic, sizeof magic, error));
     if (magic[0] != 0 || magic[1] != 0)
         return tdi_fail(error, TD_BAD_FILE, "%s: not an IDX file: it begins with %02x %02x, not 00 00", file->path,
                         magic[0], magic[1]);
-    TDI_TRY(idx_dtype(file, magic[2], &array->dtype, error));
+    TDI_TRY(idx_numbers(file, magic[2], numbers, error));
+    array->dtype = numbers->dtype;
     int rank = magic[3];
     if (rank < 1 || rank > TD_MAX_RANK + 1)
         return tdi_fail(error, TD_BAD_FILE, "%s: it declares %d dimensions; 1 to %d can be read", file->path, rank,
@@ -138,44 +136,63 @@ static td_status idx_header(const idx_file *file, tdi_array *array, tdi_error *e
     return TD_OK;
 }
 
-static td_status idx_size(const idx_file *file, const tdi_array *array, size_t *size, tdi_error *error)
+/* Bytes of the header and of the values behind it. */
+static td_status idx_sizes(const idx_file *file, const tdi_numbers *numbers, const tdi_array *array, int64_t *header,
+                           int64_t *values, tdi_error *error)
 {
-    int64_t header = 4 + 4 * ((int64_t)array->shape.rank + 1), room = file->size - header;
+    size_t size;
+    bool possible = tdi_array_size(array, &size);
+    int64_t room;
+    *header = 4 + 4 * ((int64_t)array->shape.rank + 1);
+    *values = (int64_t)(size / td_dtype_size(numbers->dtype) * numbers->size);
+    room = file->size - *header;
     if (!gzdirect(file->gz) && __builtin_mul_overflow(file->size, DEFLATE_MAX_RATIO, &room))
         room = INT64_MAX;
-    if (!tdi_array_size(array, size) || (int64_t)*size > room)
+    if (!possible || *values > room)
         return tdi_fail(error, TD_BAD_FILE,
                         "%s: the header declares more values than its %" PRId64
                         " bytes can hold: it is cut short or damaged",
                         file->path, file->size);
+    if (gzdirect(file->gz) && *values < room)
+        return idx_longer(file, error);
     return TD_OK;
 }
 
-static void idx_swap(void *values, size_t size, size_t element)
+static td_status unpack_pieces(const idx_file *file, int64_t size, tdi_store *store, tdi_error *error)
 {
-    unsigned char *bytes = values;
-    for (size_t at = 0; at < size; at += element)
-        for (size_t low = 0, high = element - 1; low < high; low++, high--) {
-            unsigned char other = bytes[at + low];
-            bytes[at + low] = bytes[at + high];
-            bytes[at + high] = other;
-        }
+    enum { PIECE = 1 << 18 };
+    char *piece = malloc(PIECE);
+    td_status status = piece ? TD_OK : tdi_no_memory(error);
+    for (int64_t done = 0, count; done < size && status == TD_OK; done += count) {
+        count = size - done < PIECE ? size - done : PIECE;
+        status = idx_bytes(file, piece, count, error);
+        if (status == TD_OK)
+            status = tdi_store_put(store, piece, (size_t)count, error);
+    }
+    free(piece);
+    if (status == TD_OK)
+        status = idx_end(file, error);
+    return status == TD_OK ? tdi_store_end(store, error) : status;
+}
+
+static td_status idx_unpack(const idx_file *file, int64_t size, tdi_store **store, tdi_error *error)
+{
+    TDI_TRY(tdi_store_create(file->path, size, store, error));
+    td_status status = unpack_pieces(file, size, *store, error);
+    if (status != TD_OK)
+        tdi_store_free(*store);
+    return status;
 }
 
 static td_status idx_values(const idx_file *file, tdi_array *array, tdi_error *error)
 {
-    size_t size;
-    TDI_TRY(idx_header(file, array, error));
-    TDI_TRY(idx_size(file, array, &size, error));
-    array->values = array->owned = malloc(size ? size : 1);
-    if (!array->owned)
-        return tdi_no_memory(error);
-    TDI_TRY(idx_bytes(file, array->owned, (int64_t)size, error));
-    TDI_TRY(idx_end(file, error));
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    idx_swap(array->owned, size, td_dtype_size(array->dtype));
-#endif
-    return TD_OK;
+    tdi_stored stored = {0};
+    int64_t header, size;
+    TDI_TRY(idx_header(file, &stored.numbers, array, error));
+    TDI_TRY(idx_sizes(file, &stored.numbers, array, &header, &size, error));
+    TDI_TRY(gzdirect(file->gz) ? tdi_store_part(file->fd, header, size, file->path, &stored.store, error)
+                               : idx_unpack(file, size, &stored.store, error));
+    return tdi_array_from_store(&stored, array, error);
 }
 
 td_status tdi_idx_read(const char *path, tdi_array *array, tdi_error *error)
@@ -185,9 +202,5 @@ td_status tdi_idx_read(const char *path, tdi_array *array, tdi_error *error)
     TDI_TRY(idx_open(path, &file, error));
     td_status status = idx_values(&file, array, error);
     gzclose(file.gz);
-    if (status != TD_OK) {
-        free(array->owned);
-        array->values = array->owned = NULL;
-    }
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "data/table.h"
 
-/* Reads a whole IDX file, gzipped or not. The caller frees array->owned; nothing is left to free on failure. */
+/* The array of an IDX file, gzipped or not, which the caller releases; nothing is left to release on failure. */
 td_status tdi_idx_read(const char *path, tdi_array *array, tdi_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* items.c - gathering from a source that makes each sample when it is asked for. */
+/* items.c - gathering from a source that makes each sample when it is asked for, and leaving out what cannot be made.
+ */
 #include "data/items.h"
 
 #include <inttypes.h>
@@ -9,26 +10,81 @@
 #include "base/thread.h"
 #include "data/convert.h"
 
-static td_status convert(const tdi_source *source, int column, int64_t row, const void *from, int64_t elements,
-                         void *to, td_dtype as, tdi_error *error)
+/* ---- class numbers ---- */
+
+static td_status not_a_class(const tdi_source *source, int column, int64_t row, const char *element, tdi_error *error)
 {
     const tdi_column *facts = &source->columns[column];
-    if (as == TD_FLOAT32) {
-        tdi_convert_floats(facts->dtype, from, to, elements, tdi_exact_scale(facts->scale));
-        return TD_OK;
+    char value[48];
+    int64_t whole;
+    double precise;
+    float number;
+    if (facts->dtype == TD_INT64) {
+        memcpy(&whole, element, sizeof whole);
+        snprintf(value, sizeof value, "%" PRId64, whole);
+    } else if (facts->dtype == TD_FLOAT64) {
+        memcpy(&precise, element, sizeof precise);
+        snprintf(value, sizeof value, "%.17g", precise);
+    } else {
+        tdi_convert_floats(facts->dtype, element, &number, 1, 1);
+        snprintf(value, sizeof value, "%.9g", (double)number);
     }
-    if (tdi_convert_classes(facts->dtype, from, to, elements) < 0)
-        return TD_OK;
     const tdi_source *origin = tdi_source_origin(source, &row);
-    return tdi_fail(error, TD_BAD_FILE, "%s: %s of sample %" PRId64 " is not %s (a whole number that 32 bits hold): %s",
-                    origin->name, facts->name, row, column < source->n_x ? "an index" : "a class number",
+    return tdi_fail(error, TD_BAD_FILE,
+                    "%s: %s of sample %" PRId64 " is %s, which is not %s (a whole number that 32 bits hold): %s",
+                    origin->name, facts->name, row, value, column < source->n_x ? "an index" : "a class number",
                     column < source->n_x ? "the model looks rows up by it"
                                          : "give class numbers, or a loss for such targets");
 }
 
+td_status tdi_sample_classes(const tdi_source *source, int column, int64_t row, const void *from, int32_t *to,
+                             tdi_error *error)
+{
+    const tdi_column *facts = &source->columns[column];
+    int64_t bad = tdi_convert_classes(facts->dtype, from, to, tdi_sample_elements(&facts->shape));
+    if (bad < 0)
+        return TD_OK;
+    return not_a_class(source, column, row, (const char *)from + (size_t)bad * td_dtype_size(facts->dtype), error);
+}
+
+/* ---- gathering ---- */
+
+enum { PIECE = 1 << 18 }; /* bytes of samples that are read, and then converted, together */
+
 static int64_t row_of(const tdi_items *items, int64_t row)
 {
     return items->kept ? items->kept[row] : row;
+}
+
+/* How many of the rows follow each other, at most `most`. */
+static int64_t run_of(const tdi_items *items, const int64_t *rows, int64_t count, int64_t most)
+{
+    int64_t run = 1;
+    while (run < count && run < most && row_of(items, rows[run]) == row_of(items, rows[0]) + run)
+        run++;
+    return run;
+}
+
+static td_status read_items(tdi_items *items, int column, int64_t first, int64_t count, void *to, tdi_error *error)
+{
+    return items->read_run ? items->read_run(items, column, first, count, to, error)
+                           : items->read(items, column, first, to, error);
+}
+
+static td_status convert(const tdi_source *source, int column, const int64_t *rows, int64_t count, const char *from,
+                         void *to, td_dtype as, tdi_error *error)
+{
+    const tdi_column *facts = &source->columns[column];
+    int64_t elements = tdi_sample_elements(&facts->shape);
+    if (as == TD_FLOAT32) {
+        tdi_convert_floats(facts->dtype, from, to, elements * count, tdi_exact_scale(facts->scale));
+        return TD_OK;
+    }
+    size_t stored = (size_t)elements * td_dtype_size(facts->dtype);
+    for (int64_t i = 0; i < count; i++)
+        TDI_TRY(tdi_sample_classes(source, column, rows[i], from + (size_t)i * stored, (int32_t *)to + i * elements,
+                                   error));
+    return TD_OK;
 }
 
 td_status tdi_items_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
@@ -36,20 +92,22 @@ td_status tdi_items_gather(tdi_source *source, int column, const int64_t *rows, 
 {
     tdi_items *items = (tdi_items *)source;
     const tdi_column *facts = &source->columns[column];
-    int64_t elements = tdi_sample_elements(&facts->shape);
-    size_t stored = (size_t)elements * td_dtype_size(facts->dtype), made = (size_t)elements * td_dtype_size(as);
+    size_t elements = (size_t)tdi_sample_elements(&facts->shape);
+    size_t stored = elements * td_dtype_size(facts->dtype), made = elements * td_dtype_size(as);
     bool in_place = as == facts->dtype && (as != TD_FLOAT32 || facts->scale == 1);
-    char *sample = in_place ? NULL : malloc(stored + 1);
-    if (!in_place && !sample)
+    int64_t most = items->read_run ? 1 + PIECE / (int64_t)stored : 1;
+    char *piece = in_place ? NULL : malloc((size_t)(most < count ? most : count) * stored + 1);
+    if (!in_place && !piece)
         return tdi_no_memory(error);
     td_status status = TD_OK;
-    for (int64_t i = 0; i < count && status == TD_OK; i++) {
+    for (int64_t i = 0, run; i < count && status == TD_OK; i += run) {
         char *at = (char *)to + (size_t)i * made;
-        status = items->read(items, column, row_of(items, rows[i]), in_place ? at : sample, error);
+        run = run_of(items, rows + i, count - i, in_place && items->read_run ? count : most);
+        status = read_items(items, column, row_of(items, rows[i]), run, in_place ? at : piece, error);
         if (status == TD_OK && !in_place)
-            status = convert(source, column, rows[i], sample, elements, at, as, error);
+            status = convert(source, column, rows + i, run, piece, at, as, error);
     }
-    free(sample);
+    free(piece);
     return status;
 }
 
@@ -66,7 +124,7 @@ static td_status read_sample(tdi_items *items, int64_t row, void *scratch, tdi_e
 {
     const tdi_source *source = &items->source;
     for (int column = 0; column < source->n_x + source->n_y; column++)
-        TDI_TRY(items->read(items, column, row, scratch, error));
+        TDI_TRY(read_items(items, column, row, 1, scratch, error));
     return TD_OK;
 }
 

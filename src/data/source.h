@@ -1,4 +1,4 @@
-/* source.h - where samples come from. A file format is one tdi_source_format; a stage to come wraps a source. */
+/* source.h - where samples come from. A file format is one tdi_source_format; a stage wraps a source. */
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 
@@ -79,6 +79,10 @@ struct tdi_source {
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
     void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
+    /* Adds to a checksum `count` samples of a column whose values lie in files, as gather gives them when they are not
+     * converted; NULL: the content says enough of them. */
+    td_status (*checksum)(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                          tdi_error *error);
     /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
     /* Where a row comes from: the source below, with *row made its row there; NULL: nowhere else, with *row made the
@@ -102,6 +106,7 @@ typedef struct tdi_source_format {
     unsigned reads;   /* tdi_open_fields */
     bool (*claims)(const char *path);
     td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
+    const char *when_large; /* ends the sentence that it cannot be opened for want of memory: ", or ..." */
 } tdi_source_format;
 
 extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
@@ -122,8 +127,8 @@ void tdi_source_content_file(tdi_source *source, const char *path);
  * there. */
 const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 
-/* A checksum, behind `crc`, of all of the data that lies in memory and of what is known of the files. */
-uint32_t tdi_source_fingerprint(const tdi_source *source, uint32_t crc);
+/* Adds to a checksum all of the arrays and what is known of other files. */
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error);
 
 /* Makes sure that the number of samples is known; `stop` as a pass's. `or_else` is what else could be given (" or
  * steps_per_epoch"), "" when nothing. */

@@ -42,8 +42,8 @@ static td_status check_args(const td_arrays_args *args, tdi_error *error)
 
 static td_status add_arrays(tdi_table *table, const td_arrays_args *args, tdi_error *error)
 {
-    tdi_array x = {args->x_dtype, args->samples, args->x_shape, args->x, NULL};
-    tdi_array y = {args->y_dtype, args->samples, args->y_shape, args->y, NULL};
+    tdi_array x = {args->x_dtype, args->samples, args->x_shape, args->x, NULL, {0}};
+    tdi_array y = {args->y_dtype, args->samples, args->y_shape, args->y, NULL, {0}};
     TDI_TRY(tdi_table_add(table, false, "x", args->scale == 0 ? 1 : args->scale, &x, error));
     return args->y ? tdi_table_add(table, true, "y", 1, &y, error) : TD_OK;
 }
@@ -55,8 +55,8 @@ td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi
     TDI_TRY(tdi_table_create("td_arrays", &table, error));
     td_status status = add_arrays(table, args, error);
     if (status == TD_OK)
-        *source = &table->source;
+        *source = &table->items.source;
     else
-        table->source.release(&table->source);
+        table->items.source.release(&table->items.source);
     return status;
 }

@@ -2,8 +2,10 @@
  * values, windows over time.
  *
  * A row is a sample; with a window of T rows the samples are all runs of T rows of one file, whose target is taken
- * `horizon` rows behind the last. What was found in the data and has to be the same when the model predicts (which
- * columns, the categories' order, the means that stand in for missing values) is the source's recipe. */
+ * `horizon` rows behind the last. Cells are parsed once, and once more gone through when all have been seen, by blocks
+ * of rows; both times into stores, which may be larger than memory. What was found in the data and has to be the same
+ * when the model predicts (which columns, the categories' order, the means that stand in for missing values) is the
+ * source's recipe. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include "data/formats.h"
 #include "data/items.h"
 #include "data/recipe.h"
+#include "files/store.h"
 
 enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* marks of a row */
 enum { NO_CATEGORY = -1 };
@@ -28,11 +31,12 @@ typedef struct csv_source {
     td_missing missing;
     bool skip, targets;
     int64_t window, horizon;
-    json_t *recipe;                 /* that the data is read by; NULL: none */
-    tdi_vec(float) cells;           /* [rows, columns] */
-    tdi_vec(char) marks;            /* [rows] */
-    tdi_vec(int) files;             /* each file's first row */
-    float *values[TDI_MAX_COLUMNS]; /* [rows, width] of each group */
+    json_t *recipe;                     /* that the data is read by; NULL: none */
+    tdi_store *cells;                   /* [rows, columns] floats */
+    float *row;                         /* [columns] */
+    tdi_vec(char) marks;                /* [rows] */
+    tdi_vec(int) files;                 /* each file's first row */
+    tdi_store *values[TDI_MAX_COLUMNS]; /* [rows, width] floats of each group */
 } csv_source;
 
 static bool csv_claims(const char *path)
@@ -80,30 +84,32 @@ static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_cs
     return TD_OK;
 }
 
-/* Appends a row; one that cannot be read is marked, so that no window runs across the gap. */
-static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
-                         tdi_error *error)
+/* Reads a row; one that cannot be read is zeros. NULL: its record could not be told. */
+static td_status read_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                          tdi_error *error)
 {
     tdi_error local = {0};
-    int width = source->columns.list.count;
-    if (!tdi_vec_grow((void **)&source->cells.at, source->cells.count, &source->cells.capacity, width, sizeof(float)) ||
-        !tdi_push(&source->marks, 0))
-        return tdi_no_memory(error);
-    float *row = source->cells.at + source->cells.count;
-    for (int i = 0; i < width; i++)
-        row[i] = 0;
-    source->cells.count += width;
-    td_status status = record ? read_cells(source, csv, record, row, &local) : TD_BAD_FILE;
-    if (status == TD_OK)
+    if (record && read_cells(source, csv, record, source->row, &local) == TD_OK)
         return TD_OK;
     if (record)
         tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, path, record->line, record->offset);
-    if (status != TD_BAD_FILE || (record && !source->skip))
-        return tdi_fail(error, status, "%s", local.message);
+    if (record && (local.status != TD_BAD_FILE || !source->skip))
+        return tdi_fail(error, local.status, "%s", local.message);
+    memset(source->row, 0, (size_t)source->columns.list.count * sizeof *source->row);
     source->marks.at[source->marks.count - 1] = UNREADABLE;
     if (record)
         leave_out(source, local.message);
     return TD_OK;
+}
+
+/* Appends a row; one that cannot be read is marked, so that no window runs across the gap. */
+static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                         tdi_error *error)
+{
+    if (!tdi_push(&source->marks, 0))
+        return tdi_no_memory(error);
+    TDI_TRY(read_row(source, csv, path, record, error));
+    return tdi_store_put(source->cells, source->row, (size_t)source->columns.list.count * sizeof *source->row, error);
 }
 
 static td_status read_rows(csv_source *source, tdi_csv *csv, const char *path, tdi_error *error)
@@ -153,6 +159,15 @@ static td_status same_header(const csv_source *source, const tdi_csv_columns *ot
     return TD_OK;
 }
 
+/* Room for a row, and for all. */
+static td_status begin_cells(csv_source *source, tdi_error *error)
+{
+    source->row = calloc((size_t)source->columns.list.count, sizeof *source->row);
+    if (!source->row)
+        return tdi_no_memory(error);
+    return tdi_store_create(source->items.source.name, 0, &source->cells, error);
+}
+
 /* The first file's names settle the columns; the others' must agree. */
 static td_status take_header(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
                              const char *features, bool *is_data, tdi_error *error)
@@ -160,6 +175,7 @@ static td_status take_header(csv_source *source, const tdi_csv *csv, const char 
     if (!source->columns.n_names) {
         TDI_TRY(tdi_csv_header(csv, record, path, &source->columns, is_data, error));
         TDI_TRY(tdi_csv_choose(&source->columns, features, source->targets, error));
+        TDI_TRY(begin_cells(source, error));
         return restore(source, error);
     }
     tdi_csv_columns other = {0};
@@ -206,7 +222,7 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
     tdi_paths_free(&paths);
     if (status == TD_OK && !source->marks.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
-    return status;
+    return status == TD_OK ? tdi_store_end(source->cells, error) : status;
 }
 
 /* ---- missing values ---- */
@@ -221,24 +237,34 @@ static float stand_in(const csv_source *source, const tdi_csv_column *column)
     return NAN;
 }
 
-static void fill_column(csv_source *source, int at)
+/* What the second pass knows of a column. */
+typedef struct column_pass {
+    float *codes;    /* what becomes of each; NULL: they stay */
+    float stands_in; /* for what is missing */
+    int file;        /* the next to begin */
+} column_pass;
+
+/* Of rows [first, first + rows), whose cells `cells` are. */
+static void fill_column(csv_source *source, int at, column_pass *pass, float *cells, int64_t first, int64_t rows)
 {
     const tdi_csv_column *column = &source->columns.list.at[at];
     int width = source->columns.list.count, mark = column->group < source->columns.n_x ? INPUT_BAD : TARGET_BAD;
     bool previous = source->missing == TD_MISSING_PREVIOUS;
-    float stands_in = stand_in(source, column);
-    for (int row = 0, file = 0; row < source->marks.count; row++) {
-        float *cell = source->cells.at + (int64_t)row * width + at;
-        if (file < source->files.count && source->files.at[file] == row) {
-            stands_in = stand_in(source, column);
-            file++;
+    for (int64_t row = first; row < first + rows; row++) {
+        float *cell = cells + (row - first) * width + at;
+        char *marks = &source->marks.at[row];
+        if (pass->file < source->files.count && source->files.at[pass->file] == row) {
+            pass->stands_in = stand_in(source, column);
+            pass->file++;
         }
+        if (!isnan(*cell) && pass->codes)
+            *cell = pass->codes[(size_t)*cell];
         if (isnan(*cell))
-            *cell = stands_in;
-        else if (previous && source->marks.at[row] != UNREADABLE)
-            stands_in = *cell;
+            *cell = pass->stands_in;
+        else if (previous && *marks != UNREADABLE)
+            pass->stands_in = *cell;
         if (isnan(*cell))
-            source->marks.at[row] = (char)(source->marks.at[row] | mark);
+            *marks = (char)(*marks | mark);
     }
 }
 
@@ -249,11 +275,11 @@ static int64_t width_of(const tdi_csv_column *column)
     return column->cells == TDI_CELLS_ONE_HOT ? column->categories.count : 1;
 }
 
-static void spread_column(const csv_source *source, int at, float *to, int64_t width)
+static void spread_column(const csv_source *source, int at, const float *cells, int64_t rows, float *to, int64_t width)
 {
     const tdi_csv_column *column = &source->columns.list.at[at];
-    for (int64_t row = 0; row < source->marks.count; row++, to += width) {
-        float cell = source->cells.at[row * source->columns.list.count + at];
+    for (int64_t row = 0; row < rows; row++, to += width) {
+        float cell = cells[row * source->columns.list.count + at];
         if (column->cells != TDI_CELLS_ONE_HOT)
             *to = cell;
         else if (cell >= 0 && cell < (float)column->categories.count)
@@ -261,24 +287,57 @@ static void spread_column(const csv_source *source, int at, float *to, int64_t w
     }
 }
 
-static td_status make_group(csv_source *source, int g, tdi_error *error)
+/* A block's rows of a group, behind those of the blocks before. */
+static td_status put_group(csv_source *source, int g, const float *cells, int64_t rows, float *scratch,
+                           tdi_error *error)
 {
-    tdi_csv_columns *columns = &source->columns;
-    tdi_csv_group *group = &columns->groups[g];
-    for (int i = 0; i < columns->list.count; i++)
-        if (columns->list.at[i].group == g)
-            group->width += width_of(&columns->list.at[i]);
-    source->values[g] = calloc((size_t)source->marks.count, (size_t)group->width * sizeof(float));
-    if (!source->values[g])
-        return tdi_no_memory(error);
-    int64_t before = 0;
+    const tdi_csv_columns *columns = &source->columns;
+    int64_t width = columns->groups[g].width, before = 0;
+    size_t size = (size_t)(rows * width) * sizeof *scratch;
+    memset(scratch, 0, size);
     for (int i = 0; i < columns->list.count; i++) {
         if (columns->list.at[i].group != g)
             continue;
-        spread_column(source, i, source->values[g] + before, group->width);
+        spread_column(source, i, cells, rows, scratch + before, width);
         before += width_of(&columns->list.at[i]);
     }
+    return tdi_store_put(source->values[g], scratch, size, error);
+}
+
+/* Rows [first, first + rows). Categories are in order by now: the same rows are the same content, with a recipe and
+ * without. */
+static td_status put_block(csv_source *source, column_pass *passes, float *cells, int64_t first, int64_t rows,
+                           float *scratch, tdi_error *error)
+{
+    int width = source->columns.list.count;
+    int64_t row_bytes = width * (int64_t)sizeof *cells;
+    TDI_TRY(tdi_store_read(source->cells, first * row_bytes, cells, rows * row_bytes, error));
+    for (int i = 0; i < width; i++)
+        fill_column(source, i, &passes[i], cells, first, rows);
+    tdi_source_content(&source->items.source, cells, (size_t)(rows * row_bytes));
+    for (int g = 0; g < source->columns.n_groups; g++)
+        TDI_TRY(put_group(source, g, cells, rows, scratch, error));
     return TD_OK;
+}
+
+/* All rows, so many at a time that a block of the widest group is of about a megabyte. */
+static td_status put_blocks(csv_source *source, column_pass *passes, tdi_error *error)
+{
+    const tdi_csv_columns *columns = &source->columns;
+    int64_t widest = columns->list.count, all = source->marks.count;
+    for (int g = 0; g < columns->n_groups; g++)
+        widest = columns->groups[g].width > widest ? columns->groups[g].width : widest;
+    int64_t most = 1 + (1 << 18) / widest, rows;
+    float *cells = malloc((size_t)(most * columns->list.count) * sizeof *cells);
+    float *scratch = malloc((size_t)(most * widest) * sizeof *scratch);
+    td_status status = cells && scratch ? TD_OK : tdi_no_memory(error);
+    for (int64_t first = 0; first < all && status == TD_OK; first += rows) {
+        rows = all - first < most ? all - first : most;
+        status = put_block(source, passes, cells, first, rows, scratch, error);
+    }
+    free(cells);
+    free(scratch);
+    return status;
 }
 
 static void describe_group(csv_source *source, int g, float scale)
@@ -297,26 +356,44 @@ static void describe_group(csv_source *source, int g, float scale)
     *(input ? &whole->n_x : &whole->n_y) += 1;
 }
 
-static td_status make_groups(csv_source *source, float scale, tdi_error *error)
+static td_status settle_columns(csv_source *source, column_pass *passes, tdi_error *error)
 {
     tdi_csv_columns *columns = &source->columns;
     for (int i = 0; i < columns->list.count; i++) {
-        const tdi_csv_column *column = &columns->list.at[i];
+        tdi_csv_column *column = &columns->list.at[i];
         if (column->cells == TDI_CELLS_NUMBERS && !column->known && !column->count)
             return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->items.source.name,
                             column->name);
-        TDI_TRY(
-            tdi_csv_sort(&columns->list.at[i], source->cells.at + i, source->marks.count, columns->list.count, error));
-        fill_column(source, i);
+        TDI_TRY(tdi_csv_sort(column, &passes[i].codes, error));
+        columns->groups[column->group].width += width_of(column);
     }
-    /* Categories are sorted by now: the same rows are the same content, with a recipe and without. */
-    tdi_source_content(&source->items.source, source->cells.at, (size_t)source->cells.count * sizeof(float));
-    for (int g = 0; g < columns->n_groups; g++) {
-        TDI_TRY(make_group(source, g, error));
-        describe_group(source, g, scale);
-    }
-    tdi_vec_free(&source->cells);
     return TD_OK;
+}
+
+static td_status fill_groups(csv_source *source, column_pass *passes, float scale, tdi_error *error)
+{
+    TDI_TRY(settle_columns(source, passes, error));
+    for (int g = 0; g < source->columns.n_groups; g++) {
+        describe_group(source, g, scale);
+        TDI_TRY(tdi_store_create(source->items.source.name, 0, &source->values[g], error));
+    }
+    TDI_TRY(put_blocks(source, passes, error));
+    for (int g = 0; g < source->columns.n_groups; g++)
+        TDI_TRY(tdi_store_end(source->values[g], error));
+    return TD_OK;
+}
+
+static td_status make_groups(csv_source *source, float scale, tdi_error *error)
+{
+    int columns = source->columns.list.count;
+    column_pass *passes = calloc((size_t)columns, sizeof *passes);
+    td_status status = passes ? fill_groups(source, passes, scale, error) : tdi_no_memory(error);
+    for (int i = 0; i < columns && passes; i++)
+        free(passes[i].codes);
+    free(passes);
+    tdi_store_free(source->cells);
+    source->cells = NULL;
+    return status;
 }
 
 /* ---- samples ---- */
@@ -372,9 +449,8 @@ static td_status csv_read(tdi_items *items, int column, int64_t row, void *to, t
     bool input = column < source->columns.n_x;
     int64_t rows = input && source->window ? source->window : 1;
     int64_t last = source->window ? row + source->window - 1 : row, first = input ? row : target_row(source, last);
-    (void)error;
-    memcpy(to, source->values[column] + first * group->width, (size_t)(rows * group->width) * sizeof(float));
-    return TD_OK;
+    int64_t row_bytes = group->width * (int64_t)sizeof(float);
+    return tdi_store_read(source->values[column], first * row_bytes, to, rows * row_bytes, error);
 }
 
 /* ---- the recipe ---- */
@@ -475,9 +551,10 @@ static void csv_release(tdi_source *whole)
 {
     csv_source *source = (csv_source *)whole;
     for (int g = 0; g < TDI_MAX_COLUMNS; g++)
-        free(source->values[g]);
+        tdi_store_free(source->values[g]);
     tdi_csv_columns_release(&source->columns);
-    tdi_vec_free(&source->cells);
+    tdi_store_free(source->cells);
+    free(source->row);
     tdi_vec_free(&source->marks);
     tdi_vec_free(&source->files);
     json_decref(source->recipe);
@@ -518,4 +595,4 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
 
 const tdi_source_format tdi_source_csv = {
     "files.csv or .csv.gz", TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON,
-    csv_claims, csv_open};
+    csv_claims, csv_open, ""};

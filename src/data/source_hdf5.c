@@ -1,10 +1,9 @@
 /* source_hdf5.c - arrays in an HDF5 file, "file.h5:/x,/y": read where they lie, a batch's rows at a time, so that they
- * may be larger than memory. Rows that follow each other are read together. */
+ * may be larger than memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/convert.h"
 #include "data/formats.h"
 #include "data/items.h"
 #include "files/hdf5_rows.h"
@@ -118,46 +117,9 @@ static td_status add_usual(hdf5_source *source, td_role role, float scale, tdi_e
 
 /* ---- rows ---- */
 
-static td_status hdf5_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status hdf5_read(tdi_items *items, int column, int64_t first, int64_t count, void *to, tdi_error *error)
 {
-    return tdi_hdf5_rows_read(((const hdf5_source *)items)->arrays[column], row, 1, to, error);
-}
-
-/* Rows in a run, as they are stored. */
-static td_status read_runs(const hdf5_source *source, int column, const int64_t *rows, int64_t count, char *to,
-                           tdi_error *error)
-{
-    const tdi_column *facts = &source->items.source.columns[column];
-    size_t size = (size_t)tdi_sample_elements(&facts->shape) * td_dtype_size(facts->dtype);
-    for (int64_t i = 0, run; i < count; i += run) {
-        for (run = 1; i + run < count && rows[i + run] == rows[i] + run;)
-            run++;
-        TDI_TRY(tdi_hdf5_rows_read(source->arrays[column], rows[i], run, to + (size_t)i * size, error));
-    }
-    return TD_OK;
-}
-
-/* Floats are converted in one go; class numbers one sample at a time, so that a sentence can name the sample. */
-static td_status hdf5_gather(tdi_source *whole, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
-                             tdi_error *error)
-{
-    const hdf5_source *source = (const hdf5_source *)whole;
-    const tdi_column *facts = &whole->columns[column];
-    if (source->items.kept)
-        return tdi_items_gather(whole, column, rows, count, to, as, error);
-    if (as == facts->dtype && (as != TD_FLOAT32 || facts->scale == 1))
-        return read_runs(source, column, rows, count, to, error);
-    if (as != TD_FLOAT32)
-        return tdi_items_gather(whole, column, rows, count, to, as, error);
-    int64_t elements = tdi_sample_elements(&facts->shape) * count;
-    char *stored = malloc((size_t)elements * td_dtype_size(facts->dtype) + 1);
-    if (!stored)
-        return tdi_no_memory(error);
-    td_status status = read_runs(source, column, rows, count, stored, error);
-    if (status == TD_OK)
-        tdi_convert_floats(facts->dtype, stored, to, elements, tdi_exact_scale(facts->scale));
-    free(stored);
-    return status;
+    return tdi_hdf5_rows_read(((const hdf5_source *)items)->arrays[column], first, count, to, error);
 }
 
 /* ---- opening ---- */
@@ -208,9 +170,9 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
     if (!source)
         return tdi_no_memory(error);
     snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = hdf5_gather;
+    source->items.source.gather = tdi_items_gather;
     source->items.source.release = hdf5_release;
-    source->items.read = hdf5_read;
+    source->items.read_run = hdf5_read;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
         *opened = &source->items.source;
@@ -220,4 +182,5 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
 }
 
 const tdi_source_format tdi_source_hdf5 = {"file.h5:/x,/y", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                           hdf5_claims, hdf5_open};
+                                           hdf5_claims, hdf5_open,
+                                           ", or write its arrays in smaller chunks (h5py: chunks=(64, ...))"};

@@ -81,12 +81,12 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
     if (status == TD_OK)
         status = idx_add(table, args->path, args->role, args->scale, true, error);
     if (status != TD_OK) {
-        table->source.release(&table->source);
+        table->items.source.release(&table->items.source);
         return status;
     }
-    *source = &table->source;
+    *source = &table->items.source;
     return TD_OK;
 }
 
 const tdi_source_format tdi_source_idx = {"a directory of IDX files", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, idx_claims,
-                                          idx_source_open};
+                                          idx_source_open, ""};

@@ -333,4 +333,4 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
 }
 
 const tdi_source_format tdi_source_images = {"a folder of JPEG or PNG images (one folder a class)",
-                                             TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, images_claims, images_open};
+                                             TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, images_claims, images_open, ""};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "data/array_npy.h"
+#include "data/stored_array.h"
 
 static bool npz_claims(const char *path)
 {
@@ -35,13 +35,13 @@ static td_status npz_lacks(const tdi_zip *zip, const char *path, td_role role, t
 
 static td_status npz_add(tdi_table *table, tdi_zip *zip, const char *name, float scale, bool target, tdi_error *error)
 {
-    char what[sizeof table->source.name + 32];
+    char what[sizeof table->items.source.name + 32];
     tdi_npy npy;
-    void *bytes;
+    tdi_store *store;
     tdi_array array;
-    snprintf(what, sizeof what, "%s: %s", table->source.name, name);
-    TDI_TRY(tdi_npz_read(zip, name, &npy, &bytes, error));
-    TDI_TRY(tdi_array_from_npy(&npy, bytes, what, &array, error));
+    snprintf(what, sizeof what, "%s: %s", table->items.source.name, name);
+    TDI_TRY(tdi_npz_open(zip, name, &npy, &store, error));
+    TDI_TRY(tdi_array_from_npy(&npy, store, what, &array, error));
     return tdi_table_add(table, target, name, scale, &array, error);
 }
 
@@ -62,7 +62,7 @@ static td_status npz_add_all(tdi_table *table, tdi_zip *zip, td_role role, float
 static td_status npz_fill(tdi_table *table, tdi_zip *zip, const char *path, td_role role, float scale, tdi_error *error)
 {
     TDI_TRY(npz_add_all(table, zip, role, scale == 0 ? 1 : scale, false, error));
-    if (!table->source.n_x)
+    if (!table->items.source.n_x)
         return npz_lacks(zip, path, role, error);
     return npz_add_all(table, zip, role, 1, true, error);
 }
@@ -76,12 +76,12 @@ static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_err
     if (status == TD_OK) {
         status = npz_fill(table, zip, args->path, args->role, args->scale, error);
         if (status == TD_OK)
-            *source = &table->source;
+            *source = &table->items.source;
         else
-            table->source.release(&table->source);
+            table->items.source.release(&table->items.source);
     }
     tdi_zip_close(zip);
     return status;
 }
 
-const tdi_source_format tdi_source_npz = {"a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npz_claims, npz_open};
+const tdi_source_format tdi_source_npz = {"a file.npz", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npz_claims, npz_open, ""};

@@ -55,6 +55,13 @@ static void range_end(tdi_source *source)
     range->order = NULL;
 }
 
+static td_status range_checksum(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                                tdi_error *error)
+{
+    const range_source *range = (const range_source *)source;
+    return range->whole->checksum(range->whole, column, range->first + first, count, crc, error);
+}
+
 static const tdi_source *range_beneath(const tdi_source *source, int index)
 {
     return index == 0 ? ((const range_source *)source)->whole : NULL;
@@ -88,6 +95,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
     made->source.end = whole->end ? range_end : NULL;
     made->source.count = NULL;
     made->source.release = range_release;
+    made->source.checksum = whole->checksum ? range_checksum : NULL;
     made->source.beneath = whole->beneath ? range_beneath : NULL;
     made->source.origin = range_origin;
     made->whole = whole;

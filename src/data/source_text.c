@@ -216,4 +216,5 @@ static td_status text_open(const td_open_args *args, tdi_source **opened, tdi_er
     return status;
 }
 
-const tdi_source_format tdi_source_text = {"files.txt", TDI_OPEN_WINDOW, text_claims, text_open};
+const tdi_source_format tdi_source_text = {"files.txt", TDI_OPEN_WINDOW, text_claims, text_open,
+                                           ", or give shorter texts: they are held whole, 4 bytes a character"};

@@ -476,4 +476,4 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
 
 const tdi_source_format tdi_source_tfrecord = {"files.tfrecord or .tfrecord.gz",
                                                TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE | TDI_OPEN_FEATURES,
-                                               tfrecord_claims, tfrecord_open};
+                                               tfrecord_claims, tfrecord_open, ""};

@@ -1,5 +1,5 @@
-/* table.c - columns in memory. Values stay in the dtype they came in (an image's byte stays a byte) and are converted
- * as they are gathered. */
+/* table.c - columns in memory and in stores. Values stay in the dtype they came in (an image's byte stays a byte) and
+ * are converted as they are gathered. */
 #include "data/table.h"
 
 #include <inttypes.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/convert.h"
+#include "files/records.h"
 
 bool tdi_array_size(const tdi_array *array, size_t *size)
 {
@@ -19,41 +20,32 @@ bool tdi_array_size(const tdi_array *array, size_t *size)
     return !overflow;
 }
 
-static td_status not_a_class(const tdi_source *source, int column, int64_t row, const char *element, tdi_error *error)
+void tdi_array_release(tdi_array *array)
 {
-    const tdi_column *facts = &source->columns[column];
-    char value[48];
-    int64_t whole;
-    float number;
-    if (facts->dtype == TD_INT64) {
-        memcpy(&whole, element, sizeof whole);
-        snprintf(value, sizeof value, "%" PRId64, whole);
-    } else if (facts->dtype == TD_FLOAT32) {
-        memcpy(&number, element, sizeof number);
-        snprintf(value, sizeof value, "%.9g", (double)number);
-    } else {
-        double precise;
-        memcpy(&precise, element, sizeof precise);
-        snprintf(value, sizeof value, "%.17g", precise);
-    }
-    return tdi_fail(error, TD_BAD_FILE,
-                    "%s: %s of sample %" PRId64 " is %s, which is not %s (a whole number that 32 bits hold): %s",
-                    source->name, facts->name, row, value, column < source->n_x ? "an index" : "a class number",
-                    column < source->n_x ? "the model looks rows up by it"
-                                         : "give class numbers, or a loss for such targets");
+    free(array->owned);
+    tdi_store_free(array->stored.store);
 }
 
-static td_status gather_classes(tdi_table *table, int column, const int64_t *rows, int64_t count, int32_t *to,
+/* As they are stored they are no larger: read to the end of their place, from where they are widened to its begin. */
+td_status tdi_stored_read(const tdi_stored *stored, int64_t first, int64_t count, void *to, tdi_error *error)
+{
+    int64_t stride = stored->numbers.size, size = count * stride;
+    unsigned char *from = (unsigned char *)to + count * (int64_t)td_dtype_size(stored->numbers.dtype) - size;
+    TDI_TRY(tdi_store_read(stored->store, stored->begin + first * stride, from, size, error));
+    tdi_numbers_widen(&stored->numbers, from, to, (uint64_t)count);
+    return TD_OK;
+}
+
+/* ---- gathering ---- */
+
+static td_status gather_classes(const tdi_source *source, int column, const int64_t *rows, int64_t count, int32_t *to,
                                 tdi_error *error)
 {
-    const tdi_column *stored = &table->source.columns[column];
-    int64_t size = (int64_t)td_dtype_size(stored->dtype), elements = tdi_sample_elements(&stored->shape);
-    for (int64_t i = 0; i < count; i++) {
-        const char *from = (const char *)stored->values + rows[i] * elements * size;
-        int64_t bad = tdi_convert_classes(stored->dtype, from, to + i * elements, elements);
-        if (bad >= 0)
-            return not_a_class(&table->source, column, rows[i], from + bad * size, error);
-    }
+    const tdi_column *stored = &source->columns[column];
+    int64_t elements = tdi_sample_elements(&stored->shape), size = elements * (int64_t)td_dtype_size(stored->dtype);
+    for (int64_t i = 0; i < count; i++)
+        TDI_TRY(tdi_sample_classes(source, column, rows[i], (const char *)stored->values + rows[i] * size,
+                                   to + i * elements, error));
     return TD_OK;
 }
 
@@ -67,24 +59,56 @@ static void gather_stored(const tdi_column *stored, const int64_t *rows, int64_t
 static td_status table_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                               tdi_error *error)
 {
-    tdi_table *table = (tdi_table *)source;
+    const tdi_column *facts = &source->columns[column];
+    if (!facts->values)
+        return tdi_items_gather(source, column, rows, count, to, as, error);
     if (as == TD_INT32)
-        return gather_classes(table, column, rows, count, to, error);
+        return gather_classes(source, column, rows, count, to, error);
     if (as == TD_FLOAT32)
-        tdi_gather_floats(&source->columns[column], rows, count, to, tdi_convert_bytes);
-    else if (as == source->columns[column].dtype)
-        gather_stored(&source->columns[column], rows, count, to);
+        tdi_gather_floats(facts, rows, count, to, tdi_convert_bytes);
+    else if (as == facts->dtype)
+        gather_stored(facts, rows, count, to);
     else
-        return tdi_fail(error, TD_INTERNAL, "%s: %s cannot be read as %s", source->name, source->columns[column].name,
+        return tdi_fail(error, TD_INTERNAL, "%s: %s cannot be read as %s", source->name, facts->name,
                         td_dtype_name(as));
     return TD_OK;
 }
 
+static td_status read_run(tdi_items *items, int column, int64_t first, int64_t count, void *to, tdi_error *error)
+{
+    int64_t elements = tdi_sample_elements(&items->source.columns[column].shape);
+    const tdi_stored *stored = &((const tdi_table *)items)->stored[column];
+    return tdi_stored_read(stored, first * elements, count * elements, to, error);
+}
+
+static td_status table_checksum(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
+                                tdi_error *error)
+{
+    enum { PIECE = 1 << 20 };
+    const tdi_column *facts = &source->columns[column];
+    size_t size = (size_t)tdi_sample_elements(&facts->shape) * td_dtype_size(facts->dtype);
+    int64_t most = 1 + PIECE / (int64_t)size, end = first + count;
+    char *piece = malloc((size_t)most * size);
+    td_status status = piece ? TD_OK : tdi_no_memory(error);
+    for (int64_t run; first < end && status == TD_OK; first += run) {
+        run = end - first < most ? end - first : most;
+        status = read_run((tdi_items *)(uintptr_t)source, column, first, run, piece, error);
+        if (status == TD_OK)
+            *crc = tdi_crc32c(*crc, piece, (size_t)run * size);
+    }
+    free(piece);
+    return status;
+}
+
+/* ---- making it ---- */
+
 static void table_release(tdi_source *source)
 {
     tdi_table *table = (tdi_table *)source;
-    for (int i = 0; i < TDI_MAX_COLUMNS; i++)
+    for (int i = 0; i < TDI_MAX_COLUMNS; i++) {
         free(table->owned[i]);
+        tdi_store_free(table->stored[i].store);
+    }
     free(table);
 }
 
@@ -93,17 +117,19 @@ td_status tdi_table_create(const char *name, tdi_table **table, tdi_error *error
     *table = calloc(1, sizeof **table);
     if (!*table)
         return tdi_no_memory(error);
-    tdi_source *source = &(*table)->source;
+    tdi_source *source = &(*table)->items.source;
     snprintf(source->name, sizeof source->name, "%s", name);
     source->gather = table_gather;
+    source->checksum = table_checksum;
     source->release = table_release;
+    (*table)->items.read_run = read_run;
     return TD_OK;
 }
 
 static td_status check_column(const tdi_table *table, int columns, const char *name, const tdi_array *array,
                               tdi_error *error)
 {
-    const tdi_source *source = &table->source;
+    const tdi_source *source = &table->items.source;
     size_t size;
     if (!tdi_array_size(array, &size))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: the size of %s is beyond what memory can hold", source->name,
@@ -120,16 +146,17 @@ static td_status check_column(const tdi_table *table, int columns, const char *n
     return TD_OK;
 }
 
-td_status tdi_table_add(tdi_table *table, bool target, const char *name, float scale, const tdi_array *array,
+td_status tdi_table_add(tdi_table *table, bool target, const char *name, float scale, tdi_array *array,
                         tdi_error *error)
 {
-    tdi_source *source = &table->source;
+    tdi_source *source = &table->items.source;
     int at = source->n_x + source->n_y;
     if (at == TDI_MAX_COLUMNS) {
-        free(array->owned);
+        tdi_array_release(array);
         return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", source->name, TDI_MAX_COLUMNS);
     }
     table->owned[at] = array->owned;
+    table->stored[at] = array->stored;
     TDI_TRY(check_column(table, at, name, array, error));
     tdi_column *facts = &source->columns[at];
     snprintf(facts->name, sizeof facts->name, "%s", name);

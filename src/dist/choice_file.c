@@ -255,15 +255,10 @@ static json_t *merge(const char *path, const tdi_choices *choices)
 
 static td_status write_file(const char *path, const json_t *root, tdi_error *error)
 {
-    tdi_atomic *file;
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
     if (!text)
         return tdi_no_memory(error);
-    td_status status = tdi_atomic_create(path, &file, error);
-    if (status == TD_OK) {
-        tdi_atomic_write(file, text, strlen(text), error);
-        status = tdi_atomic_commit(file, error);
-    }
+    td_status status = tdi_atomic_save(path, text, strlen(text), error);
     free(text);
     return status;
 }

@@ -21,7 +21,7 @@ struct tdi_hdf5_rows {
     tdi_hdf5_file *file; /* borrowed */
     char *name;
     tdi_hdf5_facts facts;
-    tdi_hdf5_type type;
+    tdi_numbers type;
     unsigned char fill[8];
     enum { COMPACT, WHOLE, CHUNKED } layout;
     uint64_t address;       /* WHOLE */
@@ -45,7 +45,7 @@ static td_status refuse(const tdi_hdf5_rows *rows, td_status status, const char 
 static td_status look_at_type(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_error *error)
 {
     const tdi_hdf5_message *type = tdi_hdf5_header_find(header, TDI_HDF5_TYPE);
-    if (type && !type->shared && tdi_hdf5_type_read(type->data, type->size, &rows->type)) {
+    if (type && !type->shared && tdi_hdf5_numbers_read(type->data, type->size, &rows->type)) {
         rows->facts.dtype = rows->type.dtype;
         return TD_OK;
     }
@@ -388,7 +388,7 @@ td_status tdi_hdf5_rows_read(tdi_hdf5_rows *rows, int64_t first, int64_t count, 
     unsigned char *from = (unsigned char *)to + elements * td_dtype_size(rows->facts.dtype) - stored;
     td_status status = read_stored(rows, (uint64_t)first, (uint64_t)count, from, error);
     if (status == TD_OK)
-        tdi_hdf5_widen(&rows->type, from, to, elements);
+        tdi_numbers_widen(&rows->type, from, to, elements);
     else
         tdi_error_prefix(error, "rows %" PRId64 " to %" PRId64 " of \"%s\"", first, first + count - 1, rows->name);
     return status;

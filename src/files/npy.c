@@ -134,19 +134,24 @@ static bool parse_dictionary(cursor *c, header *h)
 
 /* ---- reading ---- */
 
-static const struct {
-    const char *descr; /* as NumPy writes it on a little-endian machine */
-    td_dtype dtype;
-} types[] = {{"<f4", TD_FLOAT32}, {"<f8", TD_FLOAT64}, {"<i4", TD_INT32},
-             {"<i8", TD_INT64},   {"|u1", TD_UINT8},   {"|b1", TD_UINT8}};
-
-static td_status parse_type(const char *descr, const char *what, td_dtype *dtype, tdi_error *error)
+/* "<f4": the order of bytes, the kind, the size; a bool is "|b1". */
+static bool read_type(const char *descr, tdi_numbers *numbers)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(descr, types[i].descr) == 0) {
-            *dtype = types[i].dtype;
-            return TD_OK;
-        }
+    static const char kinds[] = {[TDI_NUMBERS_UNSIGNED] = 'u', [TDI_NUMBERS_SIGNED] = 'i', [TDI_NUMBERS_FLOAT] = 'f'};
+    if (strcmp(descr, "|b1") == 0)
+        return tdi_numbers_of(TDI_NUMBERS_UNSIGNED, 1, false, numbers);
+    if (strlen(descr) != 3 || !strchr("<>|", descr[0]) || descr[2] < '1' || descr[2] > '8')
+        return false;
+    for (size_t kind = 0; kind < sizeof kinds; kind++)
+        if (descr[1] == kinds[kind])
+            return tdi_numbers_of((tdi_number_kind)kind, (unsigned)(descr[2] - '0'), descr[0] == '>', numbers);
+    return false;
+}
+
+static td_status parse_type(const char *descr, const char *what, tdi_numbers *numbers, tdi_error *error)
+{
+    if (read_type(descr, numbers))
+        return TD_OK;
     return tdi_fail(
         error, TD_UNSUPPORTED,
         "%s: elements of NumPy type '%s' cannot be read; convert them to float32, float64, int32, int64, uint8 "
@@ -176,7 +181,7 @@ static td_status find_header(const unsigned char *bytes, size_t size, const char
 /* Counts the elements and sees that `room` bytes hold them. */
 static td_status count_elements(const header *h, size_t room, const char *what, tdi_npy *npy, tdi_error *error)
 {
-    int64_t limit = (int64_t)(room / td_dtype_size(npy->dtype)), elements = 1;
+    int64_t limit = (int64_t)(room / npy->numbers.size), elements = 1;
     bool empty = false, fits = true;
     for (int i = 0; i < h->rank; i++)
         empty = empty || h->shape.dim[i] == 0;
@@ -191,7 +196,8 @@ static td_status count_elements(const header *h, size_t room, const char *what, 
     return TD_OK;
 }
 
-td_status tdi_npy_parse(const void *bytes, size_t size, const char *what, tdi_npy *npy, tdi_error *error)
+/* `bytes` are the first `size` of a file of `whole`: its header, at least. */
+static td_status parse(const void *bytes, size_t size, size_t whole, const char *what, tdi_npy *npy, tdi_error *error)
 {
     cursor text = {0};
     header h = {0};
@@ -200,15 +206,32 @@ td_status tdi_npy_parse(const void *bytes, size_t size, const char *what, tdi_np
     if (!parse_dictionary(&text, &h))
         return tdi_fail(error, TD_BAD_FILE, "%s is damaged, or an array of records: its header cannot be understood",
                         what);
-    TDI_TRY(parse_type(h.descr, what, &npy->dtype, error));
+    TDI_TRY(parse_type(h.descr, what, &npy->numbers, error));
     if (h.rank > TD_MAX_RANK)
         return tdi_fail(error, TD_UNSUPPORTED, "%s has %d axes; at most %d are possible", what, h.rank, TD_MAX_RANK);
     npy->offset = (size_t)(text.end - (const char *)bytes);
-    TDI_TRY(count_elements(&h, size - npy->offset, what, npy, error));
+    TDI_TRY(count_elements(&h, whole - npy->offset, what, npy, error));
     npy->shape = h.shape;
     npy->shape.rank = h.rank;
     npy->fortran = h.fortran;
     return TD_OK;
+}
+
+td_status tdi_npy_parse(const void *bytes, size_t size, const char *what, tdi_npy *npy, tdi_error *error)
+{
+    return parse(bytes, size, size, what, npy, error);
+}
+
+td_status tdi_npy_look(const tdi_store *store, tdi_npy *npy, tdi_error *error)
+{
+    enum { MOST = 12 + MAX_HEADER };
+    int64_t size = tdi_store_size(store), head = size < MOST ? size : MOST;
+    char *bytes = malloc(MOST);
+    td_status status = bytes ? tdi_store_read(store, 0, bytes, head, error) : tdi_no_memory(error);
+    if (status == TD_OK)
+        status = parse(bytes, (size_t)head, (size_t)size, tdi_store_name(store), npy, error);
+    free(bytes);
+    return status;
 }
 
 /* ---- .npz ---- */
@@ -227,23 +250,23 @@ bool tdi_npz_has(const tdi_zip *zip, const char *array)
     return npz_entry(zip, array, name) != NULL;
 }
 
-td_status tdi_npz_read(tdi_zip *zip, const char *array, tdi_npy *npy, void **bytes, tdi_error *error)
+td_status tdi_npz_open(tdi_zip *zip, const char *array, tdi_npy *npy, tdi_store **store, tdi_error *error)
 {
-    char name[128], what[160];
-    size_t size;
+    char name[128];
     const char *entry = npz_entry(zip, array, name);
-    *bytes = NULL;
-    TDI_TRY(tdi_zip_read(zip, entry ? entry : array, SIZE_MAX, bytes, &size, error));
-    snprintf(what, sizeof what, "array \"%.128s\"", array);
-    td_status status = tdi_npy_parse(*bytes, size, what, npy, error);
-    if (status != TD_OK) {
-        free(*bytes);
-        *bytes = NULL;
-    }
+    TDI_TRY(tdi_zip_store(zip, entry ? entry : array, store, error));
+    td_status status = tdi_npy_look(*store, npy, error);
+    if (status != TD_OK)
+        tdi_store_free(*store);
     return status;
 }
 
 /* ---- writing ---- */
+
+static const struct {
+    const char *descr; /* as NumPy writes it on a little-endian machine */
+    td_dtype dtype;
+} types[] = {{"<f4", TD_FLOAT32}, {"<f8", TD_FLOAT64}, {"<i4", TD_INT32}, {"<i8", TD_INT64}, {"|u1", TD_UINT8}};
 
 /* The dictionary, padded so that the elements begin at a multiple of 64. */
 size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, size_t least, char out[TDI_NPY_HEADER])

@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "base/vec.h"
+#include "files/temporary.h"
 
 #define HEAD     12 /* bytes before the data */
 #define FOOT     4  /* and behind */
@@ -80,30 +81,6 @@ static td_status read_at(const tdi_records *records, int64_t at, void *to, int64
     return TD_OK;
 }
 
-static int temporary_file(void)
-{
-    char path[4096];
-    const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/tandem-records-XXXXXX", folder && folder[0] == '/' ? folder : "/var/tmp");
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-static td_status write_all(int fd, const char *bytes, int size, const char *path, tdi_error *error)
-{
-    for (int done = 0; done < size;) {
-        ssize_t put = write(fd, bytes + done, (size_t)(size - done));
-        if (put < 0 && errno != EINTR)
-            return tdi_fail(error, TD_IO,
-                            "%s: cannot be unpacked into a temporary file: %s; name a folder with room by TMPDIR", path,
-                            strerror(errno));
-        done += put > 0 ? (int)put : 0;
-    }
-    return TD_OK;
-}
-
 /* A gzipped file that is damaged or ends in the middle gives what it has; the chain of records then shows where. */
 static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *error)
 {
@@ -114,7 +91,7 @@ static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *erro
     td_status status = TD_OK;
     int got, code = Z_OK;
     while (status == TD_OK && (got = gzread(gz, piece, PIECE)) > 0)
-        status = write_all(to, piece, got, records->path, error);
+        status = tdi_temporary_write(to, piece, (size_t)got, records->path, error);
     const char *reason = gzerror(gz, &code), *words = strstr(reason, ">: "); /* behind "<fd:3>" */
     if (status == TD_OK && code == Z_ERRNO)
         status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
@@ -135,9 +112,8 @@ static td_status unpack_when_gzipped(tdi_records *records, tdi_error *error)
 {
     if (!is_gzip(records->fd))
         return TD_OK;
-    int plain = temporary_file();
-    if (plain < 0)
-        return tdi_fail(error, TD_IO, "%s: no temporary file to unpack it into: %s", records->path, strerror(errno));
+    int plain;
+    TDI_TRY(tdi_temporary_open(records->path, &plain, error));
     gzFile gz = gzdopen(records->fd, "rb");
     if (!gz) {
         close(plain);

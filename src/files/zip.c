@@ -2,19 +2,25 @@
 #include "files/zip.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zip.h>
+#include <zlib.h>
 
+#include "base/machine.h"
 #include "files/atomic.h"
 
 /* Beyond this, an entry that expands more than BOMB_RATIO times is a bomb. */
 #define BOMB_FLOOR ((zip_uint64_t)256 << 20)
 #define BOMB_RATIO 100
 
+enum { PIECE = 1 << 18 };
+
 struct tdi_zip {
     zip_t *archive;
+    FILE *file;        /* that it reads; closed with it */
     zip_uint64_t size; /* of the archive, on disk */
     char path[256];    /* for messages */
 };
@@ -49,9 +55,27 @@ static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *
     return TD_OK;
 }
 
+/* libzip reads an open file, so that where it reads can be asked. */
+static td_status open_archive(tdi_zip *zip, const char *path, tdi_error *error)
+{
+    zip_error_t reason;
+    zip->file = fopen(path, "rbe");
+    if (!zip->file)
+        return tdi_fail(error, TD_IO, "cannot open \"%s\": %s", path, strerror(errno));
+    zip_error_init(&reason);
+    zip_source_t *source = zip_source_filep_create(zip->file, 0, -1, &reason);
+    if (!source)
+        fclose(zip->file);
+    zip->archive = source ? zip_open_from_source(source, ZIP_RDONLY, &reason) : NULL;
+    td_status status = zip->archive ? TD_OK : open_failure(path, zip_error_code_zip(&reason), error);
+    if (source && !zip->archive)
+        zip_source_free(source);
+    zip_error_fini(&reason);
+    return status;
+}
+
 td_status tdi_zip_open(const char *path, tdi_zip **zip, tdi_error *error)
 {
-    int code = 0;
     zip_uint64_t size = 0;
     *zip = NULL;
     TDI_TRY(check_regular(path, &size, error));
@@ -60,13 +84,12 @@ td_status tdi_zip_open(const char *path, tdi_zip **zip, tdi_error *error)
         return tdi_no_memory(error);
     strncpy(made->path, path, sizeof made->path - 1);
     made->size = size;
-    made->archive = zip_open(path, ZIP_RDONLY, &code);
-    if (!made->archive) {
+    td_status status = open_archive(made, path, error);
+    if (status == TD_OK)
+        *zip = made;
+    else
         free(made);
-        return open_failure(path, code, error);
-    }
-    *zip = made;
-    return TD_OK;
+    return status;
 }
 
 void tdi_zip_close(tdi_zip *zip)
@@ -152,21 +175,26 @@ static td_status read_entry(tdi_zip *zip, zip_uint64_t index, const char *name, 
     return status;
 }
 
+static td_status find_entry(tdi_zip *zip, const char *name, size_t limit, zip_stat_t *entry, tdi_error *error)
+{
+    zip_int64_t index = zip_name_locate(zip->archive, name, 0);
+    if (index < 0)
+        return tdi_fail(error, TD_NOT_FOUND, "\"%s\" has no entry \"%s\"", zip->path, name);
+    if (zip_stat_index(zip->archive, (zip_uint64_t)index, 0, entry) != 0)
+        return entry_failure(zip, name, zip_strerror(zip->archive), error);
+    return check_entry(zip, entry, name, limit, error);
+}
+
 td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **bytes, size_t *size, tdi_error *error)
 {
     zip_stat_t entry;
     *bytes = NULL;
     *size = 0;
-    zip_int64_t index = zip_name_locate(zip->archive, name, 0);
-    if (index < 0)
-        return tdi_fail(error, TD_NOT_FOUND, "\"%s\" has no entry \"%s\"", zip->path, name);
-    if (zip_stat_index(zip->archive, (zip_uint64_t)index, 0, &entry) != 0)
-        return entry_failure(zip, name, zip_strerror(zip->archive), error);
-    TDI_TRY(check_entry(zip, &entry, name, limit, error));
+    TDI_TRY(find_entry(zip, name, limit, &entry, error));
     char *buffer = malloc(entry.size ? (size_t)entry.size : 1);
     if (!buffer)
         return tdi_no_memory(error);
-    td_status status = read_entry(zip, (zip_uint64_t)index, name, buffer, (size_t)entry.size, error);
+    td_status status = read_entry(zip, entry.index, name, buffer, (size_t)entry.size, error);
     if (status != TD_OK) {
         free(buffer);
         return status;
@@ -174,6 +202,101 @@ td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **byte
     *bytes = buffer;
     *size = (size_t)entry.size;
     return TD_OK;
+}
+
+/* ---- entries as stores ---- */
+
+/* Where an uncompressed entry's bytes begin, which libzip does not say: a byte before the file's position when their
+ * first has been read. */
+static int64_t place_of(const tdi_zip *zip, zip_uint64_t index)
+{
+    char first;
+    zip_file_t *entry = zip_fopen_index(zip->archive, index, 0);
+    int64_t at = entry && zip_fread(entry, &first, 1) == 1 ? ftello(zip->file) - 1 : -1;
+    if (entry)
+        zip_fclose(entry);
+    return at;
+}
+
+/* The CRC-32 of all of a store; false: it cannot be read. */
+static bool checksum_of(const tdi_store *store, uint32_t *crc)
+{
+    unsigned char *piece = malloc(PIECE);
+    uLong sum = crc32(0, NULL, 0);
+    int64_t at = 0, size = tdi_store_size(store);
+    for (int64_t count; piece && at < size; at += count) {
+        count = size - at < PIECE ? size - at : PIECE;
+        if (tdi_store_read(store, at, piece, count, NULL) != TD_OK)
+            break;
+        sum = crc32(sum, piece, (uInt)count);
+    }
+    free(piece);
+    *crc = (uint32_t)sum;
+    return at == size;
+}
+
+/* NULL where the entry does not lie in the archive as it is, whole and undamaged. */
+static tdi_store *store_in_place(const tdi_zip *zip, const zip_stat_t *entry, const char *what)
+{
+    uint32_t crc;
+    tdi_store *store = NULL;
+    int64_t size = (int64_t)entry->size, at = -1;
+    if ((entry->valid & ZIP_STAT_COMP_METHOD) && entry->comp_method == ZIP_CM_STORE)
+        at = place_of(zip, entry->index);
+    if (at < 0 || at > (int64_t)zip->size - size ||
+        tdi_store_part(fileno(zip->file), at, size, what, &store, NULL) != TD_OK)
+        return NULL;
+    if (checksum_of(store, &crc) && crc == entry->crc)
+        return store;
+    tdi_store_free(store);
+    return NULL;
+}
+
+/* To the entry's end, as read_whole. */
+static td_status unpack_pieces(const tdi_zip *zip, zip_file_t *entry, const char *name, tdi_store *store,
+                               int64_t expected, tdi_error *error)
+{
+    char *piece = malloc(PIECE);
+    td_status status = piece ? TD_OK : tdi_no_memory(error);
+    zip_int64_t got = 1;
+    while (status == TD_OK && (got = zip_fread(entry, piece, PIECE)) > 0)
+        status = tdi_store_size(store) + got > expected
+                     ? entry_failure(zip, name, "it is longer than the archive says", error)
+                     : tdi_store_put(store, piece, (size_t)got, error);
+    free(piece);
+    if (status == TD_OK && got < 0)
+        return entry_failure(zip, name, zip_error_strerror(zip_file_get_error(entry)), error);
+    if (status == TD_OK && tdi_store_size(store) < expected)
+        return entry_failure(zip, name, "it is truncated", error);
+    return status;
+}
+
+static td_status unpack(const tdi_zip *zip, const zip_stat_t *facts, const char *name, tdi_store *store,
+                        tdi_error *error)
+{
+    zip_file_t *entry = zip_fopen_index(zip->archive, facts->index, 0);
+    if (!entry)
+        return entry_failure(zip, name, zip_strerror(zip->archive), error);
+    td_status status = unpack_pieces(zip, entry, name, store, (int64_t)facts->size, error);
+    if (zip_fclose(entry) != 0 && status == TD_OK)
+        status = entry_failure(zip, name, "its checksum is wrong", error);
+    return status == TD_OK ? tdi_store_end(store, error) : status;
+}
+
+td_status tdi_zip_store(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error)
+{
+    zip_stat_t entry;
+    char what[sizeof zip->path + 160];
+    TDI_TRY(find_entry(zip, name, INT64_MAX, &entry, error));
+    snprintf(what, sizeof what, "%s: %.128s", zip->path, name);
+    *store = tdi_memory_holds((int64_t)entry.size) ? NULL : store_in_place(zip, &entry, what);
+    if (*store)
+        return TD_OK;
+    TDI_TRY(tdi_store_create(what, (int64_t)entry.size, store, error));
+    td_status status = unpack(zip, &entry, name, *store, error);
+    if (status != TD_OK)
+        tdi_store_free(*store);
+    return status;
 }
 
 /* ---- writing ---- */

@@ -1,7 +1,7 @@
-/* zip.h - zip archives: whole entries, through memory.
+/* zip.h - zip archives: whole entries, through memory or by stores.
  *
- * Nothing is ever extracted to disk, so names with ".." or a leading "/" do no harm: they are only compared. An entry's
- * checksum has been verified before the caller sees a byte of it. */
+ * Nothing is ever extracted under a name, so names with ".." or a leading "/" do no harm: they are only compared. An
+ * entry's checksum has been verified before the caller sees a byte of it. */
 #ifndef TDI_FILES_ZIP_H
 #define TDI_FILES_ZIP_H
 
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "files/store.h"
 
 typedef struct tdi_zip tdi_zip;
 
@@ -25,6 +26,10 @@ bool tdi_zip_has(const tdi_zip *zip, const char *name);
  * is no such entry; TD_BAD_FILE when it is truncated, fails its checksum, is larger than `limit` bytes, or expands as
  * only a decompression bomb does (beyond 256 MiB and a hundred times its compressed size). */
 td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **bytes, size_t *size, tdi_error *error);
+
+/* The same as a store, which the caller frees and which outlives the archive's closing: what memory does not hold is
+ * read where it lies in the archive, if it lies there uncompressed, else unpacked into a temporary file. */
+td_status tdi_zip_store(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error);
 
 typedef struct tdi_zip_entry {
     const char *name;

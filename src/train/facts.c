@@ -83,13 +83,15 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
 {
     char shape[TDI_SHAPE_TEXT];
     uLong checksum = crc32(0, NULL, 0);
+    uint32_t fingerprint = 0;
     tdi_text text = {0};
     TDI_TRY(add_samples(source, training, stop, &checksum, error));
+    TDI_TRY(tdi_source_fingerprint(source, &fingerprint, error));
     tdi_text_format(&text, "%lld samples of", (long long)source->samples);
     for (int i = 0; i < source->n_x + source->n_y; i++)
         tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
                         tdi_shape_text(&source->columns[i].shape, shape));
-    tdi_text_format(&text, ", checksum %08lx%08x", checksum, tdi_source_fingerprint(source, 0));
+    tdi_text_format(&text, ", checksum %08lx%08x", checksum, fingerprint);
     put(facts, about, &text);
     tdi_text_free(&text);
     return TD_OK;

@@ -240,7 +240,8 @@ static const tdi_state_array *find_array(const td_state *state)
 
 static bool is_like(const tdi_npy *npy, td_dtype dtype, const td_shape *shape)
 {
-    return npy->dtype == dtype && npy->shape.rank == shape->rank && (!npy->fortran || shape->rank < 2) &&
+    return npy->numbers.dtype == dtype && tdi_numbers_plain(&npy->numbers) && npy->shape.rank == shape->rank &&
+           (!npy->fortran || shape->rank < 2) &&
            memcmp(npy->shape.dim, shape->dim, (size_t)shape->rank * sizeof *shape->dim) == 0;
 }
 

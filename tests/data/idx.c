@@ -98,19 +98,24 @@ static void a_missing_part_is_named(void **state)
     expect_refusal(td_open(in->path, .role = TD_TEST), "t10k-images-idx3-ubyte");
 }
 
-static void wide_types_are_big_endian_and_unscaled(void **state)
+static void other_types_are_big_endian_and_unscaled(void **state)
 {
     const folder *in = *state;
     static const unsigned char int32[] = {0, 0, 12, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 2, 255, 255, 255, 254};
     static const unsigned char float32[] = {0, 0, 13, 2, 0, 0, 0, 1, 0, 0, 0, 2, 0x3F, 0xC0, 0, 0, 0xC0, 0, 0, 0};
     static const unsigned char float64[] = {0, 0, 14, 2, 0, 0, 0,    1, 0, 0, 0, 2, 0x3F, 0xF8,
                                             0, 0, 0,  0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0,    0};
+    static const unsigned char int16[] = {0, 0, 11, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 255, 254};
+    static const unsigned char int8[] = {0, 0, 9, 2, 0, 0, 0, 1, 0, 0, 0, 2, 127, 254};
     const struct {
         const unsigned char *bytes;
         size_t size;
         float first, second;
-    } cases[] = {
-        {int32, sizeof int32, 258, -2}, {float32, sizeof float32, 1.5f, -2}, {float64, sizeof float64, 1.5f, -2}};
+    } cases[] = {{int8, sizeof int8, 127, -2},
+                 {int16, sizeof int16, 258, -2},
+                 {int32, sizeof int32, 258, -2},
+                 {float32, sizeof float32, 1.5f, -2},
+                 {float64, sizeof float64, 1.5f, -2}};
     td_context *context = td_context_create(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float x[2];
@@ -156,6 +161,8 @@ static void every_flipped_bit_of_a_header_is_refused(void **state)
     write_pair(in);
     for (size_t bit = 0; bit < 16 * 8; bit++) {
         unsigned char broken[sizeof images];
+        if (bit == 16) /* signed bytes, which are another type */
+            continue;
         memcpy(broken, images, sizeof images);
         broken[bit / 8] ^= (unsigned char)(1u << bit % 8);
         folder_write(in, IMAGES, broken, sizeof broken);
@@ -209,8 +216,6 @@ static void hostile_headers_are_refused(void **state)
         {{0, 0, 8, 0, 0, 0, 0, 1}, "0 dimensions"},
         {{0, 0, 8, 8, 0, 0, 0, 1}, "8 dimensions"},
         {{0, 0, 8, 255, 0, 0, 0, 1}, "255 dimensions"},
-        {{0, 0, 9, 1, 0, 0, 0, 1}, "signed 8-bit"},
-        {{0, 0, 11, 1, 0, 0, 0, 1}, "16-bit"},
         {{0, 0, 10, 1, 0, 0, 0, 1}, "0x0a"},
         {{1, 0, 8, 1, 0, 0, 0, 1}, "begins with 01 00"},
         {{'P', 'K', 3, 4, 0, 0, 0, 1}, "begins with 50 4b"},
@@ -274,7 +279,7 @@ int main(void)
         TEST(scale_can_be_chosen),
         TEST(labels_may_be_missing),
         TEST(a_missing_part_is_named),
-        TEST(wide_types_are_big_endian_and_unscaled),
+        TEST(other_types_are_big_endian_and_unscaled),
         TEST(counts_must_agree),
         TEST(every_cut_is_refused),
         TEST(every_flipped_bit_of_a_header_is_refused),

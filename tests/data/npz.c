@@ -138,13 +138,24 @@ static void every_dtype_is_read(void **state)
     const int64_t i8[2] = {1, 0};
     const int32_t i4[2] = {1, 0};
     const uint8_t u1[2] = {1, 0};
+    const int8_t i1[2] = {-1, 0};
+    const int16_t i2[2] = {-1, 0};
+    const uint32_t u4[2] = {1, 0};
+    const uint64_t u8[2] = {1, 0};
+    const uint16_t f2[2] = {0xBC00, 0}, u2[2] = {65535, 0};
+    const unsigned char big_f2[4] = {0xBC, 0}, big_f4[8] = {0x3F, 0x80}, big_i8[16] = {0, 0, 0, 0, 0, 0, 0, 1};
     const struct {
         const char *type;
         const void *values;
         size_t size;
         td_dtype dtype;
-    } cases[] = {{"<f8", f8, 16, TD_FLOAT64}, {"<f4", f4, 8, TD_FLOAT32}, {"<i8", i8, 16, TD_INT64},
-                 {"<i4", i4, 8, TD_INT32},    {"|u1", u1, 2, TD_UINT8},   {"|b1", u1, 2, TD_UINT8}};
+        float first;
+    } cases[] = {
+        {"<f8", f8, 16, TD_FLOAT64, 1},     {"<f4", f4, 8, TD_FLOAT32, 1},     {"<i8", i8, 16, TD_INT64, 1},
+        {"<i4", i4, 8, TD_INT32, 1},        {"|u1", u1, 2, TD_UINT8, 1},       {"|b1", u1, 2, TD_UINT8, 1},
+        {"|i1", i1, 2, TD_INT32, -1},       {"<i2", i2, 4, TD_INT32, -1},      {"<u2", u2, 4, TD_INT32, 65535},
+        {"<u4", u4, 8, TD_INT64, 1},        {"<u8", u8, 16, TD_INT64, 1},      {"<f2", f2, 4, TD_FLOAT32, -1},
+        {">f2", big_f2, 4, TD_FLOAT32, -1}, {">f4", big_f4, 8, TD_FLOAT32, 1}, {">i8", big_i8, 16, TD_INT64, 1}};
     td_context *context = td_context_create(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         npy file = npy_of(cases[i].type, "False", "(2,)", cases[i].values, cases[i].size);
@@ -156,10 +167,10 @@ static void every_dtype_is_read(void **state)
         assert_null(td_data_error(data));
         assert_int_equal(data->source->columns[0].dtype, cases[i].dtype);
         assert_int_equal(td_data_read(context, data, NULL, 2, x, NULL), TD_OK);
-        assert_true(x[0] == 3 && x[1] == 0);
+        assert_true(x[0] == 3 * cases[i].first && x[1] == 0);
         tdi_source *source = data->source;
         assert_int_equal(source->gather(source, 0, (int64_t[]){1, 0}, 2, number, TD_INT32, &error), TD_OK);
-        assert_true(number[0] == 0 && number[1] == 1);
+        assert_true(number[0] == 0 && number[1] == (int32_t)cases[i].first);
         td_data_release(data);
     }
     td_context_free(context);

@@ -142,7 +142,7 @@ static float *read_array(const char *stem, const char *kind, int64_t *count)
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     assert_int_equal(tdi_npy_parse(bytes, size, name, &npy, NULL), TD_OK);
-    assert_int_equal(npy.dtype, TD_FLOAT32);
+    assert_int_equal(npy.numbers.dtype, TD_FLOAT32);
     float *values = malloc(sizeof(float) * (size_t)npy.elements);
     assert_non_null(values);
     memcpy(values, bytes + npy.offset, sizeof(float) * (size_t)npy.elements);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
             abort();
         return 0;
     }
-    size_t used = (size_t)npy.elements * td_dtype_size(npy.dtype);
+    size_t used = (size_t)npy.elements * npy.numbers.size;
     if (npy.elements < 0 || npy.offset > size || used > size - npy.offset || npy.shape.rank > TD_MAX_RANK)
         abort();
     unsigned sum = 0;

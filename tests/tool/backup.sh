@@ -95,7 +95,7 @@ cmp short stopped/log.csv.1 || fail "what was in the log is lost"
 tail -n 1 stopped/log.csv | grep -q "^$epochs," || fail "the new log: $(cat stopped/log.csv)" # epochs are counted from 0
 mkdir notes
 echo "mine" >notes/backup-1.npz
-says 1 "\"notes/backup-1.npz\" is no backup, and a backup would take its place; move it away" \
+says 2 "\"notes/backup-1.npz\" is no backup, and a backup would take its place; move it away" \
     fit mlp.keras --train digits --backup-dir notes --quiet
 [ "$(cat notes/backup-1.npz)" = mine ] || fail "a file that is no backup was changed"
 

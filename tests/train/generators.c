@@ -522,11 +522,12 @@ static void test_several_are_predicted_to_the_end(void **state)
     assert_int_equal(tdi_zip_open(path, &zip, &error), TD_OK);
     for (int o = 0; o < 2; o++) {
         tdi_npy npy;
-        void *bytes;
-        assert_int_equal(tdi_npz_read(zip, o ? "y1" : "y0", &npy, &bytes, &error), TD_OK);
+        tdi_store *store;
+        assert_int_equal(tdi_npz_open(zip, o ? "y1" : "y0", &npy, &store, &error), TD_OK);
         assert_true(npy.shape.rank == 2 && npy.shape.dim[0] == SAMPLES && npy.shape.dim[1] == (o ? SIDE : 1));
-        assert_memory_equal((char *)bytes + npy.offset, o ? second : first, o ? sizeof second : sizeof first);
-        free(bytes);
+        assert_memory_equal((char *)tdi_store_bytes(store) + npy.offset, o ? second : first,
+                            o ? sizeof second : sizeof first);
+        tdi_store_free(store);
     }
     tdi_zip_close(zip);
     td_context_free(context);

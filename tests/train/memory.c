@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "data/folder.h"
-#include "files/npy.h"
 #include "files/records.h"
 #include "support/small.h"
 
@@ -148,37 +147,6 @@ static void test_data_larger_than_memory(void **state)
     td_context_free(context);
 }
 
-/* An array of zeros, SAMPLES by ELEMENTS, of which the file's system stores nothing. */
-static void write_zeros(const folder *in)
-{
-    char header[TDI_NPY_HEADER];
-    td_shape shape = TD_SHAPE(SAMPLES, ELEMENTS);
-    size_t size = tdi_npy_header(TD_FLOAT32, &shape, 0, header);
-    folder_write(in, "large.npy", header, size);
-    assert_int_equal(truncate(folder_path(in, "large.npy"), (off_t)size + (off_t)ELEMENTS * 4 * SAMPLES), 0);
-}
-
-static void test_what_does_not_fit_is_named(void **state)
-{
-    if (SANITIZED)
-        skip();
-    const folder *in = *state;
-    struct rlimit old, allowed;
-    write_zeros(in);
-    getrlimit(RLIMIT_DATA, &old);
-    allowed = old;
-    allowed.rlim_cur = (rlim_t)status_of("VmData:") * 1024 + ALLOWED;
-    assert_int_equal(setrlimit(RLIMIT_DATA, &allowed), 0);
-    td_data *data = td_open(folder_path(in, "large.npy"));
-    setrlimit(RLIMIT_DATA, &old);
-    const char *error = td_data_error(data), *const words[] = {"large.npy: out of memory", "its 268435", "HDF5"};
-    assert_non_null(error);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strstr(error, words[i]))
-            fail_msg("\"%s\" lacks \"%s\"", error, words[i]);
-    td_data_release(data);
-}
-
 /* ---- a thousand epochs ---- */
 
 enum { FEW = 40, EPOCHS = 1000, WARM = 100 };
@@ -223,7 +191,6 @@ int main(void)
     small_data(FEW, x, y);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_larger_than_memory),
-        cmocka_unit_test(test_what_does_not_fit_is_named),
         cmocka_unit_test(test_a_thousand_epochs),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_drop);

@@ -38,15 +38,15 @@ static void assert_array(const char *path, const char *name, const float *wanted
 {
     tdi_zip *zip;
     tdi_npy npy;
-    void *bytes;
+    tdi_store *store;
     tdi_error error = {0};
     assert_int_equal(tdi_zip_open(path, &zip, &error), TD_OK);
-    assert_int_equal(tdi_npz_read(zip, name, &npy, &bytes, &error), TD_OK);
+    assert_int_equal(tdi_npz_open(zip, name, &npy, &store, &error), TD_OK);
     assert_int_equal(npy.shape.rank, rank);
     assert_int_equal(npy.shape.dim[0], ROWS);
     assert_int_equal(npy.elements, count);
-    assert_memory_equal((char *)bytes + npy.offset, wanted, count * sizeof *wanted);
-    free(bytes);
+    assert_memory_equal((char *)tdi_store_bytes(store) + npy.offset, wanted, count * sizeof *wanted);
+    tdi_store_free(store);
     tdi_zip_close(zip);
 }
 
