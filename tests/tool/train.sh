@@ -126,7 +126,7 @@ grep -q "3/3" out || fail "evaluate --steps 3 printed: $(cat out)"
 expect 1 evaluate mlp-trained.keras --data digits --batch-size 8 --steps 8
 grep -q "steps: 8, but the 50 samples of .*digits.* make 7 batches of 8" err || fail "too many steps: $(cat err)"
 expect 0 fit mlp.keras --train digits --validation digits --validation-steps 1 --batch-size 50 --quiet --log v.jsonl --output v.keras
-expect 1 fit mlp.keras --train digits --validation digits --validation-steps 9 --quiet --output v.keras
+expect 2 fit mlp.keras --train digits --validation digits --validation-steps 9 --quiet --output v.keras
 grep -q "validation_steps: 9, but the 50 samples" err || fail "too many validation steps: $(cat err)"
 
 # The same seed gives the same bits; so do shards on one and two devices, and what is quiet.
