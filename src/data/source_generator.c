@@ -75,7 +75,7 @@ static void any_end(tdi_source *source)
 
 static td_status add_place(generator_source *of, tdi_error *error)
 {
-    char *sample = malloc(of->whole.begin[source_of(of)->n_x + source_of(of)->n_y] + 1);
+    char *sample = malloc(of->whole.begin[of->whole.columns] + 1);
     if (!sample || !tdi_push(&of->window, sample)) {
         free(sample);
         return tdi_no_memory(error);
@@ -303,6 +303,12 @@ static td_status stream_count(tdi_source *source, const char *or_else, const ato
     return status;
 }
 
+static const tdi_source *stream_origin(const tdi_source *source, int64_t *row)
+{
+    *row += ((const generator_source *)source)->begin;
+    return NULL;
+}
+
 /* ---- making it ---- */
 
 #define MOST_SAMPLES (INT64_C(1) << 48)
@@ -351,6 +357,7 @@ static td_status fill(generator_source *of, tdi_error *error)
     source->count = args->next ? stream_count : NULL;
     source->begin = args->next ? stream_begin : any_begin;
     source->end = args->next ? stream_end : any_end;
+    source->origin = args->next ? stream_origin : NULL;
     of->whole.make = any_make;
     if (args->next)
         of->whole.items.read = stream_read;
