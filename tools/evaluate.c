@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apart.h"
 #include "confusion.h"
 #include "options.h"
 #include "output.h"
@@ -95,7 +96,9 @@ static int run(const struct options *options)
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = session_load(options, &session);
+    int status = apart_check(options, NULL);
+    if (status == TOOL_DONE)
+        status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, TO_EVALUATE);
     if (status == TOOL_DONE)

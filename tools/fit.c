@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "log.h"
 #include "options.h"
 #include "output.h"
@@ -45,26 +46,13 @@ static int check_rates(const struct options *options, const td_model *model)
                        option, options->argument, schedule_name(kind), option);
 }
 
-/* Logs are written as the training goes, where nothing else may be. */
-static int check_logs(const struct fit *fit)
-{
-    const struct options *options = fit->options;
-    const char *const names[] = {"MODEL", "--output", "--log", "--csv-log"};
-    const char *const paths[] = {options->argument, fit->output, options->log, options->csv_log};
-    int status = TOOL_DONE;
-    for (int log = 2; log < 4; log++)
-        for (int other = 0; other < log && status == TOOL_DONE; other++)
-            status = output_check_apart(names[log], paths[log], names[other], paths[other]);
-    return status;
-}
-
 /* Everything that can be found wrong before the training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = check_logs(fit);
+        status = apart_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)

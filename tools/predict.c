@@ -1,6 +1,7 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
 
+#include "apart.h"
 #include "options.h"
 #include "output.h"
 #include "session.h"
@@ -91,6 +92,8 @@ static int run(const struct options *options)
         return tool_refuse("--data: expected the data to predict from, got none; try --data mnist/");
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
+    if (status == TOOL_DONE)
+        status = apart_check(options, given);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);
