@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apart.h"
 #include "confusion.h"
 #include "options.h"
 #include "output.h"
@@ -94,7 +95,9 @@ static int run(const struct options *options)
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = session_load(options, &session);
+    int status = apart_check(options, NULL);
+    if (status == TOOL_DONE)
+        status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, TO_EVALUATE);
     if (status == TOOL_DONE)
@@ -111,6 +114,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_SHARD,
                                              OPTIONS_READING,
                                              OPTION_GROUP("Work:", 2),
+                                             OPTION_WEIGHTS,
                                              OPTION_BATCH_SIZE,
                                              OPTION_DEVICES,
                                              OPTION_SHARDS,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "log.h"
 #include "options.h"
 #include "output.h"
@@ -19,6 +20,7 @@ struct fit {
     td_data *train, *validation;
     FILE *log;
     int log_error; /* errno of the first line that could not be written */
+    bool begun;    /* nothing was wrong with the arguments */
     bool trained;  /* to the end, though a callback may have failed at it */
     char output[OUTPUT_SIZE];
 };
@@ -44,26 +46,13 @@ static int check_rates(const struct options *options, const td_model *model)
                        option, options->argument, schedule_name(kind), option);
 }
 
-/* Logs are written as the training goes, where nothing else may be. */
-static int check_logs(const struct fit *fit)
-{
-    const struct options *options = fit->options;
-    const char *const names[] = {"MODEL", "--output", "--log", "--csv-log"};
-    const char *const paths[] = {options->argument, fit->output, options->log, options->csv_log};
-    int status = TOOL_DONE;
-    for (int log = 2; log < 4; log++)
-        for (int other = 0; other < log && status == TOOL_DONE; other++)
-            status = output_check_apart(names[log], paths[log], names[other], paths[other]);
-    return status;
-}
-
 /* Everything that can be found wrong before the training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = check_logs(fit);
+        status = apart_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)
@@ -75,8 +64,9 @@ static int prepare(struct fit *fit)
 
 static td_status train_begin(void *user, td_training *training)
 {
-    (void)user;
+    struct fit *fit = user;
     (void)training;
+    fit->begun = true;
     stop_again();
     return TD_OK;
 }
@@ -255,7 +245,7 @@ static int finish(struct fit *fit, td_status status)
 {
     char reason[1100] = "";
     if (status != TD_OK && status != TD_STOPPED && !fit->trained)
-        return session_failed(&fit->session);
+        return fit->begun ? session_failed(&fit->session) : session_refused(&fit->session);
     if (status != TD_OK && status != TD_STOPPED)
         snprintf(reason, sizeof reason, "%s", td_error(fit->session.context));
     td_clear_error(fit->session.context);
@@ -328,6 +318,7 @@ static const struct argp_option options[] = {
      "Decode and augment ahead on at most N threads (default: as many as it takes, up to one a core)", 0},
     OPTIONS_READING,
     OPTION_GROUP("Training:", GROUP_TRAINING),
+    OPTION_WEIGHTS,
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
     {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},
     {"steps-per-epoch", KEY_STEPS_PER_EPOCH, "N", 0, "End an epoch after N steps (default: the whole data)", 0},
@@ -359,7 +350,9 @@ static const struct argp_option options[] = {
     {"checkpoint", KEY_CHECKPOINT, "PATTERN", 0, "Save the model after each epoch, as {epoch:02d}-{val_loss:.2f}.keras",
      0},
     {"checkpoint-options", KEY_CHECKPOINT_OPTIONS, "LIST", 0,
-     "... with monitor=NAME, mode=max, save_best_only, save_freq=N, initial_value_threshold=F", 0},
+     "... with monitor=NAME, mode=max, save_best_only, save_weights_only (PATTERN ends in .weights.h5), save_freq=N, "
+     "initial_value_threshold=F",
+     0},
     {"save-best-only", KEY_SAVE_BEST_ONLY, NULL, 0, "... only when the monitored log has improved", 0},
     {"monitor", KEY_MONITOR, "NAME", 0, "What is to improve: losses and errors fall, others rise (default: val_loss)",
      0},

@@ -47,6 +47,7 @@ static const struct argp_option options[] = {
     {"top-k", KEY_TOP_K, "K", 0, "Choose among the K likeliest characters (default: among all)", 0},
     {"seed", KEY_SEED, "N", 0, "Fix what is chosen by chance (default: another text each time)", 0},
     OPTION_GROUP("Work:", 2),
+    OPTION_WEIGHTS,
     OPTION_DEVICES,
     OPTION_PRECISION,
     {"quiet", KEY_QUIET, NULL, 0, "Write what comes behind the prompt, without it", 0},

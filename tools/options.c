@@ -378,6 +378,7 @@ static const struct text_option {
     {KEY_TRACE, "trace", AT(trace), "the path of a file"},
     {KEY_PROMPT, "prompt", AT(prompt), "text, as ROMEO:"},
     {KEY_TEXT, "text", AT(text), "the path of a text"},
+    {KEY_WEIGHTS, "weights", AT(weights), "the path of a file"},
     {KEY_TENSORBOARD, "tensorboard", AT(tensorboard), "the path of a folder"},
     {KEY_MONITOR, "monitor", AT(monitor), "the name of a log, as val_loss"},
     {KEY_CACHE, "cache", AT(cache), "memory, or the path of a file"},
@@ -578,6 +579,20 @@ static int check_rates(const struct options *options)
                        epochs ? "learning-rate-scheduler" : "reduce-lr");
 }
 
+static int check_checkpoint(const struct options *options)
+{
+    bool weights = options->callbacks.checkpoint.save_weights_only == TD_YES;
+    const char *name = options->checkpoint, *end = weights ? ".weights.h5" : ".keras";
+    if (!name || output_ends_in(name, end))
+        return TOOL_DONE;
+    if (!weights && output_ends_in(name, ".weights.h5"))
+        return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; for weights alone give "
+                           "--checkpoint-options save_weights_only too",
+                           name);
+    return tool_refuse("--checkpoint: expected a name that ends in %s%s, got '%s'; try %s%s", end,
+                       weights ? " with save_weights_only" : "", name, name, end);
+}
+
 static int check_lists(const struct options *options)
 {
     const struct {
@@ -619,9 +634,6 @@ static int check_together(const struct command *command, const struct options *o
             "expected one of --clipvalue, --clipnorm and --global-clipnorm, got more; leave the others out");
     if (options->restore_best_weights && !options->callbacks.given[LIST_EARLY_STOPPING])
         return tool_refuse("--restore-best-weights belongs to --early-stopping; give --early-stopping PATIENCE too");
-    if (options->checkpoint && !output_ends_in(options->checkpoint, ".keras"))
-        return tool_refuse("--checkpoint: expected a name that ends in .keras, got '%s'; try %s.keras",
-                           options->checkpoint, options->checkpoint);
     if (options->monitor && !options->callbacks.given[LIST_EARLY_STOPPING] &&
         !options->callbacks.given[LIST_REDUCE_LR] && !options->checkpoint)
         return tool_refuse("--monitor belongs to --early-stopping, --reduce-lr and --checkpoint; give one of them too");
@@ -638,6 +650,8 @@ static int check_together(const struct command *command, const struct options *o
     if (options->write_images && !options->histogram_freq)
         return tool_refuse("--write-images comes with the histograms; give --histogram-freq N too");
     int status = check_lists(options);
+    if (status == TOOL_DONE)
+        status = check_checkpoint(options);
     if (status == TOOL_DONE)
         status = check_rates(options);
     return status == TOOL_DONE && options->devices ? check_devices(options->devices) : status;

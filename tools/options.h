@@ -23,7 +23,7 @@ struct options {
     const char *train[TOOL_MAX_ARGUMENTS];
     int n_train;
     const char *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log, *backup_dir;
-    const char *confusion_file, *class_names, *tensorboard, *trace, *prompt, *text;
+    const char *confusion_file, *class_names, *tensorboard, *trace, *prompt, *text, *weights;
     int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs, confusion_output;
@@ -167,7 +167,8 @@ enum option_key {
     KEY_INTERLEAVE,
     KEY_SHARD,
     KEY_SCHEDULE,
-    KEY_EPOCH_RATES
+    KEY_EPOCH_RATES,
+    KEY_WEIGHTS
 };
 
 #define OPTION_GROUP(title, number)                                                                                    \
@@ -268,6 +269,11 @@ enum option_key {
 #define OPTION_TRACE                                                                                                   \
     {                                                                                                                  \
         "trace", KEY_TRACE, "FILE.json", 0, "Write a timeline of all threads, for ui.perfetto.dev", 0                  \
+    }
+#define OPTION_WEIGHTS                                                                                                 \
+    {                                                                                                                  \
+        "weights", KEY_WEIGHTS, "FILE", 0,                                                                             \
+            "Begin with the weights in FILE.weights.h5, or in another .keras file of the same layers", 0               \
     }
 #define OPTION_QUIET                                                                                                   \
     {                                                                                                                  \

@@ -1,6 +1,7 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
 
+#include "apart.h"
 #include "options.h"
 #include "output.h"
 #include "session.h"
@@ -90,6 +91,8 @@ static int run(const struct options *options)
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
+        status = apart_check(options, given);
+    if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);
     session_close(&session);
@@ -102,6 +105,7 @@ static const struct argp_option options[] = {
     OPTION_SHARD,
     OPTIONS_READING,
     OPTION_GROUP("Work:", 2),
+    OPTION_WEIGHTS,
     OPTION_BATCH_SIZE,
     OPTION_DEVICES,
     OPTION_SHARDS,

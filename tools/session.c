@@ -41,6 +41,8 @@ int session_load(const struct options *options, struct session *session)
     if (status != TOOL_DONE)
         return status;
     session->model = td_load(session->context, options->argument);
+    if (session->model && options->weights && td_load_weights(session->model, options->weights) != TD_OK)
+        return session_failed(session);
     if (!session->model || (options->trace && td_trace_begin(session->context, 0) != TD_OK))
         return session_failed(session);
     return TOOL_DONE;

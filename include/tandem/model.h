@@ -58,6 +58,14 @@ TD_API td_model *td_load(td_context *context, const char *path);
 /* Writes a .keras file: beside `path`, fsynced, then renamed; on failure a file already at `path` is untouched. */
 TD_API td_status td_save(td_model *model, const char *path);
 
+/* Keras's save_weights: the weights, and of a compiled model the optimizer's state, without the architecture; `path`
+ * ends in ".weights.h5". Written as by td_save. */
+TD_API td_status td_save_weights(td_model *model, const char *path);
+/* Keras's load_weights: takes them from such a file, or from a .keras file, into a model of the same layers, whatever
+ * these are called. The optimizer's state is taken where it is of the same optimizer. TD_BAD_FILE names the layer whose
+ * weights are missing or of another shape; then the model is as it was. */
+TD_API td_status td_load_weights(td_model *model, const char *path);
+
 /* ---- compile ---- */
 
 typedef enum td_optimizer_kind { TD_OPTIMIZER_NONE = 0, TD_OPTIMIZER_SGD, TD_OPTIMIZER_ADAM } td_optimizer_kind;

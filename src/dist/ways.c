@@ -4,7 +4,6 @@
  * Asked are only short steps, and all that are to be computed in bfloat16. */
 #include <stdio.h>
 
-#include "base/machine.h"
 #include "dist/inside.h"
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
@@ -33,7 +32,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][
     return count;
 }
 
-td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
                              const tdi_choice **choice, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
@@ -53,13 +52,13 @@ td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t 
 
 /* ---- precision and division ---- */
 
-/* Steps are rehearsed in both precisions side by side. */
+/* A rehearsal has weights and slots of its own. */
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
                   (double)runtime->model->total * 4 * sizeof(float);
     return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           step < (double)tdi_memory_allowed() / LARGEST_SHARE;
+           step < (double)runtime->memory / LARGEST_SHARE;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)

@@ -88,5 +88,9 @@ json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
 td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error);
+/* The whole file's bytes, which the caller frees. */
+td_status tdi_keras_weights_image(const td_model *model, void **bytes, size_t *size, tdi_error *error);
+/* Whether the file holds weights of a layer that the model lacks; `layer` is its folder then. */
+bool tdi_keras_find_unused(const td_model *model, tdi_hdf5_file *file, char *layer, size_t size);
 
 #endif

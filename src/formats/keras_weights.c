@@ -23,13 +23,20 @@ static bool has_folder(const td_model *model, const tdi_layer *layer)
     return !model->sequential || strcmp(layer->type->class_name, "InputLayer") != 0;
 }
 
+/* How many of the first `count` layers are of a type. */
+static int count_layers(const td_model *model, int count, const char *base)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        found += strcmp(model->layers.at[i]->type->base_name, base) == 0;
+    return found;
+}
+
 /* "dense", "dense_1", ... for the layer at `position`. */
 static void folder_of(const td_model *model, int position, char *folder, size_t size)
 {
     const char *base = model->layers.at[position]->type->base_name;
-    int before = 0;
-    for (int i = 0; i < position; i++)
-        before += strcmp(model->layers.at[i]->type->base_name, base) == 0;
+    int before = count_layers(model, position, base);
     if (before)
         snprintf(folder, size, "%s_%d", base, before);
     else
@@ -190,6 +197,25 @@ td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error
     return model->compiled ? read_optimizer(model, file, error) : TD_OK;
 }
 
+static bool has_weights(tdi_hdf5_file *file, const char *layer, const char *cell)
+{
+    char vars[PATH_SIZE];
+    int64_t count = 0;
+    snprintf(vars, sizeof vars, "layers/%s/%s%svars", layer, cell ? cell : "", cell ? "/" : "");
+    return tdi_hdf5_file_count(file, vars, &count, NULL) == TD_OK && count > 0;
+}
+
+bool tdi_keras_find_unused(const td_model *model, tdi_hdf5_file *file, char *layer, size_t size)
+{
+    for (const tdi_layer_type *const *type = tdi_layer_types; *type; type++) {
+        int used = count_layers(model, model->layers.count, (*type)->base_name);
+        snprintf(layer, size, used ? "%s_%d" : "%s", (*type)->base_name, used);
+        if (has_weights(file, layer, (*type)->cell))
+            return true;
+    }
+    return false;
+}
+
 /* ---- writing ---- */
 
 static td_status write_vars(tdi_hdf5_writer *file, const char *vars, const char *name, tdi_error *error)
@@ -235,4 +261,15 @@ td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, 
         if (has_folder(model, model->layers.at[i]))
             TDI_TRY(write_layer(model, i, file, error));
     return model->compiled ? write_optimizer(model, file, error) : TD_OK;
+}
+
+td_status tdi_keras_weights_image(const td_model *model, void **bytes, size_t *size, tdi_error *error)
+{
+    tdi_hdf5_writer *file;
+    TDI_TRY(tdi_hdf5_create(TDI_KERAS_WEIGHTS, &file, error));
+    td_status status = tdi_keras_write_weights(model, file, error);
+    if (status == TD_OK)
+        status = tdi_hdf5_image(file, bytes, size, error);
+    tdi_hdf5_close(file);
+    return status;
 }

@@ -46,17 +46,6 @@ static char *make_metadata(void)
     return dump(json_pack("{s:s, s:s}", "keras_version", KERAS_VERSION, "date_saved", date));
 }
 
-static td_status make_weights(const td_model *model, void **bytes, size_t *size, tdi_error *error)
-{
-    tdi_hdf5_writer *file;
-    TDI_TRY(tdi_hdf5_create(TDI_KERAS_WEIGHTS, &file, error));
-    td_status status = tdi_keras_write_weights(model, file, error);
-    if (status == TD_OK)
-        status = tdi_hdf5_image(file, bytes, size, error);
-    tdi_hdf5_close(file);
-    return status;
-}
-
 static td_status write_archive(const char *path, const char *metadata, const char *config, const char *recipe,
                                const void *weights, size_t size, tdi_error *error)
 {
@@ -74,7 +63,8 @@ td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *er
     void *weights = NULL;
     size_t size = 0;
     char *metadata = make_metadata(), *config = make_config(model);
-    td_status status = metadata && config ? make_weights(model, &weights, &size, error) : tdi_no_memory(error);
+    td_status status =
+        metadata && config ? tdi_keras_weights_image(model, &weights, &size, error) : tdi_no_memory(error);
     if (status == TD_OK)
         status = write_archive(path, metadata, config, model->recipe, weights, size, error);
     free(weights);

@@ -423,7 +423,7 @@ __attribute__((format(printf, 3, 4))) static void add_log(td_logs *logs, double 
 
 static double mean_of(const double *sums, int slot)
 {
-    return sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
+    return sums && sums[2 * slot + 1] > 0 ? sums[2 * slot] / sums[2 * slot + 1] : 0;
 }
 
 /* Keras numbers those of one name: precision, precision_1. Where it logs a list its entries are precision[0], ... */
@@ -441,7 +441,7 @@ static void add_metric(const tdi_output_training *training, int m, const double 
     for (int i = 0; i < results; i++) {
         if (results > 1)
             snprintf(entry, sizeof entry, "[%d]", i);
-        add_log(logs, tdi_metric_result(metric, sums, i), "%s%s%s%s", prefix, name, number, entry);
+        add_log(logs, sums ? tdi_metric_result(metric, sums, i) : 0, "%s%s%s%s", prefix, name, number, entry);
     }
 }
 
@@ -461,6 +461,12 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, cons
         snprintf(with_output, sizeof with_output, "%s%s%s", prefix, several ? model->outputs[o]->site->layer->name : "",
                  several ? "_" : "");
         for (int m = 0; m < training->n_metrics; m++)
-            add_metric(training, m, sums + 2 * slots->metrics[o][m], with_output, logs);
+            add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, with_output, logs);
     }
+}
+
+void tdi_program_log_names(const td_model *model, const char *prefix, td_logs *logs)
+{
+    static const tdi_metric_slots none = {.regularization = -1};
+    tdi_program_logs(model, &none, NULL, prefix, logs);
 }

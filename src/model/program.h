@@ -59,6 +59,8 @@ void tdi_program_release(tdi_program *program);
 /* The loss and the metrics from summed accumulators, named as Keras names them, each with `prefix`. */
 void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, const double *sums, const char *prefix,
                       td_logs *logs);
+/* Their names, before there are any: the values are 0. */
+void tdi_program_log_names(const td_model *model, const char *prefix, td_logs *logs);
 
 /* TD_UNSUPPORTED when the logs of an epoch, with those of its validation, do not fit into td_logs. */
 td_status tdi_check_logs(const td_model *model, bool validation, tdi_error *error);

@@ -325,6 +325,10 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
         td_state state;
         tdi_error own = {0};
         tdi_backup_path(self->folder, which, path);
+        if (access(path, R_OK) != 0 && errno != ENOENT)
+            return tdi_fail(error, TD_IO,
+                            "BackupAndRestore: \"%.200s\" cannot be read: %s; make it readable, or name another folder",
+                            path, strerror(errno));
         if (tdi_state_is_foreign(path))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "BackupAndRestore: \"%.200s\" is no backup, and a backup would take its place; move it "
@@ -577,7 +581,7 @@ td_callback *td_backup_and_restore_(const td_backup_and_restore_args *args)
                      .keep = args->delete_checkpoint == TD_NO,
                      .save_freq = args->save_freq,
                      .lock = -1};
-    td_callback *made = td_callback_create(&functions, self);
+    td_callback *made = tdi_callback_create(&functions, self);
     made->last = made->error.status == TD_OK;
     return made;
 }

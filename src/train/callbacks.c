@@ -6,16 +6,14 @@
 #include <string.h>
 
 #include "layers/training.h"
-#include "model/model.h"
+#include "model/program.h"
 
 /* ---- making and freeing ---- */
 
 static const td_callback no_memory = {.error = {TD_NO_MEMORY, "out of memory"}};
 
-td_callback *td_callback_create(const td_callback_functions *functions, void *user)
+td_callback *tdi_callback_create(const td_callback_functions *functions, void *user)
 {
-    if (!functions)
-        return tdi_callback_poison("td_callback_create", "functions is NULL");
     td_callback *callback = functions->every < 0 ? NULL : calloc(1, sizeof *callback);
     if (!callback) {
         if (functions->release)
@@ -25,6 +23,16 @@ td_callback *td_callback_create(const td_callback_functions *functions, void *us
     }
     callback->functions = *functions;
     callback->user = user;
+    return callback;
+}
+
+td_callback *td_callback_create(const td_callback_functions *functions, void *user)
+{
+    if (!functions)
+        return tdi_callback_poison("td_callback_create", "functions is NULL");
+    td_callback *callback = tdi_callback_create(functions, user);
+    if (callback->error.status == TD_OK)
+        callback->own = true;
     return callback;
 }
 
@@ -54,13 +62,14 @@ static bool is_repeated(td_callback *const *callbacks, int place)
     return first < place;
 }
 
-static td_status check_one(const td_callback *callback, const td_model *model, tdi_error *error)
+static td_status check_one(const td_training *training, const td_callback *callback, bool open, tdi_error *error)
 {
+    const td_model *model = training->model;
     unsigned schedule = (unsigned)model->optimizer.schedule.kind;
     if (callback->error.status != TD_OK)
         return tdi_fail(error, callback->error.status, "%s", callback->error.message);
     if (!callback->sets_rate || !schedule)
-        return TD_OK;
+        return callback->check ? callback->check(callback->user, training, open, error) : TD_OK;
     return tdi_fail(
         error, TD_INVALID_ARGUMENT,
         "%s sets the learning rate, but that of model \"%s\" is the schedule %s; leave the callback out, or "
@@ -68,15 +77,26 @@ static td_status check_one(const td_callback *callback, const td_model *model, t
         callback->functions.name, model->name, tdi_config_type_of(tdi_schedule_types, schedule)->class_name);
 }
 
-td_status tdi_callbacks_check(td_callback *const *callbacks, const td_model *model, tdi_error *error)
+td_status tdi_callbacks_check(const td_training *training, tdi_error *error)
 {
+    td_callback *const *callbacks = training->callbacks;
+    bool open = false;
     for (int i = 0; callbacks && callbacks[i]; i++) {
-        TDI_TRY(check_one(callbacks[i], model, error));
+        TDI_TRY(check_one(training, callbacks[i], open, error));
         if (is_repeated(callbacks, i))
             return tdi_fail(error, TD_INVALID_ARGUMENT, "callbacks: number %d was given before it: make one for each",
                             i);
+        open |= callbacks[i]->own && callbacks[i]->functions.epoch_end;
     }
     return TD_OK;
+}
+
+bool tdi_callbacks_set_rate(td_callback *const *callbacks)
+{
+    for (int i = 0; callbacks && callbacks[i]; i++)
+        if (callbacks[i]->sets_rate)
+            return true;
+    return false;
 }
 
 void tdi_callbacks_free(td_callback *const *callbacks)
@@ -255,6 +275,16 @@ void td_training_say(td_training *training, const char *line)
 }
 
 /* ---- logs ---- */
+
+void tdi_log_names(const td_training *training, bool epoch, td_logs *names)
+{
+    names->count = 0;
+    tdi_program_log_names(training->model, "", names);
+    if (epoch && training->validates)
+        tdi_program_log_names(training->model, "val_", names);
+    if (epoch && training->rate_changes)
+        tdi_log_set(names, "learning_rate", 0);
+}
 
 const double *tdi_log_value(const td_logs *logs, const char *name)
 {

@@ -14,6 +14,10 @@ struct td_callback {
     tdi_error error; /* why it is poison */
     bool last;       /* called when all others have been: it keeps what they remember */
     bool sets_rate;  /* it cannot where a schedule does */
+    bool own;        /* a user's: who knows what it does */
+    /* Finds out before anything begins that it cannot work. With `open`, callbacks before it may add logs. May be NULL.
+     */
+    td_status (*check)(const void *user, const td_training *training, bool open, tdi_error *error);
 };
 
 struct td_training {
@@ -27,6 +31,7 @@ struct td_training {
     bool stop;
     double rate_factor; /* what the optimizer's learning rate is multiplied by */
     bool rate_changes;  /* in this run: the epochs' logs hold it */
+    bool validates;     /* after each epoch */
     bool begun;         /* the epoch: its epoch_begin has been called */
     bool resumed;       /* from a backup */
     td_epoch last;      /* the last whole epoch's numbers */
@@ -40,11 +45,15 @@ struct td_training {
     tdi_error error;      /* what a callback gave as the reason of its failure */
 };
 
-/* A poisoned callback, whose `user` is released; never NULL. */
+/* As td_callback_create, of Tandem's own. */
+td_callback *tdi_callback_create(const td_callback_functions *functions, void *user);
+/* A poisoned callback; never NULL. */
 td_callback *tdi_callback_poison(const char *name, const char *reason);
 
-/* Is one of them poison, or of no use with the model? */
-td_status tdi_callbacks_check(td_callback *const *callbacks, const td_model *model, tdi_error *error);
+/* Is one of them poison, or of no use with the model or the logs there will be? */
+td_status tdi_callbacks_check(const td_training *training, tdi_error *error);
+/* Does one of them change the learning rate? A user's may, too. */
+bool tdi_callbacks_set_rate(td_callback *const *callbacks);
 void tdi_callbacks_free(td_callback *const *callbacks);
 
 /* Steps until one of them wants to be called again; `left` when none does before. */
@@ -63,6 +72,8 @@ td_status tdi_callbacks_train_end(td_training *training, tdi_error *error);
 /* What the next step is made with: the optimizer's learning rate, scaled and warmed up. */
 double tdi_training_rate(const td_training *training);
 
+/* The logs that there will be after a step, or at an epoch's end. */
+void tdi_log_names(const td_training *training, bool epoch, td_logs *names);
 /* A log's value; NULL when there is none of the name. */
 const double *tdi_log_value(const td_logs *logs, const char *name);
 /* Adds or replaces one, while there is room. */

@@ -197,17 +197,6 @@ static void print_csv(const td_confusion *confusion, tdi_text *text)
     tdi_text_add(text, "\n");
 }
 
-static td_status save(const char *path, const tdi_text *text, tdi_error *error)
-{
-    tdi_atomic *file;
-    TDI_TRY(tdi_atomic_create(path, &file, error));
-    td_status status = tdi_atomic_write(file, text->chars, text->length, error);
-    if (status == TD_OK)
-        return tdi_atomic_commit(file, error);
-    tdi_atomic_abort(file);
-    return status;
-}
-
 td_status td_confusion_save(td_context *context, const char *path, const td_confusion *confusion)
 {
     tdi_text text = {0};
@@ -216,7 +205,8 @@ td_status td_confusion_save(td_context *context, const char *path, const td_conf
     if (!confusion)
         return tdi_fail(&context->error, TD_INVALID_ARGUMENT, "td_confusion_save: there is no confusion matrix: NULL");
     print_csv(confusion, &text);
-    td_status status = text.failed ? tdi_no_memory(&context->error) : save(path, &text, &context->error);
+    td_status status =
+        text.failed ? tdi_no_memory(&context->error) : tdi_atomic_save(path, text.chars, text.length, &context->error);
     tdi_text_free(&text);
     return status;
 }

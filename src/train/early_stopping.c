@@ -123,5 +123,5 @@ td_callback *td_early_stopping_(const td_early_stopping_args *args)
         return tdi_callback_poison("td_early_stopping", "out of memory");
     self->args = *args;
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta);
-    return td_callback_create(&functions, self);
+    return tdi_callback_create(&functions, self);
 }

@@ -1,10 +1,11 @@
-/* files.c - td_load, td_save, td_save_npy, td_save_npz. */
+/* files.c - td_load, td_save, td_load_weights, td_save_weights, td_save_npy, td_save_npz. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "files/npy.h"
 #include "formats/keras.h"
+#include "formats/weights_file.h"
 
 td_model *td_load(td_context *context, const char *path)
 {
@@ -17,6 +18,16 @@ td_model *td_load(td_context *context, const char *path)
 td_status td_save(td_model *model, const char *path)
 {
     return !model ? TD_INVALID_ARGUMENT : tdi_keras_write(model, path, &model->context->error);
+}
+
+td_status td_save_weights(td_model *model, const char *path)
+{
+    return !model ? TD_INVALID_ARGUMENT : tdi_weights_write(model, path, &model->context->error);
+}
+
+td_status td_load_weights(td_model *model, const char *path)
+{
+    return !model ? TD_INVALID_ARGUMENT : tdi_weights_read(model, path, &model->context->error);
 }
 
 td_status td_save_npy(td_context *context, const char *path, const float *values, const td_shape *shape)

@@ -253,7 +253,6 @@ static td_status begin(fit *f, tdi_error *error)
     training->order = f->order;
     training->epoch = f->args->initial_epoch;
     training->seed = f->args->seed;
-    training->rate_changes = f->model->optimizer.schedule.kind != TD_SCHEDULE_NONE;
     TDI_TRY(tdi_backup_begin(training, &what, error));
     if (!training->seed)
         training->seed = f->model->seed;
@@ -275,7 +274,6 @@ static void scale_rate(fit *f)
         f->ramp.last = 0;
         return;
     }
-    f->training.rate_changes = true;
     double rate = (double)td_learning_rate(f->model);
     if (args->warmup_epochs)
         snprintf(reached, sizeof reached, ", reached after %d epoch%s of warm-up", args->warmup_epochs,
@@ -283,6 +281,12 @@ static void scale_rate(fit *f)
     snprintf(line, sizeof line, "Learning rate: %g times %g for batches of %lld is %g%s.", rate, (double)scale,
              (long long)f->batch, rate * (double)scale, reached);
     td_training_say(&f->training, line);
+}
+
+static bool rate_changes(const fit *f)
+{
+    return f->model->optimizer.schedule.kind != TD_SCHEDULE_NONE || f->args->base_batch_size ||
+           f->args->warmup_epochs || tdi_callbacks_set_rate(f->args->callbacks);
 }
 
 static td_status run_epochs(fit *f, tdi_error *error)
@@ -304,7 +308,9 @@ static td_status run(fit *f, tdi_error *error)
     TDI_TRY(open_data(f, error));
     TDI_TRY(plan_epochs(f, error));
     TDI_TRY(check_states(f, error));
-    TDI_TRY(tdi_callbacks_check(f->args->callbacks, f->model, error));
+    f->training.validates = f->validation != NULL;
+    f->training.rate_changes = rate_changes(f);
+    TDI_TRY(tdi_callbacks_check(&f->training, error));
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));

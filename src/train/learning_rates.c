@@ -18,7 +18,7 @@ static void say_rate(td_training *training, const char *what, double rate)
 
 static td_callback *create(const td_callback_functions *functions, void *user)
 {
-    td_callback *made = td_callback_create(functions, user);
+    td_callback *made = tdi_callback_create(functions, user);
     if (made->error.status == TD_OK)
         made->sets_rate = true;
     return made;
@@ -38,7 +38,7 @@ typedef struct plateau {
 static td_status plateau_begin(void *user, td_training *training)
 {
     plateau *self = user;
-    training->rate_changes = true;
+    (void)training;
     self->monitor.has_best = false;
     self->wait = self->cooldown = 0;
     return TD_OK;

@@ -5,6 +5,7 @@
 
 #include "files/folders.h"
 #include "formats/keras.h"
+#include "formats/weights_file.h"
 #include "train/monitor.h"
 #include "train/path_pattern.h"
 
@@ -13,14 +14,14 @@
 typedef struct checkpoint {
     char *pattern;
     tdi_monitor monitor;
-    bool best_only, verbose;
+    bool best_only, weights_only, verbose;
     int64_t save_freq; /* steps between saves; 0: epochs */
     td_optional threshold;
     tdi_error failed; /* the last save's failure */
 } checkpoint;
 
 /* Also in a folder that is not there yet. */
-static td_status save(td_model *model, char *path, tdi_error *error)
+static td_status save(const checkpoint *self, td_model *model, char *path, tdi_error *error)
 {
     char *name = strrchr(path, '/');
     int reason = 0;
@@ -29,8 +30,9 @@ static td_status save(td_model *model, char *path, tdi_error *error)
         reason = tdi_make_folders(path, 0777);
         *name = '/';
     }
-    return reason ? tdi_fail(error, TD_IO, "cannot make the folder of \"%s\": %s", path, strerror(reason))
-                  : tdi_keras_write(model, path, error);
+    if (reason)
+        return tdi_fail(error, TD_IO, "cannot make the folder of \"%s\": %s", path, strerror(reason));
+    return self->weights_only ? tdi_weights_write(model, path, error) : tdi_keras_write(model, path, error);
 }
 
 /* Keras: without the monitored log, it saves. */
@@ -57,15 +59,25 @@ static bool is_wanted(checkpoint *self, td_training *training, const td_logs *lo
     return wanted;
 }
 
+/* Beyond Keras, a name may have the learning rate where it does not change, too. */
+static td_logs with_rate(const td_logs *logs, double rate)
+{
+    td_logs all = *logs;
+    if (!tdi_log_value(logs, "learning_rate"))
+        tdi_log_set(&all, "learning_rate", rate);
+    return all;
+}
+
 static void save_when_wanted(checkpoint *self, td_training *training, const td_logs *logs)
 {
     char path[MAX_PATH];
     int64_t batch = self->save_freq ? training->steps : 0;
     tdi_error failed = {0};
-    if (tdi_path_fill(self->pattern, training->epoch + 1, batch, logs, path, sizeof path, &failed) == TD_OK) {
+    td_logs named = with_rate(logs, tdi_training_rate(training));
+    if (tdi_path_fill(self->pattern, training->epoch + 1, batch, &named, path, sizeof path, &failed) == TD_OK) {
         if (!is_wanted(self, training, logs, path))
             return;
-        save(training->model, path, &failed);
+        save(self, training->model, path, &failed);
     }
     self->failed = failed;
     if (failed.status != TD_OK) {
@@ -73,6 +85,19 @@ static void save_when_wanted(checkpoint *self, td_training *training, const td_l
         snprintf(line, sizeof line, "ModelCheckpoint: %s; the training goes on", failed.message);
         td_training_say(training, line);
     }
+}
+
+/* Keras finds out at the first save. */
+static td_status checkpoint_check(const void *user, const td_training *training, bool open, tdi_error *error)
+{
+    const checkpoint *self = user;
+    td_logs names;
+    tdi_log_names(training, !self->save_freq, &names);
+    names = with_rate(&names, 0);
+    td_status status = tdi_path_check(self->pattern, self->save_freq > 0, &names, open && !self->save_freq, error);
+    if (status != TD_OK)
+        tdi_error_prefix(error, "ModelCheckpoint");
+    return status;
 }
 
 static td_status checkpoint_begin(void *user, td_training *training)
@@ -120,12 +145,6 @@ static void checkpoint_release(void *user)
     free(self);
 }
 
-static bool ends_with_keras(const char *path)
-{
-    size_t length = path ? strlen(path) : 0;
-    return length > 6 && strcmp(path + length - 6, ".keras") == 0;
-}
-
 td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
 {
     td_callback_functions functions = {.train_begin = checkpoint_begin,
@@ -134,8 +153,14 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
                                        .release = checkpoint_release,
                                        .name = "ModelCheckpoint",
                                        .state = checkpoint_state};
-    if (!ends_with_keras(args->filepath))
-        return tdi_callback_poison("td_model_checkpoint", "filepath: a name that ends in .keras was expected");
+    bool weights_only = args->save_weights_only == TD_YES;
+    if (!tdi_ends_in(args->filepath, weights_only ? TDI_WEIGHTS_END : ".keras"))
+        return tdi_callback_poison("td_model_checkpoint",
+                                   weights_only
+                                       ? "filepath: with save_weights_only a name that ends in .weights.h5 was "
+                                         "expected"
+                                       : "filepath: a name that ends in .keras was expected (with "
+                                         "save_weights_only, .weights.h5)");
     if (args->save_freq < 0)
         return tdi_callback_poison("td_model_checkpoint", "save_freq cannot be negative");
     if ((unsigned)args->mode > TD_MAX)
@@ -149,11 +174,15 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
     }
     *self = (checkpoint){.pattern = pattern,
                          .best_only = args->save_best_only == TD_YES,
+                         .weights_only = weights_only,
                          .verbose = args->verbose == TD_YES,
                          .save_freq = args->save_freq,
                          .threshold = args->initial_value_threshold};
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, 0);
     functions.batch_end = args->save_freq ? checkpoint_batch : NULL;
     functions.every = args->save_freq;
-    return td_callback_create(&functions, self);
+    td_callback *made = tdi_callback_create(&functions, self);
+    if (made->error.status == TD_OK)
+        made->check = checkpoint_check;
+    return made;
 }

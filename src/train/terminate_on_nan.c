@@ -23,5 +23,5 @@ td_callback *td_terminate_on_nan_(const td_terminate_on_nan_args *args)
     if (!self)
         return tdi_callback_poison("td_terminate_on_nan", "out of memory");
     *self = *args;
-    return td_callback_create(&functions, self);
+    return tdi_callback_create(&functions, self);
 }

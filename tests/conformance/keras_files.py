@@ -1,6 +1,6 @@
 """keras_files.py: Tandem reads what Keras wrote and writes it again; Keras opens that, finds every weight, the optimizer's
 state and the configuration as they were, predicts the same, and goes on training as if nothing had happened. Tandem's own
-predictions are Keras's to 1e-5. The same of weights that h5py stored in other ways."""
+predictions are Keras's to 1e-5. The same of weights that h5py stored in other ways, and of those that save_weights wrote."""
 import io
 import os
 import pathlib
@@ -167,16 +167,20 @@ def cases():
     yield "deferred", deferred(), None
 
 
+def run_resave(*words):
+    done = subprocess.run(list(map(str, [RESAVE, *words])), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, f"resave exited with {done.returncode}: {done.stdout}"
+    assert done.stdout == "", f"resave said: {done.stdout}"
+
+
 def resave(path, to, model):
-    command = [RESAVE, path, to]
+    words = [path, to]
     single = len(model.inputs) == 1
     x_file, p_file = path.with_suffix(".x"), path.with_suffix(".p")
     if single:
         inputs_of(model).astype("float32").tofile(x_file)
-        command += [SAMPLES, x_file, p_file]
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, f"resave exited with {done.returncode}: {done.stdout}"
-    assert done.stdout == "", f"resave said: {done.stdout}"
+        words += [SAMPLES, x_file, p_file]
+    run_resave(*words)
     return np.fromfile(p_file, "float32").reshape(SAMPLES, *model.output_shape[1:]) if single else None
 
 
@@ -251,6 +255,26 @@ def store_again(path, libver, kind, options):
             archive.writestr(name, content)
 
 
+def variables_of(model):
+    return [*model.weights, *(model.optimizer.variables if model.compiled else [])]
+
+
+def check_weights(name, path, folder, before):
+    """Through save_weights, Tandem's load_weights and save_weights, and load_weights, into a model that had other ones."""
+    blank, given, again = folder / "blank.keras", folder / "keras.weights.h5", folder / "tandem.weights.h5"
+    other = keras.models.load_model(path)
+    for variable in variables_of(other):
+        variable.assign(keras.ops.ones(variable.shape, variable.dtype))
+    other.save(blank)
+    before.save_weights(given)
+    run_resave(blank, given, again)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Skipping variable loading")
+        other.load_weights(again)
+    for a, b in zip(variables_of(before), variables_of(other)):
+        assert np.array_equal(a, b), f"{name}: {a.path} differs"
+
+
 def check(name, model, y, folder, *stored):
     path, again = folder / "keras.keras", folder / "tandem.keras"
     model.save(path)
@@ -269,6 +293,7 @@ def check(name, model, y, folder, *stored):
         wanted = before.predict(x, verbose=0)
         error = np.max(np.abs(predicted - wanted)) / np.max(np.abs(wanted))
         assert error < 1e-5, f"{name}: Tandem's predictions are off by {error}"
+    check_weights(name, path, folder, before)
     assert before.compiled == after.compiled, name
     if before.compiled:
         check_optimizers(name, before, after)

@@ -141,7 +141,7 @@ predictions k.npy --seed 3 --shuffle-buffer 50
 cmp -s k.npy a.npy && fail "--shuffle-buffer shuffled as the whole data is"
 expect 0 fit mlp.keras --train digits --quiet --batch-size 64 --drop-remainder --log d.jsonl --output r.keras
 [ "$(number samples d.jsonl)" = 320 ] || fail "--drop-remainder trained on $(number samples d.jsonl) of 330 samples"
-expect 1 fit mlp.keras --train digits --quiet --batch-size 500 --drop-remainder --output r.keras
+expect 2 fit mlp.keras --train digits --quiet --batch-size 500 --drop-remainder --output r.keras
 grep -q "do not fill one batch of 500" err || fail "an epoch without a batch: $(cat err)"
 for other in h.npy i.npy j.npy; do
     cmp -s f.npy $other || fail "a cache gave other bits: $other"
@@ -193,15 +193,13 @@ rm -f mlp-trained.keras
 [ "$(cat status)" = 0 ] || fail "fit into a closed pipe: status $(cat status)"
 [ -s mlp-trained.keras ] || fail "fit into a closed pipe saved nothing"
 
-# Nor does a checkpoint that cannot be named, or written.
+# Nor does a checkpoint that cannot be written.
 says 2 "--checkpoint: expected a name that ends in .keras" fit mlp.keras --train digits --checkpoint best.npz
-for name in '{nothing}.keras' digits/train-labels-idx1-ubyte/best.keras; do
-    rm -f mlp-trained.keras
-    expect 1 fit mlp.keras --train digits --epochs 2 --checkpoint "$name"
-    grep -q "ModelCheckpoint: .*; the training goes on" out || fail "said: $(cat out)"
-    grep -q "ModelCheckpoint: .*saved in mlp-trained.keras" err || fail "said: $(cat err)"
-    [ -s mlp-trained.keras ] || fail "a checkpoint that cannot be written lost the model"
-done
+rm -f mlp-trained.keras
+expect 1 fit mlp.keras --train digits --epochs 2 --checkpoint digits/train-labels-idx1-ubyte/best.keras
+grep -q "ModelCheckpoint: .*; the training goes on" out || fail "said: $(cat out)"
+grep -q "ModelCheckpoint: .*saved in mlp-trained.keras" err || fail "said: $(cat err)"
+[ -s mlp-trained.keras ] || fail "a checkpoint that cannot be written lost the model"
 
 # A log that cannot be written loses no model.
 if [ -c /dev/full ]; then

@@ -40,6 +40,7 @@ typedef struct run {
     int64_t base_batch_size;
     int warmup_epochs;
     td_precision precision;
+    bool own_rate;     /* a callback of the user's sets the learning rate for the first time on the way */
     bool patient;      /* waits for the first two backups to be written */
     td_callback *more; /* one callback beside those of every run */
     td_epoch last;
@@ -100,6 +101,20 @@ static td_callback *plateau(void)
     return td_reduce_lr_on_plateau(.patience = TD_SET(1), .factor = TD_SET(0.5f), .min_delta = TD_SET(0.05f));
 }
 
+static td_status lower_rate(void *user, td_training *training, td_epoch *epoch)
+{
+    (void)user;
+    return epoch->epoch == 1 ? td_training_set_learning_rate(training, 0.005) : TD_OK;
+}
+
+static td_callback *rate_callback(const run *r)
+{
+    if (r->own_rate)
+        return td_callback_create(&(td_callback_functions){.epoch_end = lower_rate}, NULL);
+    return r->optimizer.schedule.kind ? td_terminate_on_nan(.raise_error = TD_NO)
+                                      : plateau(); /* which cannot go with a schedule */
+}
+
 static outcome go(run *r)
 {
     outcome o = {0};
@@ -119,8 +134,7 @@ static outcome go(run *r)
     td_callback *list[] = {
         td_backup_and_restore(scratch_path("backups"), .save_freq = r->save_freq, .delete_checkpoint = r->keep,
                               .double_checkpoint = r->once),
-        r->optimizer.schedule.kind ? td_terminate_on_nan(.raise_error = TD_NO)
-                                   : plateau(), /* which cannot go with a schedule */
+        rate_callback(r),
         td_csv_logger(scratch_path("log.csv")),
         td_early_stopping(.patience = 2, .min_delta = 0.02, .restore_best_weights = TD_YES),
         td_callback_create(&(td_callback_functions){.train_begin = count_begin, .batch_end = count_batch}, &stop),
@@ -202,6 +216,13 @@ static void a_stopped_run_goes_on(void **state)
                           .devices = "cpu:0,cpu:1",
                           .optimizer = td_adam(.use_ema = TD_YES, .ema_overwrite_frequency = 4)});
     stop_everywhere((run){.kind = SMALL_SYNC, .optimizer = td_sgd(.momentum = 0.5f, .gradient_accumulation_steps = 3)});
+}
+
+/* The log's columns are those of its header, though the rate is in each epoch's logs from the second on. */
+static void columns_are_those_of_before(void **state)
+{
+    (void)state;
+    stop_everywhere((run){.kind = SMALL_MLP, .own_rate = true, .save_freq = 3});
 }
 
 static void the_number_of_replicas_may_change(void **state)
@@ -792,13 +813,21 @@ static int drop_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stopped_run_goes_on),         cmocka_unit_test(the_number_of_replicas_may_change),
-        cmocka_unit_test(kernels_are_those_of_before),   cmocka_unit_test(rules_are_those_of_before),
-        cmocka_unit_test(another_run_is_refused),        cmocka_unit_test(a_folder_in_use_is_refused),
-        cmocka_unit_test(the_last_good_one_is_found),    cmocka_unit_test(what_is_no_backup_is_not_overwritten),
-        cmocka_unit_test(a_full_disk_ends_nothing),      cmocka_unit_test(the_backup_is_removed_unless_kept),
-        cmocka_unit_test(ones_own_callback_is_restored), cmocka_unit_test(tensorboard_goes_on_in_its_files),
-        cmocka_unit_test(the_newest_is_what_is_written), cmocka_unit_test(nothing_is_before_the_first_backup),
+        cmocka_unit_test(a_stopped_run_goes_on),
+        cmocka_unit_test(the_number_of_replicas_may_change),
+        cmocka_unit_test(columns_are_those_of_before),
+        cmocka_unit_test(kernels_are_those_of_before),
+        cmocka_unit_test(rules_are_those_of_before),
+        cmocka_unit_test(another_run_is_refused),
+        cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(the_last_good_one_is_found),
+        cmocka_unit_test(what_is_no_backup_is_not_overwritten),
+        cmocka_unit_test(a_full_disk_ends_nothing),
+        cmocka_unit_test(the_backup_is_removed_unless_kept),
+        cmocka_unit_test(ones_own_callback_is_restored),
+        cmocka_unit_test(tensorboard_goes_on_in_its_files),
+        cmocka_unit_test(the_newest_is_what_is_written),
+        cmocka_unit_test(nothing_is_before_the_first_backup),
     };
     return cmocka_run_group_tests(tests, scratch_create, drop_all);
 }

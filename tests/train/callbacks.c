@@ -192,8 +192,10 @@ static void test_paths_are_filled_as_python_does(void **state)
                                            {"{val_loss}", "0.123456"},
                                            {"{val_loss:08.3f}", "0000.123"},
                                            {"{loss:e}", "2.000000e+00"},
+                                           {"{val_loss:.1%}-{epoch:>4}-{epoch:+.1f}", "12.3%-   7-+7.0"},
                                            {"{{{batch}}}", "{12}"}};
-    static const char *const wrong[] = {"{nothing}", "{epoch:.2f}", "{val_loss:d}", "{epoch", "{val_loss:q}"};
+    static const char *const wrong[] = {"{nothing}", "{epoch:.2d}", "{val_loss:d}", "{epoch", "{val_loss:q}",
+                                        "epoch}",    "{}",          "{epoch!r}",    "{:d}"};
     char path[128];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(tdi_path_fill(cases[i][0], 7, 12, &logs, path, sizeof path, NULL), TD_OK);
@@ -210,7 +212,7 @@ static void test_paths_are_filled_as_python_does(void **state)
 
 /* ---- within td_fit ---- */
 
-enum { SAMPLES = 40, BATCH = 8 };
+enum { SAMPLES = 40, BATCH = 8, STEPS = SAMPLES / BATCH };
 
 static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
 
@@ -416,8 +418,83 @@ static void test_failures_are_td_fits(void **state)
     expect_failure(TD_IO, "robot's arm", td_callback_create(&(td_callback_functions){.epoch_begin = refuse}, NULL));
     expect_failure(TD_INVALID_ARGUMENT, "factor", td_reduce_lr_on_plateau(.factor = TD_SET(1.0f)));
     expect_failure(TD_INVALID_ARGUMENT, ".keras", td_model_checkpoint("weights.h5"));
-    expect_failure(TD_INVALID_ARGUMENT, "{nothing}", td_model_checkpoint("{nothing}.keras"));
+    expect_failure(TD_INVALID_ARGUMENT, ".weights.h5", td_model_checkpoint("a.keras", .save_weights_only = TD_YES));
+    expect_failure(TD_INVALID_ARGUMENT, "save_weights_only", td_model_checkpoint("a.weights.h5"));
     expect_failure(TD_IO, "nowhere", td_csv_logger("/dev/null/nowhere/log.csv"));
+}
+
+/* Before the first step, which would count. */
+static void expect_refused(const char *words, td_data *validation, td_callback *before, td_callback *checkpoint)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = fresh(context);
+    td_callback *callbacks[] = {before ? before : checkpoint, before ? checkpoint : NULL, NULL};
+    assert_int_equal(td_fit(model, samples(), .validation = validation, .callbacks = callbacks), TD_INVALID_ARGUMENT);
+    if (!strstr(td_error(context), words))
+        fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
+    assert_int_equal(model->iteration, 0);
+    td_context_free(context);
+}
+
+static void test_a_name_that_will_not_be_is_refused_first(void **state)
+{
+    (void)state;
+    expect_refused("there is no {nothing}; there are {epoch}, {loss}, {accuracy}, {learning_rate}", NULL, NULL,
+                   td_model_checkpoint("{nothing}.keras"));
+    expect_refused("there is no {val_loss}", NULL, NULL, td_model_checkpoint("{val_loss}.keras"));
+    expect_refused("{accuracy}, {val_loss}, {val_accuracy}, {learning_rate}", samples(), NULL,
+                   td_model_checkpoint("{val_los}.keras"));
+    expect_refused("there is no {batch}", NULL, NULL, td_model_checkpoint("{batch}.keras"));
+    expect_refused("there is no {val_loss}; there are {epoch}, {batch}, {loss}", samples(), NULL,
+                   td_model_checkpoint("{val_loss}.keras", .save_freq = 2));
+    expect_refused("ModelCheckpoint: {epoch:d.keras: a { opens", NULL, NULL, td_model_checkpoint("{epoch:d.keras"));
+    expect_refused("{epoch:.2d}: a whole number", NULL, NULL, td_model_checkpoint("{epoch:.2d}.keras"));
+}
+
+static td_status add_logs(void *user, td_training *training, td_epoch *epoch)
+{
+    (void)user;
+    (void)training;
+    tdi_log_set(&epoch->logs, "grip", 0.25);
+    return TD_OK;
+}
+
+/* A user's callback may add a log, to the epoch's that stand behind it. */
+static void test_a_name_may_have_a_log_of_ones_own(void **state)
+{
+    (void)state;
+    const td_callback_functions functions = {.epoch_end = add_logs};
+    td_context *context = td_context_create(NULL);
+    td_model *model = fresh(context);
+    assert_int_equal(
+        td_fit(model, samples(), .batch_size = BATCH,
+               .callbacks = TD_CALLBACKS(td_callback_create(&functions, NULL),
+                                         td_model_checkpoint(in_folder("{grip:.0%}{learning_rate:g}.keras")))),
+        TD_OK);
+    assert_int_equal(unlink(in_folder("25%0.05.keras")), 0);
+    td_context_free(context);
+    expect_refused("there is no {grip}", NULL, td_callback_create(&functions, NULL),
+                   td_model_checkpoint("{grip}.keras", .save_freq = 2));
+    expect_refused("there is no {grip}", NULL, td_model_checkpoint("{grip}.keras"),
+                   td_callback_create(&functions, NULL));
+}
+
+static void test_weights_alone_are_saved(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = fresh(context), *other = fresh(context);
+    char path[300];
+    snprintf(path, sizeof path, "%s", in_folder("{epoch}.weights.h5"));
+    assert_int_equal(td_fit(model, samples(), .epochs = 2, .batch_size = BATCH,
+                            .callbacks = TD_CALLBACKS(td_model_checkpoint(path, .save_weights_only = TD_YES))),
+                     TD_OK);
+    assert_int_equal(unlink(in_folder("1.weights.h5")), 0);
+    assert_int_equal(td_load_weights(other, in_folder("2.weights.h5")), TD_OK);
+    assert_memory_equal(other->values, model->values, (size_t)model->total * sizeof *model->values);
+    assert_int_equal(other->iteration, 2 * STEPS);
+    assert_int_equal(unlink(in_folder("2.weights.h5")), 0);
+    td_context_free(context);
 }
 
 static void test_a_checkpoint_that_fails_is_said_at_the_end(void **state)
@@ -448,6 +525,9 @@ int main(void)
         cmocka_unit_test(test_a_schedule_sets_each_epochs_rate),
         cmocka_unit_test(test_an_optimizers_schedule_cannot_be_set),
         cmocka_unit_test(test_failures_are_td_fits),
+        cmocka_unit_test(test_a_name_that_will_not_be_is_refused_first),
+        cmocka_unit_test_setup_teardown(test_a_name_may_have_a_log_of_ones_own, make_folder, drop_folder),
+        cmocka_unit_test_setup_teardown(test_weights_alone_are_saved, make_folder, drop_folder),
         cmocka_unit_test(test_a_checkpoint_that_fails_is_said_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,108 @@
+/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does (keras_weights.c). */
+#include "formats/weights_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "files/atomic.h"
+#include "files/zip.h"
+#include "formats/keras_inside.h"
+
+bool tdi_ends_in(const char *path, const char *end)
+{
+    size_t length = path ? strlen(path) : 0, end_length = strlen(end);
+    return length > end_length && strcmp(path + length - end_length, end) == 0;
+}
+
+/* ---- writing ---- */
+
+td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *error)
+{
+    void *bytes;
+    size_t size;
+    if (!tdi_ends_in(path, TDI_WEIGHTS_END))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "cannot save weights as \"%s\": expected a name that ends in " TDI_WEIGHTS_END,
+                        path ? path : "NULL");
+    TDI_TRY(tdi_keras_weights_image(model, &bytes, &size, error));
+    td_status status = tdi_atomic_save(path, bytes, size, error);
+    free(bytes);
+    if (status != TD_OK)
+        tdi_error_prefix(error, "cannot save the weights of the model \"%.64s\"", model->name);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* Keras does not look for what it does not need. */
+static void tell_unused(const td_model *model, tdi_hdf5_file *file)
+{
+    char layer[64];
+    if (tdi_keras_find_unused(model, file, layer, sizeof layer))
+        tdi_log(model->context, TD_LOG_WARNING,
+                "%s holds weights for a layer \"%s\", which the model \"%s\" lacks: they are left out", file->name,
+                layer, model->name);
+}
+
+static td_status read_hdf5(td_model *model, tdi_hdf5_file *file, tdi_error *error)
+{
+    td_status status = tdi_keras_read_weights(model, file, error);
+    if (status == TD_OK)
+        tell_unused(model, file);
+    tdi_hdf5_file_close(file);
+    return status;
+}
+
+static td_status read_archive(td_model *model, const char *path, tdi_error *error)
+{
+    tdi_zip *zip;
+    tdi_hdf5_file *file;
+    void *bytes = NULL;
+    size_t size;
+    TDI_TRY(tdi_zip_open(path, &zip, error));
+    td_status status = tdi_zip_read(zip, TDI_KERAS_WEIGHTS, SIZE_MAX, &bytes, &size, error);
+    if (status == TD_OK)
+        status = tdi_hdf5_file_in_memory(bytes, size, path, &file, error);
+    if (status == TD_OK)
+        status = read_hdf5(model, file, error);
+    free(bytes);
+    tdi_zip_close(zip);
+    return status;
+}
+
+static td_status read_any(td_model *model, const char *path, tdi_error *error)
+{
+    tdi_hdf5_file *file;
+    if (tdi_ends_in(path, ".keras"))
+        return read_archive(model, path, error);
+    if (!tdi_ends_in(path, TDI_WEIGHTS_END))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "expected a name that ends in " TDI_WEIGHTS_END ", or a .keras file of the same layers");
+    TDI_TRY(tdi_hdf5_file_open(path, &file, error));
+    return read_hdf5(model, file, error);
+}
+
+static void take(td_model *model, const td_model *from)
+{
+    memcpy(model->values, from->values, (size_t)model->total * sizeof *model->values);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        if (model->slots[s])
+            memcpy(model->slots[s], from->slots[s], (size_t)model->trained * sizeof *model->slots[s]);
+    model->iteration = from->iteration;
+    model->optimizer.learning_rate = from->optimizer.learning_rate;
+}
+
+td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
+{
+    td_model shadow;
+    TDI_TRY(tdi_model_shadow(model, &shadow, error));
+    td_status status = read_any(&shadow, path, error);
+    if (status == TD_OK)
+        take(model, &shadow);
+    else if (status != TD_NO_MEMORY)
+        tdi_error_prefix(error, "cannot load the weights in \"%s\" into the model \"%.64s\"", path ? path : "NULL",
+                         model->name);
+    tdi_model_release_shadow(&shadow);
+    return status;
+}

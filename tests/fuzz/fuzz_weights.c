@@ -1,0 +1,35 @@
+/* fuzz_weights.c - any bytes as a .weights.h5 file for a small model: its weights are replaced, or refused. */
+#include <stdlib.h>
+
+#include "formats/keras_inside.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static td_model *small_model(td_context *context)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(3, 2));
+    td_tensor *y = td_dense(td_lstm(x, 2), 3);
+    td_model *model = td_model_create(x, y, .seed = 1);
+    td_compile(model, .optimizer = td_sgd(.momentum = 0.5f), .loss = TD_MEAN_SQUARED_ERROR);
+    return model;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static td_context *context;
+    static td_model *model;
+    tdi_hdf5_file *file;
+    tdi_error error = {0};
+    char layer[64];
+    if (!context) {
+        context = td_context_create(NULL);
+        model = small_model(context);
+    }
+    if (tdi_hdf5_file_in_memory(bytes, size, "input.weights.h5", &file, &error) != TD_OK)
+        return 0;
+    if (tdi_keras_read_weights(model, file, &error) != TD_OK && !error.message[0])
+        abort();
+    tdi_keras_find_unused(model, file, layer, sizeof layer);
+    tdi_hdf5_file_close(file);
+    return 0;
+}
