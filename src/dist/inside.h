@@ -74,6 +74,8 @@ struct tdi_runtime {
     tdi_traced traced;
     tdi_chooser chooser;    /* choices NULL: rules alone choose kernels */
     bool settled;           /* nobody asks the clock for another way any more */
+    bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
+    tdi_division by_rules;  /* before the clock was asked */
     bool float32;           /* although bfloat16 is wished for and the device has it */
     int sharing;            /* lanes that share ops; 0: each plan finds out for itself */
     const tdi_choice *way;  /* what the clock said of whole steps; NULL: it was not asked */
@@ -128,12 +130,6 @@ td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step
 void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
                     tdi_plan *const *plans);
 
-/* Is a step of this plan so short that meeting may cost more than other cores bring? */
-bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan);
-/* Times whole steps of `rows` rows, such as `plan` is one of, in several ways, on memory of their own: candidate i of
- * the choice is ways[i]. Whatever it returns but TD_OK, nothing was found out. */
-td_status tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
-                       tdi_choice *choice, tdi_error *error);
 /* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
  * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
 td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,

@@ -90,8 +90,10 @@ static td_status compete(rehearsal *r, tdi_error *error)
     return TD_OK;
 }
 
-td_status tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
-                       tdi_choice *choice, tdi_error *error)
+/* Times whole steps of `rows` rows, such as `plan` is one of, in several ways, on memory of their own: candidate i of
+ * the choice is ways[i]. Whatever it returns but TD_OK, nothing was found out. */
+static td_status rehearse(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
+                          tdi_choice *choice, tdi_error *error)
 {
     rehearsal r = {.choice = choice};
     tdi_choices *choices = runtime->chooser.choices;
@@ -129,7 +131,7 @@ td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, cons
     asked->measured = true;
     *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
     if (!tdi_choice_stands(choices, asked, *chosen) &&
-        tdi_rehearse(runtime, mode, rows, plan, ways, asked, &unseen) == TD_OK) {
+        rehearse(runtime, mode, rows, plan, ways, asked, &unseen) == TD_OK) {
         asked->chosen = tdi_fastest(asked->candidates, asked->count);
         *chosen = tdi_choices_settle(choices, asked);
         if (!*chosen)

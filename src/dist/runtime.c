@@ -90,6 +90,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
     runtime->memory = tdi_memory_allowed();
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    runtime->by_rules = runtime->division;
     if (way) {
         runtime->division = way->division;
         runtime->float32 = way->float32;
@@ -480,15 +481,37 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
     return status;
 }
 
-/* The first steps that train (of a model that cannot be trained: that predict) say which way all go. */
+/* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
+ * to be trained goes its own by the rules, but for the precision: that one is asked of predictions too. */
+static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
+{
+    bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
+    if (runtime->settled || !runtime->chooser.choices)
+        return false;
+    if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
+        return false;
+    runtime->settled = !for_now;
+    return true;
+}
+
+/* What predictions alone have settled: a run that trains makes the same choices with them and without. */
+static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool was = runtime->settled_for_now;
+    runtime->settled_for_now = !runtime->settled;
+    if (!was || !runtime->way || runtime->way->chosen == 0)
+        return TD_OK;
+    TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
+    return plans_of(runtime, mode, rows, plans, error);
+}
+
 static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    bool trains = mode == TDI_TRAIN || mode == TDI_GRADIENTS;
     bool other;
     tdi_way way;
-    if (runtime->settled || !runtime->chooser.choices || (runtime->model->compiled && !trains))
+    if (!is_asked(runtime, mode))
         return TD_OK;
-    runtime->settled = true;
+    TDI_TRY(unsettle(runtime, mode, rows, plans, error));
     TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
     if (!other)
         return TD_OK;

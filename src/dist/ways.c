@@ -9,7 +9,8 @@
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
 
-bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan)
+/* Is a step of this plan so short that meeting may cost more than other cores bring? */
+static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return runtime->model->total <= LARGEST_MODEL && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
@@ -40,8 +41,7 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
     char names[TDI_MAX_CANDIDATES][16];
     tdi_choice asked = {.key = "lanes"}, *chosen = NULL;
     *choice = NULL;
-    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 ||
-        !tdi_step_is_short(runtime, plan))
+    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, plan))
         return TD_OK;
     asked.count = list_sharing(runtime, ways, names, &asked);
     TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
@@ -76,7 +76,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
     bool filled = rows >= divisions[1].parts; /* every part has a row */
-    bool either = runtime->division.either && filled && tdi_step_is_short(runtime, plan);
+    bool either = runtime->division.either && filled && is_short(runtime, plan);
     tdi_way ways[4];
     char names[4][48];
     tdi_choice asked = {.key = "way", .lasting = narrow}, *chosen = NULL;
