@@ -1,22 +1,25 @@
 /* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
  * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
- * Rows go in chunks that stay there for as long as they are read. Each loop is made
- * for floats and for bfloat16 (`narrow`); what it computes with is float. */
+ * Rows go in chunks that stay there for as long as they are read. Rows of few channels go several side by side, as if
+ * they were one, and four of these at a time: sums then wait for each other less often. Each loop is made for floats
+ * and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 
 #include "cpu/narrow_isa.h"
 
-enum { BLOCK = 1024, CHUNK = 32 };
+enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
 
 /* The rows and channels that a call is to make of x. */
 typedef struct part {
     int64_t row_begin, row_end, begin, end, channels;
+    int64_t together; /* rows that go side by side */
+    bool few;         /* whole rows, of few channels */
 } part;
 
 static part part_of(const tdi_call *call, const td_shape *x)
 {
     int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x);
-    part p = {0, rows, 0, channels, channels};
+    part p = {0, rows, 0, channels, channels, 1, false};
     if (call->split == TDI_COLUMNS) {
         p.begin = call->begin;
         p.end = call->end;
@@ -25,12 +28,40 @@ static part part_of(const tdi_call *call, const td_shape *x)
         p.row_begin = call->begin * inner;
         p.row_end = call->end * inner;
     }
+    p.few = p.begin == 0 && p.end == channels && channels && channels <= SIDE;
+    if (p.few)
+        p.together = SIDE / channels;
     return p;
 }
 
 static int64_t block_size(const part *p, int64_t first)
 {
     return p->end - first < BLOCK ? p->end - first : BLOCK;
+}
+
+/* Numbers that stand side by side where `left` rows are left, of n channels each. */
+static int64_t side_size(const part *p, int64_t left, int64_t n)
+{
+    return n * tdi_least(p->together, left);
+}
+
+/* The channels' numbers once more for each of the rows that go side by side. */
+static void spread(const part *p, int64_t n, float *numbers)
+{
+    for (int64_t at = n; at < n * p->together; at += n)
+        memcpy(numbers + at, numbers, (size_t)n * sizeof *numbers);
+}
+
+/* What the rows have added up side by side goes into the first n sums. */
+static void fold(const part *p, int64_t n, float *sums)
+{
+    for (int64_t at = n; at < n * p->together; at += n)
+        TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += sums[at + i];
+}
+
+static void clear(const part *p, int64_t n, float *sums)
+{
+    memset(sums, 0, (size_t)(n * p->together) * sizeof *sums);
 }
 
 static float inverse_deviation(double m2, double count, float epsilon)
@@ -55,28 +86,38 @@ typedef struct moments {
     int64_t rows;
 } moments;
 
-/* Rows are read one after the other, and vectors in so many words: compilers' own ways through bfloat16s wait for
- * memory where these do not. */
-TDI_INLINE void sum_row(bool narrow, const void *x, int64_t n, float *sums)
-{
-    int64_t i = 0;
-    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
-        tdi_store(sums + i, tdi_load(sums + i) + tdi_get_vector(narrow, x, i));
-    for (; i < n; i++)
-        sums[i] += tdi_get(narrow, x, i);
-}
-
-TDI_INLINE void square_row(bool narrow, const void *x, int64_t n, const float *mean, float *squares)
+/* Adds `rows`, a constant, rows. Rows of many channels are read one after the other, and vectors in so many words:
+ * compilers' own ways through bfloat16s wait for memory where these do not. */
+TDI_INLINE void sum_rows(bool narrow, int rows, const void *x, int64_t n, float *sums)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
-        tdi_vector centred = tdi_get_vector(narrow, x, i) - tdi_load(mean + i);
-        tdi_store(squares + i, tdi_load(squares + i) + centred * centred);
+        tdi_vector sum = tdi_load(sums + i);
+        for (int r = 0; r < rows; r++)
+            sum += tdi_get_vector(narrow, x, r * n + i);
+        tdi_store(sums + i, sum);
     }
-    for (; i < n; i++) {
-        float centred = tdi_get(narrow, x, i) - mean[i];
-        squares[i] += centred * centred;
+    for (; i < n; i++)
+        for (int r = 0; r < rows; r++)
+            sums[i] += tdi_get(narrow, x, r * n + i);
+}
+
+TDI_INLINE void square_rows(bool narrow, int rows, const void *x, int64_t n, const float *mean, float *squares)
+{
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
+        tdi_vector square = tdi_load(squares + i), middle = tdi_load(mean + i);
+        for (int r = 0; r < rows; r++) {
+            tdi_vector centred = tdi_get_vector(narrow, x, r * n + i) - middle;
+            square += centred * centred;
+        }
+        tdi_store(squares + i, square);
     }
+    for (; i < n; i++)
+        for (int r = 0; r < rows; r++) {
+            float centred = tdi_get(narrow, x, r * n + i) - mean[i];
+            squares[i] += centred * centred;
+        }
 }
 
 static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean, const float *m2)
@@ -91,30 +132,40 @@ static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean
     all->rows += rows;
 }
 
-TDI_INLINE void add_chunk(bool narrow, moments *all, int64_t rows, int64_t stride, const void *x, int64_t n)
+/* Rows [first, end) of x. */
+TDI_INLINE void add_chunk(bool narrow, moments *all, const part *p, int64_t first, int64_t end, const void *x,
+                          int64_t n)
 {
     float mean[BLOCK], m2[BLOCK];
-    memset(mean, 0, (size_t)n * sizeof *mean);
-    memset(m2, 0, (size_t)n * sizeof *m2);
-    for (int64_t r = 0; r < rows; r++)
-        sum_row(narrow, tdi_skip(narrow, x, r * stride), n, mean);
+    clear(p, n, mean);
+    clear(p, n, m2);
+    int64_t four = FOUR * p->together, r = first;
+    for (; p->few && end - r >= four; r += four)
+        sum_rows(narrow, FOUR, tdi_skip(narrow, x, r * n), n * p->together, mean);
+    for (; r < end; r += p->together)
+        sum_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), side_size(p, end - r, n), mean);
+    fold(p, n, mean);
     for (int64_t i = 0; i < n; i++)
-        mean[i] /= (float)rows;
-    for (int64_t r = 0; r < rows; r++)
-        square_row(narrow, tdi_skip(narrow, x, r * stride), n, mean, m2);
-    merge_chunk(all, rows, n, mean, m2);
+        mean[i] /= (float)(end - first);
+    spread(p, n, mean);
+    for (r = first; p->few && end - r >= four; r += four)
+        square_rows(narrow, FOUR, tdi_skip(narrow, x, r * n), n * p->together, mean, m2);
+    for (; r < end; r += p->together)
+        square_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), side_size(p, end - r, n), mean, m2);
+    fold(p, n, m2);
+    merge_chunk(all, end - first, n, mean, m2);
 }
 
-static int64_t chunk_size(const part *p, int64_t first)
+static int64_t chunk_end(const part *p, int64_t first)
 {
-    return p->row_end - first < CHUNK ? p->row_end - first : CHUNK;
+    return tdi_least(p->row_end, first + CHUNK * p->together);
 }
 
 TDI_INLINE void stats_block(bool narrow, const part *p, const void *x, int64_t n, float *count, float *mean, float *m2)
 {
     moments all = {.rows = 0};
-    for (int64_t r = p->row_begin; r < p->row_end; r += CHUNK)
-        add_chunk(narrow, &all, chunk_size(p, r), p->channels, tdi_skip(narrow, x, r * p->channels), n);
+    for (int64_t r = p->row_begin; r < p->row_end; r = chunk_end(p, r))
+        add_chunk(narrow, &all, p, r, chunk_end(p, r), x, n);
     for (int64_t i = 0; i < n; i++) {
         count[i] = (float)all.rows;
         mean[i] = (float)all.mean[i];
@@ -147,11 +198,12 @@ typedef struct factors {
 TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part *p, const void *x, const void *add,
                              int64_t n, const factors *f, void *to)
 {
-    for (int64_t r = p->row_begin; r < p->row_end; r++) {
+    for (int64_t r = p->row_begin; r < p->row_end; r += p->together) {
         const void *from = tdi_skip(narrow, x, r * p->channels);
         const void *with = adds ? tdi_skip(narrow, add, r * p->channels) : NULL;
         void *out = tdi_skip(narrow, to, r * p->channels);
-        TDI_LANES for (int64_t i = 0; i < n; i++)
+        int64_t side = side_size(p, p->row_end - r, n);
+        TDI_LANES for (int64_t i = 0; i < side; i++)
         {
             float y = (tdi_get(narrow, from, i) - f->mean[i]) * f->scale[i] + f->shift[i];
             if (adds)
@@ -186,6 +238,13 @@ static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n,
         normalize_rows(false, p, x, with, rectifies, n, f, to);
 }
 
+static void spread_factors(const part *p, int64_t n, factors *f)
+{
+    spread(p, n, f->mean);
+    spread(p, n, f->scale);
+    spread(p, n, f->shift);
+}
+
 static void set_factor(factors *f, int64_t i, float mean, float inverse, const float *gamma, const float *beta)
 {
     f->mean[i] = mean;
@@ -199,13 +258,14 @@ static const float *channel(const float *vector, int64_t c)
 }
 
 /* Of n channels from c on, by the batch's statistics. */
-static void set_factors(const tdi_call *call, int64_t channels, int64_t c, int64_t n, const float *stats,
+static void set_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, const float *stats,
                         const float *gamma, const float *beta, factors *f)
 {
     for (int64_t i = 0, at = c; i < n; i++, at++) {
-        float inverse = inverse_deviation((double)stats[2 * channels + at], (double)stats[at], epsilon_of(call));
-        set_factor(f, i, stats[channels + at], inverse, channel(gamma, at), channel(beta, at));
+        float inverse = inverse_deviation((double)stats[2 * p->channels + at], (double)stats[at], epsilon_of(call));
+        set_factor(f, i, stats[p->channels + at], inverse, channel(gamma, at), channel(beta, at));
     }
+    spread_factors(p, n, f);
 }
 
 static void batch_norm_run(const tdi_call *call)
@@ -216,7 +276,7 @@ static void batch_norm_run(const tdi_call *call)
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
-        set_factors(call, p.channels, c, n, stats, gamma, beta, &f);
+        set_factors(call, &p, c, n, stats, gamma, beta, &f);
         normalize(call, &p, c, n, add, attrs_of(call)->relu, &f);
     }
 }
@@ -233,6 +293,7 @@ static void batch_norm_inference_run(const tdi_call *call)
         for (int64_t i = 0, at = c; i < n; i++, at++)
             set_factor(&f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)),
                        channel(gamma, at), channel(beta, at));
+        spread_factors(&p, n, &f);
         normalize(call, &p, c, n, NULL, false, &f);
     }
 }
@@ -241,56 +302,68 @@ TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_
 
 /* ---- gradient ---- */
 
-static void flush(int64_t n, float *sums, double *totals)
+static void flush(const part *p, int64_t n, float *sums, double *totals)
 {
-    for (int64_t i = 0; i < n; i++) {
+    fold(p, n, sums);
+    for (int64_t i = 0; i < n; i++)
         totals[i] += (double)sums[i];
-        sums[i] = 0;
-    }
+    clear(p, n, sums);
 }
 
-/* Adds a row's g and g * (x - mean), g being dy where it is not stopped by the rectifier. */
-TDI_INLINE void grad_row(bool narrow, bool rectified, const void *x, const void *dy, int64_t n, const factors *f,
-                         float *sums, float *dots)
+/* Adds the rows' g and g * (x - mean), g being dy where it is not stopped by the rectifier. */
+TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, const void *dy, int64_t n,
+                          const factors *f, float *sums, float *dots)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
-        tdi_vector centred = tdi_get_vector(narrow, x, i) - tdi_load(f->mean + i);
-        tdi_vector g = tdi_get_vector(narrow, dy, i), zero = {0};
-        if (rectified)
-            g = tdi_select(centred * tdi_load(f->scale + i) + tdi_load(f->shift + i) > zero, g, zero);
-        tdi_store(sums + i, tdi_load(sums + i) + g);
-        tdi_store(dots + i, tdi_load(dots + i) + g * centred);
+        tdi_vector mean = tdi_load(f->mean + i), scale = tdi_load(f->scale + i), shift = tdi_load(f->shift + i);
+        tdi_vector sum = tdi_load(sums + i), dot = tdi_load(dots + i), zero = {0};
+        for (int r = 0; r < rows; r++) {
+            tdi_vector centred = tdi_get_vector(narrow, x, r * n + i) - mean;
+            tdi_vector g = tdi_get_vector(narrow, dy, r * n + i);
+            if (rectified)
+                g = tdi_select(centred * scale + shift > zero, g, zero);
+            sum += g;
+            dot += g * centred;
+        }
+        tdi_store(sums + i, sum);
+        tdi_store(dots + i, dot);
     }
-    for (; i < n; i++) {
-        float centred = tdi_get(narrow, x, i) - f->mean[i], g = tdi_get(narrow, dy, i);
-        if (rectified)
-            g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
-        sums[i] += g;
-        dots[i] += g * centred;
-    }
+    for (; i < n; i++)
+        for (int r = 0; r < rows; r++) {
+            float centred = tdi_get(narrow, x, r * n + i) - f->mean[i], g = tdi_get(narrow, dy, r * n + i);
+            if (rectified)
+                g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
+            sums[i] += g;
+            dots[i] += g * centred;
+        }
 }
 
-TDI_INLINE void grad_chunk(bool narrow, bool rectified, int64_t rows, int64_t stride, const void *x, const void *dy,
-                           int64_t n, const factors *f, float *sums, float *dots)
+TDI_INLINE void grad_chunk(bool narrow, bool rectified, const part *p, int64_t first, int64_t end, const void *x,
+                           const void *dy, int64_t n, const factors *f, float *sums, float *dots)
 {
-    for (int64_t r = 0; r < rows; r++)
-        grad_row(narrow, rectified, tdi_skip(narrow, x, r * stride), tdi_skip(narrow, dy, r * stride), n, f, sums,
-                 dots);
+    int64_t four = FOUR * p->together, r = first;
+    for (; p->few && end - r >= four; r += four)
+        grad_rows(narrow, rectified, FOUR, tdi_skip(narrow, x, r * n), tdi_skip(narrow, dy, r * n), n * p->together, f,
+                  sums, dots);
+    for (; r < end; r += p->together)
+        grad_rows(narrow, rectified, 1, tdi_skip(narrow, x, r * p->channels), tdi_skip(narrow, dy, r * p->channels),
+                  side_size(p, end - r, n), f, sums, dots);
 }
 
 TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void *dy, bool rectified, int64_t n,
                           const factors *f, double *sum, double *dot)
 {
-    float sums[BLOCK] = {0}, dots[BLOCK] = {0};
-    for (int64_t r = p->row_begin; r < p->row_end; r += CHUNK) {
-        const void *from = tdi_skip(narrow, x, r * p->channels), *with = tdi_skip(narrow, dy, r * p->channels);
+    float sums[BLOCK], dots[BLOCK];
+    clear(p, n, sums);
+    clear(p, n, dots);
+    for (int64_t r = p->row_begin; r < p->row_end; r = chunk_end(p, r)) {
         if (rectified)
-            grad_chunk(narrow, true, chunk_size(p, r), p->channels, from, with, n, f, sums, dots);
+            grad_chunk(narrow, true, p, r, chunk_end(p, r), x, dy, n, f, sums, dots);
         else
-            grad_chunk(narrow, false, chunk_size(p, r), p->channels, from, with, n, f, sums, dots);
-        flush(n, sums, sum);
-        flush(n, dots, dot);
+            grad_chunk(narrow, false, p, r, chunk_end(p, r), x, dy, n, f, sums, dots);
+        flush(p, n, sums, sum);
+        flush(p, n, dots, dot);
     }
 }
 
@@ -303,7 +376,7 @@ static void batch_norm_grad_stats_run(const tdi_call *call)
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         double sum[BLOCK] = {0}, dot[BLOCK] = {0};
         int64_t n = block_size(&p, c);
-        set_factors(call, p.channels, c, n, stats, call->in[3].data, call->in[4].data, &f);
+        set_factors(call, &p, c, n, stats, call->in[3].data, call->in[4].data, &f);
         const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
         if (call->in[0].dtype == TD_BFLOAT16)
             grad_sums(true, &p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
@@ -327,10 +400,11 @@ typedef struct grad_factors {
 TDI_INLINE void grad_as(bool narrow, bool rectified, const part *p, const void *x, const void *dy, int64_t n,
                         const factors *f, const grad_factors *g, void *to)
 {
-    for (int64_t r = p->row_begin; r < p->row_end; r++) {
+    for (int64_t r = p->row_begin; r < p->row_end; r += p->together) {
         const void *from = tdi_skip(narrow, x, r * p->channels), *with = tdi_skip(narrow, dy, r * p->channels);
         void *out = tdi_skip(narrow, to, r * p->channels);
-        TDI_LANES for (int64_t i = 0; i < n; i++)
+        int64_t side = side_size(p, p->row_end - r, n);
+        TDI_LANES for (int64_t i = 0; i < side; i++)
         {
             float centred = tdi_get(narrow, from, i) - f->mean[i], d = tdi_get(narrow, with, i);
             if (rectified)
@@ -357,15 +431,17 @@ static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n
         grad_as(false, false, p, x, dy, n, f, g, to);
 }
 
-static void set_grad_factors(const tdi_call *call, int64_t channels, int64_t c, int64_t n, grad_factors *g)
+static void set_grad_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, grad_factors *g)
 {
     const float *stats = call->in[2].data, *sums = call->in[3].data;
     for (int64_t i = 0, at = c; i < n; i++, at++) {
         float count = stats[at];
-        float inverse = inverse_deviation((double)stats[2 * channels + at], (double)count, epsilon_of(call));
+        float inverse = inverse_deviation((double)stats[2 * p->channels + at], (double)count, epsilon_of(call));
         g->share[i] = sums[at] / count;
-        g->slope[i] = sums[channels + at] / count * inverse;
+        g->slope[i] = sums[p->channels + at] / count * inverse;
     }
+    spread(p, n, g->share);
+    spread(p, n, g->slope);
 }
 
 static void batch_norm_grad_input_run(const tdi_call *call)
@@ -375,8 +451,8 @@ static void batch_norm_grad_input_run(const tdi_call *call)
     grad_factors g;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
-        set_factors(call, p.channels, c, n, call->in[2].data, call->in[4].data, call->in[5].data, &f);
-        set_grad_factors(call, p.channels, c, n, &g);
+        set_factors(call, &p, c, n, call->in[2].data, call->in[4].data, call->in[5].data, &f);
+        set_grad_factors(call, &p, c, n, &g);
         grad_block(call, &p, c, n, &f, &g);
     }
 }
