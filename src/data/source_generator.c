@@ -134,21 +134,28 @@ static td_status call_next(generator_source *of, char *sample, tdi_error *error)
     return TD_OK;
 }
 
-/* The list is moved up to the first row that waits, or grows. */
-static td_status want_next(generator_source *of, tdi_error *error)
+/* The list is moved up to the first row that waits, and grows when that frees less than half of it. */
+static td_status make_room(generator_source *of, tdi_error *error)
 {
     int64_t listed = of->rows - of->base, done = 0;
-    while (listed == of->room && done < listed && of->places[done] == NOT_WANTED)
+    while (done < listed && of->places[done] == NOT_WANTED)
         done++;
     memmove(of->places, of->places + done, (size_t)(listed - done) * sizeof *of->places);
     of->base += done;
-    if (2 * (listed - done) > of->room) {
-        int32_t *grown = realloc(of->places, 2 * (size_t)of->room * sizeof *grown);
-        if (!grown)
-            return tdi_no_memory(error);
-        of->places = grown;
-        of->room *= 2;
-    }
+    if (2 * (listed - done) <= of->room)
+        return TD_OK;
+    int32_t *grown = realloc(of->places, 2 * (size_t)of->room * sizeof *grown);
+    if (!grown)
+        return tdi_no_memory(error);
+    of->places = grown;
+    of->room *= 2;
+    return TD_OK;
+}
+
+static td_status want_next(generator_source *of, tdi_error *error)
+{
+    if (of->rows - of->base == of->room)
+        TDI_TRY(make_room(of, error));
     *place_of(of, of->rows++) = WANTED;
     return TD_OK;
 }
