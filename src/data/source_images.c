@@ -42,6 +42,14 @@ static bool find_part(const char *path, td_role role, const char *suffix, char p
     return false;
 }
 
+/* Else they would be taken for classes. */
+static bool holds_other_pairs(const char *path, td_role role)
+{
+    char part[MAX_PATH];
+    td_role other = role == TD_TRAIN ? TD_TEST : TD_TRAIN;
+    return find_part(path, other, "", part) && find_part(path, other, "annot", part);
+}
+
 static bool holds_folders(const char *path)
 {
     tdi_paths folders = {0};
@@ -418,6 +426,11 @@ static td_status fill(images_source *source, const td_open_args *args, tdi_error
     bool parts = find_part(args->path, args->role, "", part);
     if (parts && find_part(args->path, args->role, "annot", labels))
         return add_pairs(source, args, part, labels, error);
+    if (!parts && holds_other_pairs(args->path, args->role))
+        return tdi_fail(error, TD_NOT_FOUND,
+                        "%s holds images and labels, but no part to %s: name two folders, as %s/IMAGES,%s/LABELS",
+                        args->path, args->role == TD_TRAIN ? "train on (train)" : "test on (test, val or validation)",
+                        args->path, args->path);
     const char *path = parts ? part : args->path;
     if (holds_folders(path))
         return add_classes(source, args, path, error);

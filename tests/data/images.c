@@ -228,6 +228,9 @@ static void test_label_maps_are_numbers(void **state)
     assert_null(td_data_recipe(train));
     td_data_release(train);
     td_data_release(test);
+    remove(folder_path(in, "val/3.png"));
+    remove(folder_path(in, "val"));
+    expect_refusal(td_open(in->path, .role = TD_TEST), "no part to test on", "IMAGES");
     td_context_free(context);
 }
 
