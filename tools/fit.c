@@ -164,14 +164,14 @@ static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
         list[count++] = td_csv_logger_(&all.csv_log);
     if (options->tensorboard)
         list[count++] = td_tensorboard_(&all.tensorboard);
+    if (all.given[LIST_EARLY_STOPPING])
+        list[count++] = td_early_stopping_(&all.early_stopping);
     list[count++] = td_callback_create(&(td_callback_functions){.train_begin = train_begin,
                                                                 .epoch_end = write_log,
                                                                 .train_end = train_end,
                                                                 .name = "log",
                                                                 .state = log_state},
                                        fit);
-    if (all.given[LIST_EARLY_STOPPING])
-        list[count++] = td_early_stopping_(&all.early_stopping);
     if (options->backup_dir)
         list[count++] = td_backup_and_restore_(&all.backup);
     list[count] = NULL;

@@ -188,7 +188,9 @@ typedef struct td_metric {
     td_auc_summation summation_method; /* AUC */
     td_choice multi_label;             /* AUC: no; yes: the mean over the labels' own, of the last axis */
     int num_labels;                    /* AUC with multi_label: those of the output */
-    td_choice from_logits;             /* AUC: no; yes: a sigmoid is taken of predictions */
+    const float *label_weights; /* AUC with multi_label: TD_LABEL_WEIGHTS(1, 0.5f), one not below 0 for each label, of
+                                   which the mean is a weighted one; copied; NULL: all alike */
+    td_choice from_logits;      /* AUC: no; yes: a sigmoid is taken of predictions */
     td_average average;   /* F1Score: none, a result for each class, "f1_score[0]", ...; MICRO over all decisions, MACRO
                              the classes' mean, WEIGHTED by how often each occurs */
     td_optional class_id; /* Precision, Recall: of this entry of the last axis alone; all */
@@ -224,6 +226,10 @@ typedef struct td_metric {
 #define TD_CLASSES_END     (-1)
 #define TD_THRESHOLDS(...) TD_LIST_(float, __VA_ARGS__, TD_THRESHOLDS_END)
 #define TD_THRESHOLDS_END  (-1.0f)
+
+/* AUC's label_weights. */
+#define TD_LABEL_WEIGHTS(...) TD_LIST_(float, __VA_ARGS__, TD_LABEL_WEIGHTS_END)
+#define TD_LABEL_WEIGHTS_END  (-1.0f)
 
 /* Where and how to train; made by td_mirrored. Zero: all cores, one replica. */
 typedef struct td_strategy {

@@ -71,6 +71,25 @@ static td_status read_targets(tdi_arena *arena, const json_t *value, td_metric *
     return count || !value ? TD_OK : wrong_list("target_class_ids", value, "at least one class number", error);
 }
 
+/* A list, or an array as Keras 3 writes it: {"class_name": "__tensor__", "config": {"value": [...]}}. */
+static td_status read_label_weights(tdi_arena *arena, const json_t *value, td_metric *metric, tdi_error *error)
+{
+    const json_t *list = json_is_object(value) ? json_object_get(json_object_get(value, "config"), "value") : value;
+    size_t count = json_array_size(list);
+    float *weights = TDI_NEW_ARRAY(arena, float, count + 1);
+    if (!weights)
+        return tdi_no_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        double weight = json_number_value(json_array_get(list, i));
+        if (!json_is_number(json_array_get(list, i)) || !(weight >= 0))
+            return wrong_list("label_weights", value, "numbers not below 0", error);
+        weights[i] = (float)weight;
+    }
+    weights[count] = TD_LABEL_WEIGHTS_END;
+    metric->label_weights = weights;
+    return count ? TD_OK : wrong_list("label_weights", value, "null, or a list of numbers", error);
+}
+
 /* Keras counts in integers. */
 static td_status check_dtype(const json_t *dtype, bool counts, tdi_error *error)
 {
@@ -81,7 +100,9 @@ static td_status check_dtype(const json_t *dtype, bool counts, tdi_error *error)
 static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, const json_t *config, td_metric *metric,
                              tdi_error *error)
 {
-    const char *const others[] = {"name", "dtype", type->lists, NULL};
+    bool auc = metric->kind == TD_METRIC_AUC;
+    const json_t *weights = auc ? json_object_get(config, "label_weights") : NULL;
+    const char *const others[] = {"name", "dtype", type->lists, auc ? "label_weights" : NULL, NULL};
     bool counts = metric->kind == TD_METRIC_MEAN_IOU || metric->kind == TD_METRIC_IOU;
     bool targets = metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_BINARY_IOU;
     TDI_TRY(tdi_keras_read_fields(type->fields, config, others, metric, error));
@@ -90,6 +111,8 @@ static td_status read_config(tdi_arena *arena, const tdi_metric_type *type, cons
         TDI_TRY(read_targets(arena, json_object_get(config, type->lists), metric, error));
     else if (type->lists)
         TDI_TRY(read_thresholds(arena, json_object_get(config, type->lists), metric, error));
+    if (weights && !json_is_null(weights))
+        TDI_TRY(read_label_weights(arena, weights, metric, error));
     tdi_fields_resolve(type->fields, metric);
     if (counts && metric->num_classes < 1)
         return tdi_fail(error, TD_BAD_FILE, "property \"num_classes\" is missing, or below 1");
@@ -125,6 +148,15 @@ static json_t *write_thresholds(const td_metric *metric)
     return list;
 }
 
+/* As a list: arrays Keras 3.15 writes, but does not read back. */
+static json_t *write_label_weights(const td_metric *metric)
+{
+    json_t *list = metric->label_weights ? json_array() : json_null();
+    for (int i = 0; metric->label_weights && metric->label_weights[i] != TD_LABEL_WEIGHTS_END; i++)
+        tdi_keras_append(&list, tdi_keras_float(metric->label_weights[i]));
+    return list;
+}
+
 static json_t *write_targets(const td_metric *metric)
 {
     json_t *list = json_array();
@@ -147,5 +179,7 @@ json_t *tdi_keras_write_metric(const td_metric *metric)
     tdi_keras_write_fields(type->fields, metric, &config);
     if (type->lists)
         tdi_keras_put(&config, type->lists, targets ? write_targets(metric) : write_thresholds(metric));
+    if (metric->kind == TD_METRIC_AUC)
+        tdi_keras_put(&config, "label_weights", write_label_weights(metric));
     return tdi_keras_object("keras.metrics", type->class_name, config);
 }

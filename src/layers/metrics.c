@@ -23,7 +23,6 @@ static const tdi_field auc[] = {
     TDI_WORD_FIELD(td_metric, summation_method, "summation_method", "interpolation|minoring|majoring"),
     FIELD(CHOICE, multi_label, "multi_label", 0),
     FIELD(COUNT, num_labels, "num_labels", 0),
-    TDI_FIXED_FIELD("label_weights", "null"),
     FIELD(CHOICE, from_logits, "from_logits", 0),
     {0}};
 static const tdi_field f1_score[] = {TDI_WORD_FIELD(td_metric, average, "average", "null|micro|macro|weighted"),

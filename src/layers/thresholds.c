@@ -98,14 +98,29 @@ static td_status check_fields(const td_metric *metric, tdi_error *error)
     return TD_OK;
 }
 
+static td_status check_label_weights(const td_metric *metric, tdi_error *error)
+{
+    const float *weights = metric->label_weights;
+    int count = 0;
+    for (; weights && weights[count] != TD_LABEL_WEIGHTS_END; count++)
+        if (!(weights[count] >= 0) || !isfinite(weights[count]))
+            return tdi_fail(error, TD_INVALID_ARGUMENT, "label_weights: %g; numbers not below 0 were expected",
+                            (double)weights[count]);
+    if (!weights || count == metric->num_labels)
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "label_weights: %d numbers, but the output has %d labels", count,
+                    metric->num_labels);
+}
+
 static td_status settle_auc(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     if (metric->thresholds)
         metric->num_thresholds = listed(metric) + 2;
     if (metric->num_thresholds < 2)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "num_thresholds is %d and must be above 1", metric->num_thresholds);
-    if (metric->multi_label != TD_YES && metric->num_labels)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "num_labels goes with multi_label alone");
+    if (metric->multi_label != TD_YES && (metric->num_labels || metric->label_weights))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s goes with multi_label alone",
+                        metric->num_labels ? "num_labels" : "label_weights");
     if (metric->multi_label != TD_YES)
         return TD_OK;
     TDI_TRY(check_classes(prediction, "multi_label", error));
@@ -113,7 +128,7 @@ static td_status settle_auc(td_metric *metric, const td_shape *prediction, tdi_e
         return tdi_fail(error, TD_INVALID_ARGUMENT, "num_labels is %d, but the output has %lld numbers",
                         metric->num_labels, (long long)prediction->dim[0]);
     metric->num_labels = (int)prediction->dim[0];
-    return TD_OK;
+    return check_label_weights(metric, error);
 }
 
 static td_status settle_f1(td_metric *metric, const td_shape *prediction, tdi_error *error)
@@ -292,11 +307,14 @@ static double area(const td_metric *metric, const double *sums)
 
 static double auc_result(const td_metric *metric, const double *sums)
 {
-    double sum = 0;
+    double sum = 0, weights = 0;
     int labels = labels_of(metric);
-    for (int l = 0; l < labels; l++)
-        sum += area(metric, sums + 2 * l * (metric->num_thresholds + 1));
-    return sum / labels;
+    for (int l = 0; l < labels; l++) {
+        double weight = metric->label_weights ? (double)metric->label_weights[l] : 1;
+        sum += weight * area(metric, sums + 2 * l * (metric->num_thresholds + 1));
+        weights += weight;
+    }
+    return ratio(sum, weights);
 }
 
 int tdi_thresholds_results(const td_metric *metric)

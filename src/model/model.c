@@ -255,17 +255,17 @@ static td_status keep_targets(const td_model *model, td_metric *metric, tdi_erro
     return TD_OK;
 }
 
-static td_status keep_thresholds(const td_model *model, td_metric *metric, tdi_error *error)
+static td_status keep_floats(const td_model *model, const float **list, float end, tdi_error *error)
 {
     size_t count = 0;
-    if (!metric->thresholds)
+    if (!*list)
         return TD_OK;
-    while (metric->thresholds[count++] != TD_THRESHOLDS_END)
+    while ((*list)[count++] != end)
         ;
     float *kept = TDI_NEW_ARRAY(model->context->arena, float, count);
     if (!kept)
         return tdi_no_memory(error);
-    metric->thresholds = memcpy(kept, metric->thresholds, count * sizeof *kept);
+    *list = memcpy(kept, *list, count * sizeof *kept);
     return TD_OK;
 }
 
@@ -278,7 +278,8 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
     if (kept.name && !(kept.name = tdi_strdup(model->context->arena, kept.name)))
         return tdi_no_memory(error);
     TDI_TRY(keep_targets(model, &kept, error));
-    TDI_TRY(keep_thresholds(model, &kept, error));
+    TDI_TRY(keep_floats(model, &kept.thresholds, TD_THRESHOLDS_END, error));
+    TDI_TRY(keep_floats(model, &kept.label_weights, TD_LABEL_WEIGHTS_END, error));
     TDI_TRY(tdi_metric_settle(&kept, &training->loss, &model->outputs[output]->shape, error));
     training->metrics[training->n_metrics++] = kept;
     return TD_OK;

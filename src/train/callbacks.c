@@ -26,6 +26,14 @@ td_callback *tdi_callback_create(const td_callback_functions *functions, void *u
     return callback;
 }
 
+td_callback *tdi_callback_checked(const td_callback_functions *functions, void *user, tdi_callback_check *check)
+{
+    td_callback *callback = tdi_callback_create(functions, user);
+    if (callback->error.status == TD_OK)
+        callback->check = check;
+    return callback;
+}
+
 td_callback *td_callback_create(const td_callback_functions *functions, void *user)
 {
     if (!functions)

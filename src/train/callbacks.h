@@ -8,16 +8,17 @@
 
 #include "data/source.h"
 
+/* Finds out before anything begins that the callback cannot work. With `open`, callbacks before it may add logs. */
+typedef td_status tdi_callback_check(const void *user, const td_training *training, bool open, tdi_error *error);
+
 struct td_callback {
     td_callback_functions functions;
     void *user;
-    tdi_error error; /* why it is poison */
-    bool last;       /* called when all others have been: it keeps what they remember */
-    bool sets_rate;  /* it cannot where a schedule does */
-    bool own;        /* a user's: who knows what it does */
-    /* Finds out before anything begins that it cannot work. With `open`, callbacks before it may add logs. May be NULL.
-     */
-    td_status (*check)(const void *user, const td_training *training, bool open, tdi_error *error);
+    tdi_error error;           /* why it is poison */
+    bool last;                 /* called when all others have been: it keeps what they remember */
+    bool sets_rate;            /* it cannot where a schedule does */
+    bool own;                  /* a user's: who knows what it does */
+    tdi_callback_check *check; /* may be NULL */
 };
 
 struct td_training {
@@ -47,6 +48,8 @@ struct td_training {
 
 /* As td_callback_create, of Tandem's own. */
 td_callback *tdi_callback_create(const td_callback_functions *functions, void *user);
+/* The same with a check. */
+td_callback *tdi_callback_checked(const td_callback_functions *functions, void *user, tdi_callback_check *check);
 /* A poisoned callback; never NULL. */
 td_callback *tdi_callback_poison(const char *name, const char *reason);
 

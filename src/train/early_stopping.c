@@ -28,6 +28,14 @@ static td_status keep_weights(early_stopping *self, const td_training *training)
     return TD_OK;
 }
 
+static td_status check(const void *user, const td_training *training, bool open, tdi_error *error)
+{
+    const early_stopping *self = user;
+    (void)error;
+    tdi_monitor_check(&self->monitor, "EarlyStopping", training, true, open);
+    return TD_OK;
+}
+
 static td_status train_begin(void *user, td_training *training)
 {
     early_stopping *self = user;
@@ -123,5 +131,5 @@ td_callback *td_early_stopping_(const td_early_stopping_args *args)
         return tdi_callback_poison("td_early_stopping", "out of memory");
     self->args = *args;
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta);
-    return tdi_callback_create(&functions, self);
+    return tdi_callback_checked(&functions, self, check);
 }

@@ -16,9 +16,9 @@ static void say_rate(td_training *training, const char *what, double rate)
     td_training_say(training, line);
 }
 
-static td_callback *create(const td_callback_functions *functions, void *user)
+static td_callback *create(const td_callback_functions *functions, void *user, tdi_callback_check *check)
 {
-    td_callback *made = tdi_callback_create(functions, user);
+    td_callback *made = tdi_callback_checked(functions, user, check);
     if (made->error.status == TD_OK)
         made->sets_rate = true;
     return made;
@@ -34,6 +34,14 @@ typedef struct plateau {
     double factor;
     int patience, wait, cooldown;
 } plateau;
+
+static td_status plateau_check(const void *user, const td_training *training, bool open, tdi_error *error)
+{
+    const plateau *self = user;
+    (void)error;
+    tdi_monitor_check(&self->monitor, "ReduceLROnPlateau", training, true, open);
+    return TD_OK;
+}
 
 static td_status plateau_begin(void *user, td_training *training)
 {
@@ -107,7 +115,7 @@ td_callback *td_reduce_lr_on_plateau_(const td_reduce_lr_on_plateau_args *args)
     self->factor = factor;
     self->patience = (int)patience;
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, args->min_delta.is_set ? args->min_delta.value : 1e-4);
-    return create(&functions, self);
+    return create(&functions, self, plateau_check);
 }
 
 /* ---- LearningRateScheduler ---- */
@@ -131,5 +139,5 @@ td_callback *td_learning_rate_scheduler_(const td_learning_rate_scheduler_args *
     if (!self)
         return tdi_callback_poison("td_learning_rate_scheduler", "out of memory");
     *self = *args;
-    return create(&functions, self);
+    return create(&functions, self, NULL);
 }

@@ -92,6 +92,8 @@ static td_status checkpoint_check(const void *user, const td_training *training,
 {
     const checkpoint *self = user;
     td_logs names;
+    if (self->best_only)
+        tdi_monitor_check(&self->monitor, "ModelCheckpoint", training, !self->save_freq, open && !self->save_freq);
     tdi_log_names(training, !self->save_freq, &names);
     names = with_rate(&names, 0);
     td_status status = tdi_path_check(self->pattern, self->save_freq > 0, &names, open && !self->save_freq, error);
@@ -181,8 +183,5 @@ td_callback *td_model_checkpoint_(const td_model_checkpoint_args *args)
     tdi_monitor_init(&self->monitor, args->monitor, args->mode, 0);
     functions.batch_end = args->save_freq ? checkpoint_batch : NULL;
     functions.every = args->save_freq;
-    td_callback *made = tdi_callback_create(&functions, self);
-    if (made->error.status == TD_OK)
-        made->check = checkpoint_check;
-    return made;
+    return tdi_callback_checked(&functions, self, checkpoint_check);
 }

@@ -33,6 +33,19 @@ static bool rises(const td_model *model, const char *name)
     return length < 4 || strcmp(name + length - 4, "loss") != 0;
 }
 
+void tdi_monitor_check(const tdi_monitor *monitor, const char *who, const td_training *training, bool epoch, bool open)
+{
+    td_logs names;
+    tdi_text known = {0};
+    tdi_log_names(training, epoch, &names);
+    for (int i = 0; i < names.count; i++)
+        tdi_text_format(&known, "%s%s", i ? ", " : "", names.entry[i].name);
+    if (!open && !tdi_log_value(&names, monitor->name))
+        tdi_log(training->model->context, TD_LOG_WARNING, "%s: there will be no %s to monitor; there are %s", who,
+                monitor->name, known.chars ? known.chars : "none");
+    tdi_text_free(&known);
+}
+
 const double *tdi_monitor_value(tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs)
 {
     if (monitor->automatic)

@@ -16,6 +16,8 @@ typedef struct tdi_monitor {
 
 /* `name` NULL: "val_loss". */
 void tdi_monitor_init(tdi_monitor *monitor, const char *name, td_monitor_mode mode, double min_delta);
+/* Warns before the first step when there will be no such log, after a step or at an epoch's end. */
+void tdi_monitor_check(const tdi_monitor *monitor, const char *who, const td_training *training, bool epoch, bool open);
 /* The log's value; NULL when the epoch gave none, after saying so through `training` in `who`'s name. */
 const double *tdi_monitor_value(tdi_monitor *monitor, const char *who, td_training *training, const td_logs *logs);
 bool tdi_monitor_improves(const tdi_monitor *monitor, double value, double reference);

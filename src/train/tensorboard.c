@@ -103,7 +103,7 @@ static td_status epoch_begin(void *user, td_training *training)
 
 static void write_scalar(tdi_events *events, const char *kind, const char *name, int64_t step, double value)
 {
-    char tag[80];
+    char tag[TD_MAX_LOG_NAME + 16];
     snprintf(tag, sizeof tag, "%s_%s", kind, name);
     tdi_events_scalar(events, tag, step, value);
 }

@@ -84,6 +84,9 @@ def thresholds():
                [metrics.AUC(multi_label=True), metrics.AUC(multi_label=True, num_labels=4, curve="PR", num_thresholds=11), metrics.AUC(),
                 metrics.AUC(multi_label=True, thresholds=[1 / 3, 2 / 3], summation_method="majoring"), metrics.AUC(multi_label=True, curve="PRGAIN"),
                 metrics.Recall(thresholds=[0.55, 0.4, 0.45]), metrics.Precision(thresholds=[0.5, 0.4], class_id=1, name="lists")])
+    yield Case("weighted areas of labels", dense(4, "sigmoid"), several, "binary_crossentropy",
+               [metrics.AUC(multi_label=True, label_weights=[1.0, 0.25, 0.0, 3.0]),
+                metrics.AUC(multi_label=True, label_weights=[2, 1, 1, 0.5], curve="PR", num_thresholds=11, name="curve")])
     yield Case("areas of pixels", pixels(1, "sigmoid"), labels(2, 6, 5, 1), "binary_crossentropy",
                [metrics.AUC(), metrics.AUC(curve="PR", num_thresholds=300), metrics.Precision(thresholds=[0.3, 0.5, 0.6])])
     yield Case("F1 of labels", dense(4, "sigmoid"), several, "binary_crossentropy",

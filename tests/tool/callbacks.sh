@@ -68,6 +68,14 @@ fit --epochs 1 --tensorboard board --tensorboard-options write_graph=no,write_hp
 fit --epochs 2 --backup-dir b --backup-options double_checkpoint=no,save_freq=1 --keep-backup
 [ "$(ls b/*.npz | wc -l)" -eq 1 ] || fail "double_checkpoint=no: $(ls b)"
 
+# What is monitored and will never be is said, with --quiet too.
+for words in "--early-stopping 3" "--reduce-lr 3" "--checkpoint c.keras --save-best-only"; do
+    fit --epochs 1 $words
+    grep -q "warning: .*: there will be no val_loss to monitor; there are loss, accuracy" err || fail "not said: $(cat err)"
+done
+fit --epochs 1 --early-stopping 3 --validation digits
+[ ! -s err ] || fail "said: $(cat err)"
+
 refuse() {
     says 2 "$1" fit mlp.keras --train digits --quiet "$2" "$3"
 }
