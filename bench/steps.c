@@ -132,12 +132,14 @@ static void make_batch(bench *bench)
 
 /* ---- rounds ---- */
 
+/* With the loss, as the peers' calls return it. */
 static void call(bench *bench)
 {
+    td_logs logs;
     if (strcmp(bench->what, "predict") == 0)
         must(bench, td_predict_on_batch(bench->model, bench->batch, bench->batch_x, bench->output));
     else
-        must(bench, td_train_on_batch(bench->model, bench->batch, bench->batch_x, bench->batch_y, NULL));
+        must(bench, td_train_on_batch(bench->model, bench->batch, bench->batch_x, bench->batch_y, &logs));
 }
 
 static void run_epoch(bench *bench)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apart.h"
 #include "confusion.h"
 #include "options.h"
 #include "output.h"
@@ -79,6 +80,7 @@ static int evaluate(const struct options *options, struct session *session)
                                                       .data = data,
                                                       .logs = &logs,
                                                       .batch_size = options->batch_size,
+                                                      .steps = options->batches,
                                                       .progress = options->quiet ? NULL : stdout,
                                                       .confusion = wanted ? &confusion : NULL,
                                                       .confusion_output = (int)options->confusion_output,
@@ -94,7 +96,9 @@ static int run(const struct options *options)
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = session_load(options, &session);
+    int status = apart_check(options, NULL);
+    if (status == TOOL_DONE)
+        status = session_load(options, &session);
     if (status == TOOL_DONE)
         status = session_compile(options, &session, TO_EVALUATE);
     if (status == TOOL_DONE)
@@ -113,6 +117,7 @@ static const struct argp_option options[] = {OPTION_GROUP("Data:", 1),
                                              OPTION_GROUP("Work:", 2),
                                              OPTION_WEIGHTS,
                                              OPTION_BATCH_SIZE,
+                                             OPTION_BATCHES,
                                              OPTION_DEVICES,
                                              OPTION_SHARDS,
                                              OPTION_PRECISION,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apart.h"
 #include "chart.h"
 #include "options.h"
 #include "picture.h"
@@ -145,6 +146,8 @@ static int prepare(struct find *find)
     if (status == TOOL_DONE && options->output)
         status = picture_check_path("output", options->output);
     if (status == TOOL_DONE)
+        status = apart_check(options, options->output);
+    if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
     return status == TOOL_DONE ? open_log(find) : status;
 }
@@ -229,8 +232,8 @@ const struct command find_lr_command = {
     "    tandem find-lr mlp.keras --train mnist/\n"
     "\n"
     "  For SGD with large batches, as a picture:\n"
-    "    tandem find-lr cnn.keras --train images.npz --optimizer sgd --momentum 0.9 \\\n"
-    "      --batch-size 512 --output rates.png\n"
+    "    tandem find-lr cnn.keras --train images.npz --optimizer sgd \\\n"
+    "      --momentum 0.9 --batch-size 512 --output rates.png\n"
     "\n"
     "  Found and used by a script:\n"
     "    tandem fit mlp.keras --train mnist/ \\\n"

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "log.h"
 #include "options.h"
 #include "output.h"
@@ -45,26 +46,13 @@ static int check_rates(const struct options *options, const td_model *model)
                        option, options->argument, schedule_name(kind), option);
 }
 
-/* Logs are written as the training goes, where nothing else may be. */
-static int check_logs(const struct fit *fit)
-{
-    const struct options *options = fit->options;
-    const char *const names[] = {"MODEL", "--output", "--log", "--csv-log"};
-    const char *const paths[] = {options->argument, fit->output, options->log, options->csv_log};
-    int status = TOOL_DONE;
-    for (int log = 2; log < 4; log++)
-        for (int other = 0; other < log && status == TOOL_DONE; other++)
-            status = output_check_apart(names[log], paths[log], names[other], paths[other]);
-    return status;
-}
-
 /* Everything that can be found wrong before the training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = check_logs(fit);
+        status = apart_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)
@@ -200,6 +188,7 @@ static td_status train(struct fit *fit)
                                   .data = data,
                                   .validation = validation,
                                   .validation_split = options->validation_split,
+                                  .validation_steps = options->validation_steps,
                                   .epochs = (int)options->epochs,
                                   .initial_epoch = (int)options->initial_epoch,
                                   .batch_size = options->batch_size,
@@ -316,6 +305,8 @@ static const struct argp_option options[] = {
     {"validation", KEY_VALIDATION, "DATA", 0, "Samples to evaluate after each epoch", 0},
     {"validation-split", KEY_VALIDATION_SPLIT, "N|F", 0,
      "Keep the last N samples, or the fraction F of them, for validation instead", 0},
+    {"validation-steps", KEY_VALIDATION_STEPS, "N", 0,
+     "Evaluate the first N batches of the validation data only (default: all of it)", 0},
     OPTION_ADAPT,
     {"no-shuffle", KEY_NO_SHUFFLE, NULL, 0, "Keep the order of the data", 0},
     {"shuffle-buffer", KEY_SHUFFLE_BUFFER, "N", 0,

@@ -44,6 +44,8 @@ static const struct count_option {
     {KEY_SHUFFLE_BUFFER, "shuffle-buffer", AT(shuffle_buffer), 1, INT64_MAX, "10000"},
     {KEY_INPUT_THREADS, "input-threads", AT(input_threads), 1, 1024, "2"},
     {KEY_STEPS, "steps", AT(steps), 20, 1000000, "200"},
+    {KEY_BATCHES, "steps", AT(batches), 1, INT64_MAX, "100"},
+    {KEY_VALIDATION_STEPS, "validation-steps", AT(validation_steps), 1, INT64_MAX, "100"},
     {KEY_LENGTH, "length", AT(length), 1, INT64_MAX, "500"},
     {KEY_REPEAT, "repeat", AT(repeat), 1, INT_MAX, "2"},
     {KEY_INTERLEAVE, "interleave", AT(interleave), 1, INT64_MAX, "1"},
@@ -624,6 +626,10 @@ static int check_together(const struct command *command, const struct options *o
                            "DATA instead");
     if (options->validation && options->validation_split > 0)
         return tool_refuse("expected --validation or --validation-split, got both; leave one out");
+    if (options->validation_steps && !options->validation && !(options->validation_split > 0))
+        return tool_refuse(
+            "--validation-steps: there is no validation data to take them from; give --validation DATA or "
+            "--validation-split too");
     if (options->initial_epoch > 0 && options->initial_epoch >= (options->epochs ? options->epochs : 1))
         return tool_refuse(
             "--initial-epoch: expected a number below --epochs (%lld), got %lld; --epochs counts from the "

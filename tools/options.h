@@ -30,11 +30,12 @@ struct options {
     double validation_split;
     td_optional scale;
     td_image_size image_size;
-    const char *cache;            /* "memory" or a file */
-    int64_t steps;                /* of tandem find-lr, or new lstm; 0: the default */
-    int64_t per_step, outputs;    /* tandem new lstm; 0: the default */
-    td_optional start_lr, end_lr; /* tandem find-lr */
-    int64_t length, top_k;        /* tandem generate; 0: the default, all */
+    const char *cache;                 /* "memory" or a file */
+    int64_t steps;                     /* of tandem find-lr, or new lstm; 0: the default */
+    int64_t batches, validation_steps; /* to evaluate or predict; of the validation; 0: all */
+    int64_t per_step, outputs;         /* tandem new lstm; 0: the default */
+    td_optional start_lr, end_lr;      /* tandem find-lr */
+    int64_t length, top_k;             /* tandem generate; 0: the default, all */
     td_optional temperature;
     bool zero_gamma;
     td_augment_args augment;
@@ -158,6 +159,8 @@ enum option_key {
     KEY_START_LR,
     KEY_END_LR,
     KEY_STEPS,
+    KEY_BATCHES,
+    KEY_VALIDATION_STEPS,
     KEY_PROMPT,
     KEY_TEXT,
     KEY_LENGTH,
@@ -246,6 +249,10 @@ enum option_key {
     {                                                                                                                  \
         "batch-size", KEY_BATCH_SIZE, "N", 0,                                                                          \
             "Samples per step, over all devices together (default: 32, or a stateful layer's)", 0                      \
+    }
+#define OPTION_BATCHES                                                                                                 \
+    {                                                                                                                  \
+        "steps", KEY_BATCHES, "N", 0, "The first N batches only (default: the whole data)", 0                          \
     }
 #define OPTION_DEVICES                                                                                                 \
     {                                                                                                                  \

@@ -17,12 +17,18 @@ bool output_ends_in(const char *text, const char *end)
     return length > end_length && strcmp(text + length - end_length, end) == 0;
 }
 
+const char *output_folder(const char *path, char folder[OUTPUT_SIZE])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, OUTPUT_SIZE, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
 int output_check_folder(const char *option, const char *path)
 {
     char folder[OUTPUT_SIZE];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
     struct stat info;
+    output_folder(path, folder);
     if (stat(folder, &info) != 0)
         return tool_fail("%s: cannot write %s: folder %s: %s; make it first, or name another", option, path, folder,
                          strerror(errno));
@@ -62,19 +68,4 @@ int output_path(const char *given, const char *model, const char *suffix, const 
     if (length >= OUTPUT_SIZE)
         return tool_refuse("--output: expected a path of less than %d bytes, got %d", OUTPUT_SIZE, length);
     return check_path(path, extension);
-}
-
-static bool is_one_file(const char *a, const char *b)
-{
-    struct stat of_a, of_b;
-    if (stat(a, &of_a) != 0 || stat(b, &of_b) != 0)
-        return strcmp(a, b) == 0;
-    return of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino && S_ISREG(of_a.st_mode);
-}
-
-int output_check_apart(const char *option, const char *path, const char *other_option, const char *other_path)
-{
-    if (!path || !other_path || !is_one_file(path, other_path))
-        return TOOL_DONE;
-    return tool_refuse("%s and %s name one file, %s; give them two", option, other_option, path);
 }

@@ -14,8 +14,7 @@ int output_path(const char *given, const char *model, const char *suffix, const 
 bool output_ends_in(const char *text, const char *end); /* with something before it */
 /* Checks that a file of this name can be made in its folder. `option` is what gave the name. Returns an exit status. */
 int output_check_folder(const char *option, const char *path);
-/* Refuses two options that name one file, of which the second would destroy what the first wrote. NULL: not given.
- * Returns an exit status. */
-int output_check_apart(const char *option, const char *path, const char *other_option, const char *other_path);
+/* Writes the folder that a file of this name is in, "." where it has none, and returns the name behind it. */
+const char *output_folder(const char *path, char folder[OUTPUT_SIZE]);
 
 #endif

@@ -1,6 +1,7 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
 
+#include "apart.h"
 #include "options.h"
 #include "output.h"
 #include "session.h"
@@ -37,12 +38,14 @@ static int write_predictions(const struct options *options, struct session *sess
                               &data);
     if (status != TOOL_DONE)
         return status;
-    int64_t samples = td_data_samples(data);
+    int64_t samples = 0;
     stop_on_signals(session->context);
     td_status done = td_predict_(&(td_predict_args){.model = session->model,
                                                     .data = data,
                                                     .path = path,
                                                     .batch_size = options->batch_size,
+                                                    .steps = options->batches,
+                                                    .samples = &samples,
                                                     .progress = options->quiet ? NULL : stdout});
     if (done == TD_STOPPED)
         return 128 + stop_signal(); /* nothing is left behind */
@@ -90,6 +93,8 @@ static int run(const struct options *options)
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
+        status = apart_check(options, given);
+    if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);
     session_close(&session);
@@ -104,6 +109,7 @@ static const struct argp_option options[] = {
     OPTION_GROUP("Work:", 2),
     OPTION_WEIGHTS,
     OPTION_BATCH_SIZE,
+    OPTION_BATCHES,
     OPTION_DEVICES,
     OPTION_SHARDS,
     OPTION_PRECISION,

@@ -62,19 +62,19 @@ typedef struct td_open_args {
                             * trained on, its categories and means too; NULL: none */
 } td_open_args;
 
-/* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which
- * the second holds a PNG of class numbers for each image; or a folder with train and test or val in it), TFRecord files
- * of tf.train.Examples (`file.tfrecord`, gzipped or not, several by a pattern or commas), an IDX directory (gzipped or
- * not), CSV files (`file.csv`, gzipped or not, several by a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as
- * they are needed), `file.npz` (arrays x and y, or x_train, y_train, x_test, y_test; several inputs or targets as x0,
- * x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is .window characters in turn, 100 when 0, as their numbers in
- * the text's alphabet, and y each one's next), or `x.npy,y.npy`. `y` may be missing (to predict). The first extent of
- * every array is the samples. Arrays hold integers of 8 to 64 bits, floats of 16 to 64, or bools, in either order of
- * bytes. Those of IDX, .npy and .npz files and the cells of a CSV are read into memory when they take at most half of
- * what is left of it; else by rows as they are needed, from the file, or, when it is compressed or a CSV, from a
- * temporary file in $TMPDIR (or /var/tmp), with the same results. Such a file must not change meanwhile. A field that
- * the format does not read is refused. Poison, never NULL, on failure. The caller releases it with td_data_release
- * unless a call adopts it. */
+/* Opens `path`: a folder of JPEG or PNG images (one folder a class; or "images,labels", two folders of which the second
+ * holds a PNG of class numbers for each image, whose names a file classes.txt beside that folder may give, one a line;
+ * or a folder with train and test or val in it), TFRecord files of tf.train.Examples (`file.tfrecord`, gzipped or not,
+ * several by a pattern or commas), an IDX directory (gzipped or not), CSV files (`file.csv`, gzipped or not, several by
+ * a pattern or commas), HDF5 arrays (`file.h5:/x,/y`, read as they are needed), `file.npz` (arrays x and y, or x_train,
+ * y_train, x_test, y_test; several inputs or targets as x0, x1, ... and y0, y1, ...), UTF-8 text (`file.txt`: x is
+ * .window characters in turn, 100 when 0, as their numbers in the text's alphabet, and y each one's next), or
+ * `x.npy,y.npy`. `y` may be missing (to predict). The first extent of every array is the samples. Arrays hold integers
+ * of 8 to 64 bits, floats of 16 to 64, or bools, in either order of bytes. Those of IDX, .npy and .npz files and the
+ * cells of a CSV are read into memory when they take at most half of what is left of it; else by rows as they are
+ * needed, from the file, or, when it is compressed or a CSV, from a temporary file in $TMPDIR (or /var/tmp), with the
+ * same results. Such a file must not change meanwhile. A field that the format does not read is refused. Poison, never
+ * NULL, on failure. The caller releases it with td_data_release unless a call adopts it. */
 TD_API td_data *td_open_(const td_open_args *args);
 #ifndef __cplusplus
 #define td_open(...) td_open_(&(td_open_args){.at = TD_HERE, .path = __VA_ARGS__})
@@ -116,10 +116,10 @@ TD_API const char *td_data_recipe(const td_data *data);
 /* The characters that a text's recipe numbers 0, 1, ..., in Unicode: at most `most` of them are written. Returns how
  * many there are, 0 when it is no text's. */
 TD_API int td_recipe_characters(const char *recipe, uint32_t *characters, int most);
-/* The name of class `number` by the recipe of data that names its classes: a folder of images, a CSV whose y is one
- * column of categories, TFRecords whose image/class/text says what image/class/label is. `name`, which may be NULL when
- * `size` is 0, receives at most size - 1 bytes of UTF-8, "" when there is no such class. Returns how many classes have
- * names; 0: none. */
+/* The name of class `number` by the recipe of data that names its classes: folders of images, label maps with a
+ * classes.txt beside them, a CSV whose y is one column of categories, TFRecords whose image/class/text says what
+ * image/class/label is. `name`, which may be NULL when `size` is 0, receives at most size - 1 bytes of UTF-8, "" when
+ * there is no such class. Returns how many classes have names; 0: none. */
 TD_API int td_recipe_class(const char *recipe, int number, char *name, size_t size);
 /* The shape of one sample's first input, or first target; TD_NOT_FOUND and rank 0 when there is none. */
 TD_API td_status td_data_x_shape(const td_data *data, td_shape *shape);

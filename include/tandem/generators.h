@@ -44,7 +44,8 @@ typedef struct td_generator_args {
     td_status (*restart)(void *user);
 
     /* How many: needed with `read`. Of a stream, 0: not known; td_fit then needs steps_per_epoch, or runs through the
-     * stream once to count it, when it can be restarted. */
+     * stream once to count it, when it can be restarted. Validation, td_evaluate and td_predict go to its end, or take
+     * their `steps`. */
     int64_t samples;
     void (*release)(void *user); /* when the data is released; NULL: nothing is to do */
 } td_generator_args;

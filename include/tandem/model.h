@@ -310,15 +310,16 @@ typedef struct td_fit_args {
     td_model *model;
     td_data *data; /* adopted */
     td_guard guard;
-    td_data *validation;     /* adopted; NULL: none */
-    double validation_split; /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
-    int epochs;              /* 1 */
-    int initial_epoch;       /* 0 */
-    int64_t batch_size;      /* the global batch; 32, or that of stateful layers */
-    int64_t steps_per_epoch; /* 0: the data's */
-    td_choice shuffle;       /* yes: one permutation an epoch, fixed by seed and epoch; a stream is not shuffled so */
-    int64_t shuffle_buffer;  /* instead: each time one of the next N samples, by chance; for streams, and for files that
-                              * are slow to read in any order. 0: no buffer */
+    td_data *validation;      /* adopted; NULL: none */
+    double validation_split;  /* the last samples are kept for validation: a fraction in (0, 1), or a count >= 1 */
+    int epochs;               /* 1 */
+    int initial_epoch;        /* 0 */
+    int64_t batch_size;       /* the global batch; 32, or that of stateful layers */
+    int64_t steps_per_epoch;  /* 0: the data's */
+    int64_t validation_steps; /* batches of the validation data, from its first on; 0: all, of a stream to its end */
+    td_choice shuffle;        /* yes: one permutation an epoch, fixed by seed and epoch; a stream is not shuffled so */
+    int64_t shuffle_buffer; /* instead: each time one of the next N samples, by chance; for streams, and for files that
+                             * are slow to read in any order. 0: no buffer */
     td_choice drop_remainder; /* yes: an epoch leaves out a last batch that is not full; no */
     uint64_t seed;            /* shuffle and dropout; 0: the model's */
     td_choice adapt;          /* yes: Normalization layers take mean and variance of the training part first; no */
@@ -353,6 +354,7 @@ typedef struct td_evaluate_args {
     td_logs *logs; /* receives loss and metrics, exact means over the samples; may be NULL */
     td_guard guard;
     int64_t batch_size; /* as td_fit's */
+    int64_t steps;      /* batches, from the data's first on; 0: all, of a stream to its end */
     FILE *progress;
     td_confusion **confusion; /* receives an output's confusion matrix, which the caller frees with td_confusion_free;
                                  the output's loss is a cross-entropy over classes. NULL: none is made */
@@ -378,9 +380,13 @@ typedef struct td_predict_args {
                             with several outputs to an .npz file, as y0, y1, ... They need not fit in memory. On
                             failure a file already there is untouched */
     int64_t batch_size; /* as td_fit's */
+    int64_t steps;      /* batches, from the data's first on; 0: all, of a stream to its end */
+    int64_t *samples;   /* receives how many were predicted; may be NULL */
     FILE *progress;
 } td_predict_args;
-/* Writes the predictions for every sample. TD_STOPPED after td_request_stop. */
+/* Writes the predictions for every sample. Those for a stream of unknown length go to a path, to an output as far as
+ * its capacity reaches, which is refused on the way when it does not suffice, or by `steps`. TD_STOPPED after
+ * td_request_stop. */
 TD_API td_status td_predict_(const td_predict_args *args);
 #ifndef __cplusplus
 #define td_predict(...) td_predict_(&(td_predict_args){.at = TD_HERE, .model = __VA_ARGS__})

@@ -95,6 +95,45 @@ TD_API td_data *td_augment_(const td_augment_args *args);
 #endif
 TD_BY_NAME_(td_data *, td_augment, td_augment_args)
 
+/* A sample that td_map's function is given. */
+typedef struct td_map_sample {
+    int64_t number; /* in the data that is mapped, from 0 */
+    uint64_t key; /* of draws: mixed of (seed, epoch, number) in td_fit's training of a .random map, else of the number
+                   * alone. A generator that begins with it gives the same on any thread, and again after a resume */
+    int training; /* 1: td_fit trains on it, through a .random map */
+    const float *const *x; /* its inputs, as td_data_read gives them: packed floats, scaled */
+    const float *const *y; /* its targets, class numbers as floats; NULL without .y */
+    void *const *to_x;     /* to be written: each input, packed, in its dtype */
+    void *const *to_y;     /* and each target; NULL without .y */
+} td_map_sample;
+
+typedef struct td_map_args {
+    td_location at;
+    td_data *data; /* adopted */
+    td_guard guard;
+    td_status (*function)(void *user, const td_map_sample *sample);
+    void *user;
+    void (*release)(void *user); /* when the data is released; NULL: nothing is to do */
+    const td_column
+        *x; /* TD_COLUMNS(...): the inputs that are made, copied; NULL: floats of the shapes that there are */
+    const td_column *y; /* the targets; NULL: they stay as they are, and the function does not see them */
+    td_choice random;   /* yes: in training it is another sample each epoch, drawn by its key; no */
+} td_map_args;
+
+/* Samples made of others by a function, one by one, of other shapes and types where .x or .y says so: features, a
+ * format of one's own, an augmentation that td_augment has not. Unlike td_augment's, its samples are made in every
+ * pass, validation, td_evaluate and td_predict too: a function that augments looks at .training. Called ahead of the
+ * devices, from several threads at once, for every sample once a pass; what it makes must follow from the sample and
+ * its key alone. td_cache before it keeps what it is given; behind it what it made, unless that is .random: then
+ * td_cache is refused. A status other than TD_OK ends the call that uses the data with it, and a sentence that names
+ * the sample. Data without targets stays so. Random maps serve one pass at a time. Poison, never NULL, when an argument
+ * is wrong. */
+TD_API td_data *td_map_(const td_map_args *args);
+#ifndef __cplusplus
+#define td_map(...) td_map_(&(td_map_args){.at = TD_HERE, .data = __VA_ARGS__})
+#endif
+TD_BY_NAME_(td_data *, td_map, td_map_args)
+
 /* ---- other rows of the same samples ---- */
 
 typedef struct td_repeat_args {

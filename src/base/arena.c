@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 typedef struct chunk {
     struct chunk *next;
@@ -118,4 +121,11 @@ void tdi_buffer_free(void *buffer)
     if (buffer)
         memcpy(&start, (char *)buffer - sizeof start, sizeof start);
     free(start);
+}
+
+void tdi_buffers_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

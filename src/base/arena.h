@@ -21,5 +21,7 @@ __attribute__((format(printf, 2, 3))) char *tdi_format(tdi_arena *arena, const c
 /* Zeroed buffers for numbers, aligned to 64 bytes. NULL when memory is out or the size overflows. */
 void *tdi_buffer_create(size_t size);
 void tdi_buffer_free(void *buffer);
+/* What has been freed goes back to the system as far as it can, after much that was needed for a while. */
+void tdi_buffers_trim(void);
 
 #endif

@@ -123,11 +123,6 @@ bool tdi_memory_holds(int64_t bytes)
     return bytes <= memory_beyond(&used) / 2;
 }
 
-bool tdi_memory_fits(size_t bytes)
-{
-    return bytes <= (size_t)tdi_memory_allowed();
-}
-
 td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes)
 {
     return tdi_fail(

@@ -11,12 +11,9 @@
 /* Cores: min(affinity, the cgroup's quota), at least 1. */
 int tdi_cores_allowed(void);
 
-/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). */
+/* Bytes of memory, used or not: min(the machine's, the cgroup's limit, the process's own). What is larger is not to be
+ * asked for: memory that is promised all the same ends the process as it is touched. It reads the cgroup's files. */
 int64_t tdi_memory_allowed(void);
-/* Not so when the machine has less, used or not: memory that is promised all the same ends the process as it is
- * touched.
- */
-bool tdi_memory_fits(size_t bytes);
 /* May data that can also be read when they are needed be held in memory? Yes when they take at most half of what is
  * left of it: the model and its batches take up the other. */
 bool tdi_memory_holds(int64_t bytes);

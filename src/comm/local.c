@@ -7,8 +7,7 @@
 #include "comm/communicator.h"
 
 typedef struct group {
-    int references; /* changed at creation and release only, by the context's thread */
-    bool spin;
+    int references;   /* changed at creation and release only, by the context's thread */
     tdi_barrier all;  /* every lane of every replica */
     tdi_event *begun; /* [collectives] */
 } group;
@@ -78,7 +77,7 @@ td_status tdi_local_group_create(int size, int lanes, bool spin, int collectives
         tdi_buffer_free(begun);
         return tdi_no_memory(error);
     }
-    made->spin = made->all.spin = spin;
+    made->all.spin = spin;
     made->all.count = (uint32_t)lanes;
     made->begun = begun;
     made->references = 1;

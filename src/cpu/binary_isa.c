@@ -1,4 +1,5 @@
-/* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, or a number per row. */
+/* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, a number per row, or
+ * broadcast otherwise. */
 #include "cpu/narrow_isa.h"
 
 /* X(kind, value) */
@@ -10,9 +11,12 @@
     X(TDI_MAXIMUM, ((a > b) | (a != a)) ? a : b)                                                                       \
     X(TDI_MINIMUM, ((a < b) | (a != a)) ? a : b)
 
-/* How far an input moves with the output's row and column: one of (last, 1), (0, 1), (1, 0), (0, 0). */
+/* How far an input moves with the output's row and column: (last, 1), (0, 1), (1, 0), (0, 0), or, broadcast along an
+ * axis in the middle, with its rows by each of their axes. */
 typedef struct pace {
     int64_t row, column;
+    bool by_axes;
+    int64_t strides[TD_MAX_RANK];
 } pace;
 
 static int64_t leading_ones(const td_shape *shape)
@@ -23,29 +27,27 @@ static int64_t leading_ones(const td_shape *shape)
     return ones;
 }
 
-/* False when the input is broadcast in another way. */
-static bool find_pace(const td_shape *in, const td_shape *out, pace *p)
+static pace find_pace(const td_shape *in, const td_shape *out)
 {
     int64_t last = tdi_last_extent(out), elements = tdi_shape_elements(in);
     if (elements == tdi_shape_elements(out))
-        *p = (pace){last, 1};
-    else if (elements == 1)
-        *p = (pace){0, 0};
-    else if (tdi_last_extent(in) == last && leading_ones(in) == in->rank - 1)
-        *p = (pace){0, 1};
-    else if (tdi_last_extent(in) == 1 && in->rank == out->rank && elements == tdi_outer_extent(out))
-        *p = (pace){1, 0};
-    else
-        return false;
-    return true;
+        return (pace){.row = last, .column = 1};
+    if (elements == 1)
+        return (pace){0};
+    if (tdi_last_extent(in) == last && leading_ones(in) == in->rank - 1)
+        return (pace){.column = 1};
+    if (tdi_last_extent(in) == 1 && in->rank == out->rank && elements == tdi_outer_extent(out))
+        return (pace){.row = 1};
+    pace p = {.column = tdi_last_extent(in) == last, .by_axes = true};
+    tdi_broadcast_strides(in, out, p.strides);
+    return p;
 }
 
-static const char *declines(const tdi_call *call)
+/* Of the input, where the output has its row's column. */
+static int64_t place_of(const pace *p, const td_shape *out, int64_t row, int64_t column)
 {
-    pace p;
-    bool simple =
-        find_pace(&call->in[0].shape, &call->out.shape, &p) && find_pace(&call->in[1].shape, &call->out.shape, &p);
-    return simple ? NULL : "broadcast along an axis in the middle";
+    int64_t at = p->by_axes ? tdi_offset_of(out, p->strides, row * tdi_last_extent(out)) : row * p->row;
+    return at + column * p->column;
 }
 
 #define LOOP(kind, value)                                                                                              \
@@ -107,20 +109,21 @@ static void piece(int kind, int64_t n, const float *left, bool left_moves, const
 }
 
 /* Elements [begin, begin + n) of the output, row by row where an input needs it. */
-static void stretch(const tdi_call *call, int kind, pace a, pace b, int64_t begin, int64_t n)
+static void stretch(const tdi_call *call, int kind, const pace *a, const pace *b, int64_t begin, int64_t n)
 {
+    const td_shape *shape = &call->out.shape;
     int64_t last = tdi_last_extent(&call->out.shape);
     float of_a[TDI_TILE], of_b[TDI_TILE], made[TDI_TILE];
     bool narrow = call->out.dtype == TD_BFLOAT16;
-    bool by_rows = a.row != last * a.column || b.row != last * b.column;
+    bool by_rows = a->by_axes || b->by_axes || a->row != last * a->column || b->row != last * b->column;
     while (n > 0) {
         int64_t row = by_rows ? begin / last : 0, column = begin - row * last;
         int64_t now = by_rows && last - column < n ? last - column : n;
         now = narrow && now > TDI_TILE ? TDI_TILE : now;
-        const float *left = tdi_read_tile(&call->in[0], row * a.row + column * a.column, a.column ? now : 1, of_a);
-        const float *right = tdi_read_tile(&call->in[1], row * b.row + column * b.column, b.column ? now : 1, of_b);
+        const float *left = tdi_read_tile(&call->in[0], place_of(a, shape, row, column), a->column ? now : 1, of_a);
+        const float *right = tdi_read_tile(&call->in[1], place_of(b, shape, row, column), b->column ? now : 1, of_b);
         float *to = tdi_write_tile(&call->out, begin, made);
-        piece(kind, now, left, a.column, right, b.column, to);
+        piece(kind, now, left, a->column, right, b->column, to);
         tdi_keep_tile(&call->out, begin, now, to);
         begin += now;
         n -= now;
@@ -129,12 +132,10 @@ static void stretch(const tdi_call *call, int kind, pace a, pace b, int64_t begi
 
 static void run(const tdi_call *call, int kind)
 {
-    pace a, b;
-    find_pace(&call->in[0].shape, &call->out.shape, &a);
-    find_pace(&call->in[1].shape, &call->out.shape, &b);
+    pace a = find_pace(&call->in[0].shape, &call->out.shape), b = find_pace(&call->in[1].shape, &call->out.shape);
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
-        stretch(call, kind, a, b, runs.first + r * runs.stride, runs.length);
+        stretch(call, kind, &a, &b, runs.first + r * runs.stride, runs.length);
 }
 
 static void binary_run(const tdi_call *call)
@@ -148,6 +149,6 @@ static void bias_add_run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(binary, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
-               .declines = declines, .run = binary_run);
+               .run = binary_run);
 TDI_CPU_KERNEL(bias_add, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
                .run = bias_add_run);

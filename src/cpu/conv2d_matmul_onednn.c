@@ -3,10 +3,10 @@
  *
  * A 1x1 convolution without strides is that product at once. Others pay for the copying, some samples at a time; where
  * pixels are few and channels many that costs less than bringing the filter into a layout of the library's own. */
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "cpu/kernels.h"
+#include "cpu/sgemm_onednn.h"
 #include "ops/common.h"
 
 enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
@@ -178,7 +178,8 @@ static void conv2d_run(const tdi_call *call)
         int64_t rows = count_from(&p, n) * pixels_of(&p);
         float *y = (float *)call->out.data + n * pixels_of(&p) * p.f;
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
-        dnnl_sgemm('N', 'N', rows, p.f, taps_of(&p), 1, x, taps_of(&p), call->in[1].data, p.f, 0, y, p.f);
+        tdi_factor left = {x, taps_of(&p), 'N'}, filter = {call->in[1].data, p.f, 'N'};
+        tdi_sgemm(rows, p.f, taps_of(&p), left, filter, 0, y, p.f);
         tdi_cpu_loops()->epilogue(rows, p.f, p.f, bias, activation, y);
     }
 }
@@ -224,7 +225,8 @@ static void grad_input_run(const tdi_call *call)
         int64_t count = count_from(&p, n), taps = taps_of(&p);
         const float *dy = (const float *)call->in[0].data + n * pixels_of(&p) * p.f;
         float *to = p.direct ? x + n * p.h * p.w * p.c : call->scratch;
-        dnnl_sgemm('N', 'T', count * pixels_of(&p), taps, p.f, 1, dy, p.f, call->in[1].data, p.f, 0, to, taps);
+        tdi_factor left = {dy, p.f, 'N'}, filter = {call->in[1].data, p.f, 'T'};
+        tdi_sgemm(count * pixels_of(&p), taps, p.f, left, filter, 0, to, taps);
         if (!p.direct)
             put_together(&p, call->scratch, n, count, x);
     }
@@ -269,8 +271,8 @@ static void grad_filter_run(const tdi_call *call)
     for (int64_t n = 0; n < p.samples; n += p.chunk) {
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
         const float *dy = (const float *)call->in[1].data + n * pixels_of(&p) * p.f;
-        dnnl_sgemm('T', 'N', taps_of(&p), p.f, count_from(&p, n) * pixels_of(&p), 1, x, taps_of(&p), dy, p.f,
-                   n > 0 ? 1 : 0, call->out.data, p.f);
+        tdi_factor left = {x, taps_of(&p), 'T'}, right = {dy, p.f, 'N'};
+        tdi_sgemm(taps_of(&p), p.f, count_from(&p, n) * pixels_of(&p), left, right, n > 0 ? 1 : 0, call->out.data, p.f);
     }
 }
 

@@ -214,22 +214,21 @@ static void conv2d_run(const tdi_call *call)
 {
     if (!call->state)
         return;
-    tdi_onednn_run(call->state, addresses_of(call, FORWARD), call->scratch, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
-                   DNNL_ARG_DST);
+    tdi_onednn_run(call, addresses_of(call, FORWARD), call->scratch, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
     activate(call);
 }
 
 static void conv2d_grad_input_run(const tdi_call *call)
 {
     if (call->state)
-        tdi_onednn_run(call->state, addresses_of(call, GRAD_INPUT), call->scratch, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+        tdi_onednn_run(call, addresses_of(call, GRAD_INPUT), call->scratch, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
                        DNNL_ARG_DIFF_DST);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
 {
     if (call->state)
-        tdi_onednn_run(call->state, addresses_of(call, GRAD_FILTER), call->scratch, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
+        tdi_onednn_run(call, addresses_of(call, GRAD_FILTER), call->scratch, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
                        DNNL_ARG_DIFF_DST);
 }
 

@@ -1,5 +1,5 @@
 /* dropout_isa.c - dropout: Philox blocks made side by side, the same bits as tdi_dropout_draw. */
-#include "cpu/isa.h"
+#include "cpu/narrow_isa.h"
 
 enum { QUADS = 64, BLOCK = 4 * QUADS };
 
@@ -52,21 +52,22 @@ static void apply(int64_t n, const float *factor, const float *x, float *to)
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = factor[i] > 0.0f ? x[i] * factor[i] : 0.0f;
 }
 
-/* n elements whose first has number `element` in the global batch. */
-static void stretch(const tdi_call *call, uint64_t element, int64_t n, const float *x, float *to)
+/* Elements [at, at + n); the first has number `element` in the global batch. */
+static void stretch(const tdi_call *call, uint64_t element, int64_t at, int64_t n)
 {
     const tdi_dropout_attrs *attrs = call->attrs;
     uint64_t key = tdi_dropout_key(call->control, attrs->stream);
-    float factor[BLOCK], scale = 1.0f / (1.0f - attrs->rate);
+    float factor[BLOCK], from[BLOCK], made[BLOCK], scale = 1.0f / (1.0f - attrs->rate);
     blocks b;
     while (n > 0) {
         int64_t skip = (int64_t)(element % 4), now = BLOCK - skip < n ? BLOCK - skip : n;
+        float *to = tdi_write_tile(&call->out, at, made);
         draw(key, (uint64_t)call->control->step, element / 4, &b);
         factors(&b, attrs->rate, scale, factor);
-        apply(now, factor + skip, x, to);
+        apply(now, factor + skip, tdi_read_tile(&call->in[0], at, now, from), to);
+        tdi_keep_tile(&call->out, at, now, to);
         element += (uint64_t)now;
-        x += now;
-        to += now;
+        at += now;
         n -= now;
     }
 }
@@ -77,8 +78,8 @@ static void dropout_run(const tdi_call *call)
     int64_t first = call->part->first_row * per_row;
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0, at = runs.first; r < runs.count; r++, at += runs.stride)
-        stretch(call, (uint64_t)(first + at), runs.length, (const float *)call->in[0].data + at,
-                (float *)call->out.data + at);
+        stretch(call, (uint64_t)(first + at), at, runs.length);
 }
 
-TDI_CPU_KERNEL(dropout, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .run = dropout_run);
+TDI_CPU_KERNEL(dropout, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT,
+               .run = dropout_run);

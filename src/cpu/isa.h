@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cpu/unroll.h"
 #include "graph/kernel.h"
 #include "ops/common.h"
 
@@ -30,15 +31,6 @@
 #define TDI_LANES _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define TDI_LANES _Pragma("GCC ivdep")
-#endif
-
-/* Before each loop over an array of sums that is to stay in registers: its bounds are constants after inlining, and are
- * few. GCC would otherwise unroll it so late that the array goes by way of memory, before and after the loop between.
- */
-#if defined(__clang__)
-#define TDI_UNROLL
-#else
-#define TDI_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* A body that the compiler makes anew for the constants of each call: sums stay in registers, branches are settled. */

@@ -30,6 +30,8 @@
     X(reduce, isa)                                                                                                     \
     X(batch_mean, isa)                                                                                                 \
     X(batch_mean_grad, isa)                                                                                            \
+    X(accumulate, isa)                                                                                                 \
+    X(regularization, isa)                                                                                             \
     X(softmax, isa)                                                                                                    \
     X(softmax_grad, isa)                                                                                               \
     X(log_softmax, isa)                                                                                                \

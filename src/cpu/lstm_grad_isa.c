@@ -255,6 +255,7 @@ static void end_back(const backward *b)
         for (int64_t g = 2; g < GATES; g++)
             memset(to + g * b->tape.units, 0, size);
     }
+    tdi_lstm_step_is_made(b->call, &b->own); /* only now is what the other lanes made not read any more */
 }
 
 static td_status prepare_back(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -137,14 +137,6 @@ static inline tdi_vector tdi_load_part(const float *from, int64_t count)
     return v;
 }
 
-static inline void tdi_store_part(float *to, tdi_vector v, int64_t count)
-{
-    if (count >= TDI_WIDTH)
-        tdi_store(to, v);
-    else
-        memcpy(to, &v, (size_t)count * sizeof(float));
-}
-
 /* ---- squashing: as in math_isa.h, within the range that leads to a float other than 0 and 1 ---- */
 
 /* 1 / x to the last place or the one before, x > 0. */

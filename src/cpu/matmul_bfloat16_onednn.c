@@ -116,8 +116,7 @@ static void matmul_run(const tdi_call *call)
                                .weights = call->in[1].data,
                                .bias = call->n_in > 2 ? call->in[2].data : NULL,
                                .dst = element(&call->out, w.c)};
-    tdi_onednn_run(call->state, at, (char *)call->scratch + gathered_bytes(&w), DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
-                   DNNL_ARG_DST);
+    tdi_onednn_run(call, at, (char *)call->scratch + gathered_bytes(&w), DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
     activate(call, &w);
 }
 

@@ -1,8 +1,7 @@
 /* matmul_onednn.c - large matrix products by dnnl_sgemm, which needs no primitive; bias and activation, or the update
  * of a weight, by a vector loop over what was made. */
-#include <oneapi/dnnl/dnnl.h>
-
 #include "cpu/kernels.h"
+#include "cpu/sgemm_onednn.h"
 #include "ops/common.h"
 
 static void matmul_run(const tdi_call *call)
@@ -18,9 +17,9 @@ static void matmul_run(const tdi_call *call)
     int64_t row = call->split == TDI_COLUMNS ? 0 : runs.first / columns;
     int64_t column = call->split == TDI_COLUMNS ? runs.first : 0;
     float *out = (float *)call->out.data + runs.first;
-    dnnl_sgemm(attrs->transpose_a ? 'T' : 'N', attrs->transpose_b ? 'T' : 'N', m, n, inner, 1.0f,
-               a + row * (attrs->transpose_a ? 1 : lda), lda, b + column * (attrs->transpose_b ? ldb : 1), ldb, 0.0f,
-               out, columns);
+    tdi_factor left = {a + row * (attrs->transpose_a ? 1 : lda), lda, attrs->transpose_a ? 'T' : 'N'};
+    tdi_factor right = {b + column * (attrs->transpose_b ? ldb : 1), ldb, attrs->transpose_b ? 'T' : 'N'};
+    tdi_sgemm(m, n, inner, left, right, 0, out, columns);
     for (int64_t i = 0; attrs->slope && i < m; i++, out += columns)
         tdi_cpu_loops()->slope(attrs->slope, n, third + (row + i) * columns + column, out, out);
     if (!attrs->slope)
@@ -50,8 +49,8 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
 static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
 {
     int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
-    dnnl_sgemm('T', 'N', rows, columns, tdi_outer_extent(&call->in[1].shape), 1.0f,
-               (const float *)call->in[1].data + first, lda, call->in[2].data, columns, 0.0f, gradient, columns);
+    tdi_factor x = {(const float *)call->in[1].data + first, lda, 'T'}, dy = {call->in[2].data, columns, 'N'};
+    tdi_sgemm(rows, columns, tdi_outer_extent(&call->in[1].shape), x, dy, 0, gradient, columns);
 }
 
 static void update_run(const tdi_call *call)

@@ -167,27 +167,35 @@ static void bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, voi
         bind(p->bias, at.bias);
 }
 
-static void run_reorder(const tdi_onednn_primitive *p, dnnl_memory_t from, dnnl_memory_t to)
+static dnnl_status_t reorder(const tdi_onednn_primitive *p, dnnl_memory_t from, dnnl_memory_t to)
 {
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    if (p->reorder)
-        dnnl_primitive_execute(p->reorder, p->stream, 2, arguments);
+    return p->reorder ? dnnl_primitive_execute(p->reorder, p->stream, 2, arguments) : dnnl_success;
 }
 
-void tdi_onednn_run(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *scratch, int src, int weights,
-                    int dst)
+static dnnl_status_t execute(const tdi_onednn_primitive *p, int src, int weights, int dst)
 {
-    bind_all(p, at, scratch);
-    if (p->packing)
-        tdi_cpu_loops()->pack(p->packing, at.weights, scratch);
-    else if (weights == DNNL_ARG_WEIGHTS)
-        run_reorder(p, p->weights, p->packed);
     const dnnl_exec_arg_t arguments[] = {{src, p->src},
                                          {weights, p->packed},
                                          {dst, p->dst},
                                          {DNNL_ARG_SCRATCHPAD, p->scratchpad},
                                          {DNNL_ARG_BIAS, p->bias}};
-    dnnl_primitive_execute(p->primitive, p->stream, p->bias ? 5 : 4, arguments);
-    if (weights == DNNL_ARG_DIFF_WEIGHTS)
-        run_reorder(p, p->packed, p->weights);
+    return dnnl_primitive_execute(p->primitive, p->stream, p->bias ? 5 : 4, arguments);
+}
+
+void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst)
+{
+    const tdi_onednn_primitive *p = call->state;
+    dnnl_status_t status = dnnl_success;
+    bind_all(p, at, scratch);
+    if (p->packing)
+        tdi_cpu_loops()->pack(p->packing, at.weights, scratch);
+    else if (weights == DNNL_ARG_WEIGHTS)
+        status = reorder(p, p->weights, p->packed);
+    if (status == dnnl_success)
+        status = execute(p, src, weights, dst);
+    if (status == dnnl_success && weights == DNNL_ARG_DIFF_WEIGHTS)
+        status = reorder(p, p->packed, p->weights);
+    if (status != dnnl_success && call->control && call->control->failed)
+        atomic_store(call->control->failed, true);
 }

@@ -42,10 +42,9 @@ td_status tdi_onednn_prepare(const tdi_call *call, tdi_onednn_describe *describe
                              tdi_error *error);
 /* A kernel's `release`. */
 void tdi_onednn_release(void *state);
-/* Runs it with what is at `at`; `scratch` is the call's. The arguments say what each operand is: DNNL_ARG_SRC or
- * DNNL_ARG_DIFF_SRC, and so on. */
-void tdi_onednn_run(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *scratch, int src, int weights,
-                    int dst);
+/* Runs the call's with what is at `at`, in `scratch`. The arguments say what each operand is: DNNL_ARG_SRC or
+ * DNNL_ARG_DIFF_SRC, and so on. A failure of the library is the step's (tdi_control). */
+void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst);
 
 static inline dnnl_data_type_t tdi_onednn_type(td_dtype dtype)
 {

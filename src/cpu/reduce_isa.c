@@ -1,4 +1,5 @@
-/* reduce_isa.c - sums, means and maxima over adjacent axes: x seen as [outer, reduced, inner] -> [outer, inner].
+/* reduce_isa.c - sums, means and maxima over adjacent axes: x seen as [outer, reduced, inner] -> [outer, inner]; sums
+ * for the log.
  *
  * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
  * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
@@ -199,3 +200,56 @@ static void batch_mean_run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(batch_mean, .run = batch_mean_run);
+
+/* ---- for the log: in doubles, as many side by side as there are chains to add to ---- */
+
+enum { CHAINS = 16 };
+
+static double fold_chains(const double *chain)
+{
+    double sum = 0;
+    for (int i = 0; i < CHAINS; i++)
+        sum += chain[i];
+    return sum;
+}
+
+static void accumulate_run(const tdi_call *call)
+{
+    const float *x = call->in[0].data;
+    double *out = call->out.data, sum[CHAINS] = {0};
+    int64_t count = tdi_shape_elements(&call->in[0].shape), i = 0;
+    for (; i + CHAINS <= count; i += CHAINS)
+        TDI_UNROLL
+    for (int j = 0; j < CHAINS; j++)
+        sum[j] += (double)x[i + j];
+    for (; i < count; i++)
+        sum[i % CHAINS] += (double)x[i];
+    out[0] += fold_chains(sum);
+    out[1] += (double)count;
+}
+
+TDI_CPU_KERNEL(accumulate, .run = accumulate_run);
+
+static void regularization_run(const tdi_call *call)
+{
+    const tdi_regularize_attrs *attrs = call->attrs;
+    const float *w = call->in[0].data;
+    double sizes[CHAINS] = {0}, squares[CHAINS] = {0};
+    int64_t count = tdi_shape_elements(&call->in[0].shape), i = 0;
+    for (; i + CHAINS <= count; i += CHAINS)
+        TDI_UNROLL
+    for (int j = 0; j < CHAINS; j++) {
+        double x = (double)w[i + j];
+        sizes[j] += x < 0 ? -x : x;
+        squares[j] += x * x;
+    }
+    for (; i < count; i++) {
+        double x = (double)w[i];
+        sizes[i % CHAINS] += x < 0 ? -x : x;
+        squares[i % CHAINS] += x * x;
+    }
+    *(float *)call->out.data =
+        (float)((double)attrs->l1 * fold_chains(sizes) + (double)attrs->l2 * fold_chains(squares));
+}
+
+TDI_CPU_KERNEL(regularization, .run = regularization_run);

@@ -3,6 +3,7 @@
 #ifndef TDI_CPU_ROOFS_H
 #define TDI_CPU_ROOFS_H
 
+#include "cpu/unroll.h"
 #include "device/device.h"
 
 /* A device's `roofs`: the loops of the best instruction set that this CPU has. */
@@ -31,9 +32,6 @@ extern const tdi_roof_loops tdi_roof_loops_avx2, tdi_roof_loops_avx512;
 #define TDI_OPAQUE(x) __asm__ volatile("" : "+w"(x))
 #else
 #define TDI_OPAQUE(x) __asm__ volatile("" : "+m"(x))
-#endif
-#if !defined(TDI_UNROLL) /* isa.h has it too */
-#define TDI_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 enum { TDI_ROOF_SUMS = 12 }; /* chains of multiply-adds at once: more than latency times units, fewer than registers */

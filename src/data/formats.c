@@ -2,11 +2,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "data/formats.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "files/folders.h"
 #include "files/records.h"
 
 const tdi_source_format *const tdi_source_formats[] = {&tdi_source_idx,      &tdi_source_npz,    &tdi_source_npy,
@@ -27,6 +30,8 @@ static td_status unclaimed(const char *path, tdi_error *error)
 {
     char names[256];
     list_formats(0, names, sizeof names);
+    if (tdi_is_folder(path) && access(path, R_OK | X_OK) != 0)
+        return tdi_fail(error, TD_IO, "%s: the folder cannot be read: %s", path, strerror(errno));
     return tdi_fail(error, TD_NOT_FOUND, "%s: %s; data can be %s", path,
                     access(path, F_OK) == 0 ? "not data of a known format" : "no such file or directory", names);
 }
@@ -162,12 +167,12 @@ const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row)
     return source;
 }
 
-td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
+td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
 {
     if (source->samples != TDI_SAMPLES_UNKNOWN)
         return TD_OK;
     if (source->count)
-        return source->count(source, stop, error);
+        return source->count(source, or_else, stop, error);
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
 }
 

@@ -6,15 +6,14 @@
 #include "data/idx.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "data/stored_array.h"
+#include "files/regular.h"
 
 #define DEFLATE_MAX_RATIO 1032 /* no deflate stream expands by more */
 
@@ -27,22 +26,11 @@ typedef struct idx_file {
 
 static td_status idx_open(const char *path, idx_file *file, tdi_error *error)
 {
-    struct stat facts;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
-    if (fd < 0 || fstat(fd, &facts) != 0) {
-        td_status status = errno == ENOENT ? TD_NOT_FOUND : TD_IO;
-        tdi_fail(error, status, "%s: cannot be opened: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    if (!S_ISREG(facts.st_mode)) {
-        close(fd);
-        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", path);
-    }
-    *file = (idx_file){.path = path, .gz = gzdopen(fd, "rb"), .fd = fd, .size = facts.st_size};
+    *file = (idx_file){.path = path};
+    TDI_TRY(tdi_regular_open(path, &file->fd, &file->size, error));
+    file->gz = gzdopen(file->fd, "rb");
     if (!file->gz) {
-        close(fd);
+        close(file->fd);
         return tdi_no_memory(error);
     }
     gzbuffer(file->gz, 1 << 17);

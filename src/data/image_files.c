@@ -3,17 +3,16 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/resize.h"
 #include "files/folders.h"
+#include "files/regular.h"
 
 /* ---- listing ---- */
 
@@ -79,16 +78,13 @@ typedef struct file_bytes {
     size_t size;
 } file_bytes;
 
-static td_status read_open(int fd, const char *path, file_bytes *file, tdi_error *error)
+static td_status read_open(int fd, int64_t size, const char *path, file_bytes *file, tdi_error *error)
 {
-    struct stat facts;
-    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", path);
-    file->bytes = malloc((size_t)facts.st_size + 1);
+    file->bytes = malloc((size_t)size + 1);
     if (!file->bytes)
         return tdi_no_memory(error);
-    for (ssize_t got = 1; got > 0 && file->size<(size_t)facts.st_size; file->size += got> 0 ? (size_t)got : 0) {
-        got = read(fd, (char *)file->bytes + file->size, (size_t)facts.st_size - file->size);
+    for (ssize_t got = 1; got > 0 && file->size<(size_t)size; file->size += got> 0 ? (size_t)got : 0) {
+        got = read(fd, (char *)file->bytes + file->size, (size_t)size - file->size);
         if (got < 0)
             return tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno));
     }
@@ -97,12 +93,11 @@ static td_status read_open(int fd, const char *path, file_bytes *file, tdi_error
 
 static td_status read_whole(const char *path, file_bytes *file, tdi_error *error)
 {
+    int fd;
+    int64_t size;
     *file = (file_bytes){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
-    if (fd < 0)
-        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", path,
-                        strerror(errno));
-    td_status status = read_open(fd, path, file, error);
+    TDI_TRY(tdi_regular_open(path, &fd, &size, error));
+    td_status status = read_open(fd, size, path, file, error);
     close(fd);
     if (status != TD_OK)
         free(file->bytes);

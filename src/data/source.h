@@ -35,19 +35,21 @@ int64_t tdi_sample_elements(const td_shape *shape);
 void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t count, float *to,
                        void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale));
 
+#define TDI_SAMPLES_UNKNOWN (-1)
+
 /* A pass over a source's samples: an epoch, an evaluation, a prediction. */
 typedef struct tdi_source_pass {
     const int64_t *order; /* [samples] the rows in the order in which they will be gathered; borrowed until end */
     int64_t first;        /* place in the order where that begins: an epoch that is resumed had those before it */
-    int64_t samples, batch;
+    int64_t samples;      /* TDI_SAMPLES_UNKNOWN: all, of a stream of unknown length, which has no order; to gather a
+                           * row behind its end is TD_STOPPED */
+    int64_t batch;
     uint64_t seed;
     int64_t epoch;
     bool training;          /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
     int columns;            /* that will be gathered, each row of them once */
     const atomic_int *stop; /* NULL, or: once it is not 0 no other sample is to be made: TD_STOPPED */
 } tdi_source_pass;
-
-#define TDI_SAMPLES_UNKNOWN (-1)
 
 struct tdi_source {
     char name[256];  /* the path, for messages */
@@ -69,9 +71,9 @@ struct tdi_source {
      * `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
-    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. `stop` as a pass's.
-     */
-    td_status (*count)(tdi_source *source, const atomic_int *stop, tdi_error *error);
+    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. As
+     * tdi_source_count. */
+    td_status (*count)(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
     /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
      * outside of a pass (td_data_read) is without random draws. end follows every begin that succeeded. */
     td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
@@ -128,8 +130,9 @@ const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 /* Adds to a checksum all of the arrays and what is known of other files. */
 td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error);
 
-/* Makes sure that the number of samples is known; `stop` as a pass's. */
-td_status tdi_source_count(tdi_source *source, const atomic_int *stop, tdi_error *error);
+/* Makes sure that the number of samples is known; `stop` as a pass's. `or_else` is what else could be given (" or
+ * steps_per_epoch"), "" when nothing. */
+td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
 /* A source over functions of the caller; `args->user` is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);

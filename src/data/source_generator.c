@@ -1,7 +1,8 @@
 /* source_generator.c - samples that functions of the caller make.
  *
  * A stream is taken sample by sample, by whichever thread needs the next. What is taken and not gathered yet waits in a
- * window, which holds no more than the order of the pass makes it: a batch or two, or the shuffle's buffer. */
+ * window, which holds no more than the order of the pass makes it: a batch or two, or the shuffle's buffer. A pass to
+ * the end of a stream of unknown length has no list of its rows, only of those from the first on that still wait. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 /* Of a row in a pass; what is not below 0 is its place in the window. */
 enum { NOT_WANTED = -1, WANTED = -2 };
 
+enum { ROOM = 64 }; /* of a list of rows that grows */
+
 typedef struct generator_source {
     tdi_whole whole;
     td_generator_args args;
@@ -22,9 +25,12 @@ typedef struct generator_source {
     pthread_mutex_t lock;
     int64_t taken; /* from the stream since it began */
     bool ended;    /* and no more came, in this pass */
+    bool training; /* the pass, which is */
+    bool open;     /* to the stream's end */
     int64_t begin; /* row r of the pass is the stream's sample begin + r */
-    int64_t rows;
-    int32_t *places;         /* [rows] */
+    int64_t base, rows;
+    int64_t room;            /* for places */
+    int32_t *places;         /* of rows [base, rows) */
     tdi_vec(char *) window;  /* samples; the first is for those that nobody wants */
     tdi_vec(int32_t) unused; /* places */
     tdi_vec(int) gathers;    /* [window] still to come */
@@ -69,7 +75,7 @@ static void any_end(tdi_source *source)
 
 static td_status add_place(generator_source *of, tdi_error *error)
 {
-    char *sample = malloc(of->whole.begin[source_of(of)->n_x + source_of(of)->n_y] + 1);
+    char *sample = malloc(of->whole.begin[of->whole.columns] + 1);
     if (!sample || !tdi_push(&of->window, sample)) {
         free(sample);
         return tdi_no_memory(error);
@@ -81,12 +87,31 @@ static td_status add_place(generator_source *of, tdi_error *error)
     return TD_OK;
 }
 
+static int32_t *place_of(generator_source *of, int64_t row)
+{
+    return &of->places[row - of->base];
+}
+
+static bool is_to_come(generator_source *of, int64_t row)
+{
+    return row >= of->rows ? of->open : row >= of->base && *place_of(of, row) == WANTED;
+}
+
+/* What may help depends on what was given. */
 static td_status stream_ended(generator_source *of, tdi_error *error)
 {
+    const char *steps = of->training ? "a smaller steps_per_epoch" : "fewer steps (td_fit: validation_steps)";
+    if (of->open)
+        return tdi_fail(error, TD_STOPPED, "%s: the stream has ended", source_of(of)->name);
+    if (of->args.samples)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: the stream ended after %" PRId64 " samples, and more were expected: .samples is to be the "
+                        "number that it has%s",
+                        source_of(of)->name, of->taken,
+                        of->args.restart ? "" : ", and .restart given to pass over it again");
     return tdi_fail(error, TD_INVALID_ARGUMENT,
-                    "%s: the stream ended after %" PRId64 " samples, and more were expected: give .restart, fewer "
-                    "steps_per_epoch or epochs, or the right number of samples",
-                    source_of(of)->name, of->taken);
+                    "%s: the stream ended after %" PRId64 " samples, and more were expected: give %s%s",
+                    source_of(of)->name, of->taken, of->args.restart ? "" : ".restart, or ", steps);
 }
 
 static td_status ask_next(generator_source *of, char *sample)
@@ -109,11 +134,32 @@ static td_status call_next(generator_source *of, char *sample, tdi_error *error)
     return TD_OK;
 }
 
+/* The list is moved up to the first row that waits, or grows. */
+static td_status want_next(generator_source *of, tdi_error *error)
+{
+    int64_t listed = of->rows - of->base, done = 0;
+    while (listed == of->room && done < listed && of->places[done] == NOT_WANTED)
+        done++;
+    memmove(of->places, of->places + done, (size_t)(listed - done) * sizeof *of->places);
+    of->base += done;
+    if (2 * (listed - done) > of->room) {
+        int32_t *grown = realloc(of->places, 2 * (size_t)of->room * sizeof *grown);
+        if (!grown)
+            return tdi_no_memory(error);
+        of->places = grown;
+        of->room *= 2;
+    }
+    *place_of(of, of->rows++) = WANTED;
+    return TD_OK;
+}
+
 /* The stream's next sample, into the window where the pass wants it. */
 static td_status take_next(generator_source *of, tdi_error *error)
 {
     int64_t row = of->taken - of->begin;
-    if (row < 0 || row >= of->rows || of->places[row] != WANTED)
+    if (of->open && row == of->rows)
+        TDI_TRY(want_next(of, error));
+    if (row < 0 || !is_to_come(of, row))
         return call_next(of, of->window.at[0], error);
     if (!of->unused.count)
         TDI_TRY(add_place(of, error));
@@ -121,21 +167,21 @@ static td_status take_next(generator_source *of, tdi_error *error)
     TDI_TRY(call_next(of, of->window.at[place], error));
     of->unused.count--;
     of->gathers.at[place] = of->columns;
-    of->places[row] = place;
+    *place_of(of, row) = place;
     return TD_OK;
 }
 
 static td_status gather_row(generator_source *of, int column, int64_t row, void *to, tdi_error *error)
 {
-    while (of->places[row] == WANTED)
+    while (is_to_come(of, row))
         TDI_TRY(take_next(of, error));
-    int32_t place = of->places[row];
+    int32_t place = row < of->base ? NOT_WANTED : *place_of(of, row);
     if (place < 0)
         return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", source_of(of)->name, row);
     memcpy(to, of->window.at[place] + of->whole.begin[column], tdi_whole_bytes(&of->whole, column));
     if (--of->gathers.at[place] == 0) {
         of->unused.at[of->unused.count++] = place;
-        of->places[row] = NOT_WANTED;
+        *place_of(of, row) = NOT_WANTED;
     }
     return TD_OK;
 }
@@ -156,11 +202,14 @@ static td_status stream_read(tdi_items *items, int column, int64_t row, void *to
 
 static td_status want_rows(generator_source *of, const tdi_source_pass *pass, tdi_error *error)
 {
-    of->rows = 0;
+    of->base = of->rows = 0;
     of->columns = pass->columns;
+    of->training = pass->training;
+    of->open = pass->samples == TDI_SAMPLES_UNKNOWN;
     for (int64_t i = 0; i < pass->samples; i++)
         of->rows = pass->order[i] >= of->rows ? pass->order[i] + 1 : of->rows;
-    of->places = malloc((size_t)of->rows * sizeof *of->places + 1);
+    of->room = of->open ? ROOM : of->rows;
+    of->places = malloc((size_t)of->room * sizeof *of->places + 1);
     if (!of->places)
         return tdi_no_memory(error);
     for (int64_t i = 0; i < of->rows; i++)
@@ -239,19 +288,25 @@ static td_status run_through(generator_source *of, const atomic_int *stop, tdi_e
     return TD_OK;
 }
 
-static td_status stream_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
+static td_status stream_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
 {
     generator_source *of = (generator_source *)source;
     if (!of->args.restart)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: how many samples the stream has is not known, and it cannot be restarted to count them: "
-                        "give .samples, or td_fit its steps_per_epoch",
-                        source->name);
+                        "give .restart, .samples%s",
+                        source->name, or_else);
     td_status status = add_place(of, error);
     if (status == TD_OK)
         status = run_through(of, stop, error);
     leave_pass(of);
     return status;
+}
+
+static const tdi_source *stream_origin(const tdi_source *source, int64_t *row)
+{
+    *row += ((const generator_source *)source)->begin;
+    return NULL;
 }
 
 /* ---- making it ---- */
@@ -302,6 +357,7 @@ static td_status fill(generator_source *of, tdi_error *error)
     source->count = args->next ? stream_count : NULL;
     source->begin = args->next ? stream_begin : any_begin;
     source->end = args->next ? stream_end : any_end;
+    source->origin = args->next ? stream_origin : NULL;
     of->whole.make = any_make;
     if (args->next)
         of->whole.items.read = stream_read;

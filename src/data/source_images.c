@@ -3,8 +3,10 @@
  * To classify: one folder a class, its number by the order of their names, as Keras's image_dataset_from_directory.
  * The names are the recipe: by them folders are numbered in another part, whichever of them it has.
  * To segment: "images,labels", two folders in which files of the same name (but for the ending) belong together; labels
- * are PNG files of class numbers. A folder that holds the parts itself is taken by its role: train/ and test/ (or val/,
- * validation/); with trainannot/ and testannot/ (or ...) beside them they are for segmentation. */
+ * are PNG files of class numbers. A file classes.txt beside the labels' folder, with a name in each line, calls the
+ * classes by name: the recipe, too. A folder that holds the parts itself is taken by its role: train/ and test/ (or
+ * val/, validation/); with trainannot/ and testannot/ (or ...) beside them they are for segmentation. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,13 +90,28 @@ static void set_column(tdi_source *source, int at, const char *name, td_dtype dt
     column->shape = *shape;
 }
 
+/* As the first of the files shows; when others are to be left out, the first that can be read. */
+static td_status find_form(const tdi_paths *files, tdi_image_kind kind, const td_image_size *size, bool skip,
+                           tdi_image_form *form, tdi_error *error)
+{
+    for (int i = 0;; i++) {
+        tdi_error local = {0};
+        td_status status = tdi_image_form_of(files->at[i], kind, size, form, &local);
+        if (status == TD_OK)
+            return TD_OK;
+        if (!skip || status != TD_BAD_FILE || i + 1 == files->count)
+            return tdi_fail(error, status, "%s", local.message);
+    }
+}
+
 static td_status add_x(images_source *source, const td_open_args *args, tdi_error *error)
 {
     tdi_source *whole = &source->items.source;
     const tdi_image *image = &source->form.image;
     if (!source->images.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no JPEG or PNG images", args->path);
-    TDI_TRY(tdi_image_form_of(source->images.at[0], TDI_IMAGE_COLOURS, &args->image_size, &source->form, error));
+    TDI_TRY(find_form(&source->images, TDI_IMAGE_COLOURS, &args->image_size, args->skip_errors == TD_YES, &source->form,
+                      error));
     whole->samples = source->images.count;
     whole->n_x = 1;
     set_column(whole, 0, "x", TD_UINT8, args->scale != 0 ? args->scale : 1.0f / 255,
@@ -206,39 +223,158 @@ static size_t stem_length(const char *path, const char **stem)
     return (size_t)(strrchr(*stem, '.') - *stem);
 }
 
-static bool same_stem(const char *a, const char *b)
+static int by_stem(const void *a, const void *b)
 {
     const char *stem_a, *stem_b;
-    size_t length_a = stem_length(a, &stem_a), length_b = stem_length(b, &stem_b);
-    return length_a == length_b && memcmp(stem_a, stem_b, length_a) == 0;
+    size_t length_a = stem_length(*(char *const *)a, &stem_a), length_b = stem_length(*(char *const *)b, &stem_b);
+    int order = memcmp(stem_a, stem_b, length_a < length_b ? length_a : length_b);
+    return order ? order : (length_a > length_b) - (length_a < length_b);
 }
 
-static td_status check_pairs(const images_source *source, const char *labels, tdi_error *error)
+/* Which label map an image has, and which image a label map: [images] and [labels] indices of the others; -1: none. */
+typedef struct pairs {
+    int *label_of, *image_of;
+} pairs;
+
+static void find_pairs(const images_source *source, const pairs *found)
+{
+    const tdi_paths *images = &source->images, *labels = &source->labels;
+    for (int i = 0; i < labels->count; i++)
+        found->image_of[i] = -1;
+    for (int i = 0; i < images->count; i++) {
+        char **label = bsearch(&images->at[i], labels->at, (size_t)labels->count, sizeof *labels->at, by_stem);
+        int at = label && found->image_of[label - labels->at] < 0 ? (int)(label - labels->at) : -1;
+        found->label_of[i] = at;
+        if (at >= 0)
+            found->image_of[at] = i;
+    }
+}
+
+/* The first half of a sample without the other. */
+static td_status check_pairs(const images_source *source, const pairs *found, const char *images, const char *labels,
+                             tdi_error *error)
 {
     for (int i = 0; i < source->images.count; i++)
-        if (i >= source->labels.count || !same_stem(source->images.at[i], source->labels.at[i]))
+        if (found->label_of[i] < 0)
             return tdi_fail(error, TD_BAD_FILE, "%s has no labels of its name in %s: every image needs one",
                             source->images.at[i], labels);
-    if (source->labels.count > source->images.count)
-        return tdi_fail(error, TD_BAD_FILE, "%s holds %d label maps for %d images", labels, source->labels.count,
-                        source->images.count);
+    for (int i = 0; i < source->labels.count; i++)
+        if (found->image_of[i] < 0)
+            return tdi_fail(error, TD_BAD_FILE, "%s has no image of its name in %s", source->labels.at[i], images);
+    return TD_OK;
+}
+
+/* Leaves both lists with pairs alone, in the images' order. `labels` has room for them. */
+static void keep_pairs(images_source *source, const pairs *found, char **labels)
+{
+    int kept = 0;
+    for (int i = 0; i < source->labels.count; i++)
+        if (found->image_of[i] < 0)
+            free(source->labels.at[i]);
+    for (int i = 0; i < source->images.count; i++) {
+        if (found->label_of[i] < 0) {
+            free(source->images.at[i]);
+            continue;
+        }
+        labels[kept] = source->labels.at[found->label_of[i]];
+        source->images.at[kept++] = source->images.at[i];
+    }
+    source->items.source.skipped = source->images.count - kept + source->labels.count - kept;
+    free(source->labels.at);
+    source->labels.at = labels;
+    source->labels.count = source->images.count = kept;
+}
+
+static td_status make_pairs(images_source *source, const pairs *found, const char *images, const char *labels,
+                            bool skip, tdi_error *error)
+{
+    tdi_error alone = {0};
+    find_pairs(source, found);
+    if (check_pairs(source, found, images, labels, &alone) != TD_OK && !skip)
+        return tdi_fail(error, alone.status, "%s", alone.message);
+    snprintf(source->items.source.skip_reason, sizeof source->items.source.skip_reason, "%s", alone.message);
+    char **paired = malloc(((size_t)source->images.count + 1) * sizeof *paired);
+    if (!paired)
+        return tdi_no_memory(error);
+    keep_pairs(source, found, paired);
+    return source->images.count
+               ? TD_OK
+               : tdi_fail(error, TD_BAD_FILE, "no image in %s has labels of its name in %s", images, labels);
+}
+
+static td_status pair_up(images_source *source, const char *images, const char *labels, bool skip, tdi_error *error)
+{
+    TDI_TRY(tdi_list_images(images, &source->images, error));
+    TDI_TRY(tdi_list_images(labels, &source->labels, error));
+    if (!source->images.count)
+        return tdi_fail(error, TD_BAD_FILE, "%s holds no JPEG or PNG images", images);
+    if (source->labels.count)
+        qsort(source->labels.at, (size_t)source->labels.count, sizeof *source->labels.at, by_stem);
+    pairs found = {malloc(((size_t)source->images.count + 1) * sizeof(int)),
+                   malloc(((size_t)source->labels.count + 1) * sizeof(int))};
+    td_status status = found.label_of && found.image_of ? make_pairs(source, &found, images, labels, skip, error)
+                                                        : tdi_no_memory(error);
+    free(found.label_of);
+    free(found.image_of);
+    return status;
+}
+
+/* The lines of a file of names, one a class; empty ones may follow the last. */
+static td_status read_names(FILE *file, const char *path, json_t *names, tdi_error *error)
+{
+    char line[256];
+    bool ended = false;
+    for (int number = 1; fgets(line, sizeof line, file); number++) {
+        bool whole = strchr(line, '\n') || strlen(line) + 1 < sizeof line;
+        line[strcspn(line, "\r\n")] = '\0';
+        if (!whole || (line[0] && (ended || json_array_append_new(names, json_string(line)) != 0)))
+            return tdi_fail(error, TD_BAD_FILE,
+                            "%s: line %d is no name of a class: expected UTF-8, less than 255 bytes, and no empty "
+                            "line before",
+                            path, number);
+        ended = !line[0];
+    }
+    return ferror(file) ? tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno)) : TD_OK;
+}
+
+/* classes.txt beside the folder, or what the model was trained with; NULL: neither. */
+static td_status names_of_labels(const td_open_args *args, const char *labels, json_t **names, tdi_error *error)
+{
+    char path[MAX_PATH + 16];
+    const char *slash = strrchr(labels, '/');
+    snprintf(path, sizeof path, "%.*sclasses.txt", slash ? (int)(slash + 1 - labels) : 0, labels);
+    FILE *file = fopen(path, "re");
+    if (!file && errno != ENOENT)
+        return tdi_fail(error, TD_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    if (file) {
+        *names = json_array();
+        td_status status = read_names(file, path, *names, error);
+        fclose(file);
+        return status;
+    }
+    json_t *recipe = tdi_recipe_of(args->recipe, "images"), *classes = json_object_get(recipe, "classes");
+    *names = are_strings(classes) ? json_incref(classes) : NULL;
+    json_decref(recipe);
     return TD_OK;
 }
 
 static td_status add_pairs(images_source *source, const td_open_args *args, const char *images, const char *labels,
                            tdi_error *error)
 {
-    TDI_TRY(tdi_list_images(images, &source->images, error));
-    TDI_TRY(tdi_list_images(labels, &source->labels, error));
-    TDI_TRY(check_pairs(source, labels, error));
+    bool skip = args->skip_errors == TD_YES;
+    TDI_TRY(pair_up(source, images, labels, skip, error));
     TDI_TRY(add_x(source, args, error));
     const tdi_image *image = &source->form.image;
     const td_image_size size = {image->height, image->width};
-    TDI_TRY(tdi_image_form_of(source->labels.at[0], TDI_IMAGE_LABELS, &size, &source->label_form, error));
+    TDI_TRY(find_form(&source->labels, TDI_IMAGE_LABELS, &size, skip, &source->label_form, error));
     source->label_form.resize = source->form.resize;
     source->items.source.n_y = 1;
     set_column(&source->items.source, 1, "y", TD_UINT8, 1, &TD_SHAPE(image->height, image->width));
-    return TD_OK;
+    json_t *names = NULL;
+    td_status status = names_of_labels(args, labels, &names, error);
+    source->items.source.recipe = status == TD_OK && names ? recipe_of(names) : NULL;
+    json_decref(names);
+    return status;
 }
 
 /* ---- opening ---- */

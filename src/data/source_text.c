@@ -1,6 +1,5 @@
 /* source_text.c - UTF-8 text for character models: x is `window` characters in turn, y each one's next. A character is
  * its number in the vocabulary, the text's characters in order, which is the recipe. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "data/formats.h"
 #include "data/items.h"
 #include "data/recipe.h"
+#include "files/store.h"
 
 typedef struct text_source {
     tdi_items items;
@@ -44,24 +44,15 @@ static td_status add_characters(text_source *source, const char *path, const uns
 
 static td_status read_file(text_source *source, const char *path, tdi_error *error)
 {
-    FILE *file = fopen(path, "rbe");
-    tdi_vec(unsigned char) bytes = {0};
-    td_status status = TD_OK;
-    if (!file)
-        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", path,
-                        strerror(errno));
-    for (size_t got = 1; got && status == TD_OK; bytes.count += (int)got) {
-        enum { PIECE = 1 << 16 };
-        if (!tdi_vec_grow((void **)&bytes.at, bytes.count, &bytes.capacity, PIECE, 1))
-            status = tdi_no_memory(error);
-        got = status == TD_OK ? fread(bytes.at + bytes.count, 1, PIECE, file) : 0;
-    }
-    if (status == TD_OK && ferror(file))
-        status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno));
-    fclose(file);
+    tdi_store *store;
+    TDI_TRY(tdi_store_open(path, &store, error));
+    size_t size = (size_t)tdi_store_size(store);
+    unsigned char *bytes = malloc(size + 1);
+    td_status status = bytes ? tdi_store_read(store, 0, bytes, (int64_t)size, error) : tdi_no_memory(error);
     if (status == TD_OK)
-        status = add_characters(source, path, bytes.at, (size_t)bytes.count, error);
-    tdi_vec_free(&bytes);
+        status = add_characters(source, path, bytes, size, error);
+    free(bytes);
+    tdi_store_free(store);
     return status;
 }
 

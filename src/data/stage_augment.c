@@ -222,10 +222,10 @@ static void augment_end(tdi_source *source)
     atomic_store(&augment->busy, false);
 }
 
-static td_status augment_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
+static td_status augment_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
 {
     tdi_source *of = ((augment_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, stop, error));
+    TDI_TRY(tdi_source_count(of, or_else, stop, error));
     source->samples = of->samples;
     return TD_OK;
 }

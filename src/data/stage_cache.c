@@ -133,9 +133,9 @@ static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error 
                         "td_cache takes one argument by position (data): name the rest, as .file = \"train.cache\"");
     if (of->drawn)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "%s: a cache would keep what was drawn for the first epoch: cache first, then augment",
+                        "%s: a cache would keep what was drawn for the first epoch: cache first, then augment or map",
                         of->name);
-    TDI_TRY(tdi_source_count(of, NULL, error));
+    TDI_TRY(tdi_source_count(of, "", NULL, error));
     states = (of->n_x + of->n_y) * of->samples;
     cache->items.source.samples = of->samples;
     set_columns(cache);

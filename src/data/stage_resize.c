@@ -67,10 +67,10 @@ static void resize_end(tdi_source *source)
     tdi_source_end(((resize_source *)source)->of->source);
 }
 
-static td_status resize_count(tdi_source *source, const atomic_int *stop, tdi_error *error)
+static td_status resize_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
 {
     tdi_source *of = ((resize_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, stop, error));
+    TDI_TRY(tdi_source_count(of, or_else, stop, error));
     source->samples = of->samples;
     return TD_OK;
 }

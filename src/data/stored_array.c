@@ -1,5 +1,5 @@
-/* stored_array.c - stored numbers as an array of samples: in place when they lie in memory as they must, else read and
- * rearranged, or left to be read by rows. */
+/* stored_array.c - stored numbers as an array of samples: in place when they lie in memory as they must, else read, or
+ * left to be read by rows. */
 #include "data/stored_array.h"
 
 #include <stdlib.h>
@@ -42,42 +42,67 @@ td_status tdi_array_from_store(const tdi_stored *stored, tdi_array *array, tdi_e
 
 /* ---- arrays that lie column by column ---- */
 
-/* Copies a column-major array in row-major order, by counting through the extents with the last running fastest. */
-static void copy_row_major(const tdi_npy *npy, const char *from, char *to)
+/* Which of a sample's elements, in row-major order, is number `column` of the file's columns: their first index runs
+ * fastest. */
+static int64_t element_of(const td_shape *sample, int64_t column)
 {
-    size_t size = td_dtype_size(npy->numbers.dtype);
-    int64_t index[TD_MAX_RANK] = {0}, stride[TD_MAX_RANK], at = 0;
-    for (int axis = 0; axis < npy->shape.rank; axis++)
-        stride[axis] = axis ? stride[axis - 1] * npy->shape.dim[axis - 1] : 1;
-    for (int64_t i = 0; i < npy->elements; i++) {
-        memcpy(to + (size_t)i * size, from + (size_t)at * size, size);
-        int axis = npy->shape.rank - 1;
-        while (axis >= 0 && index[axis] + 1 == npy->shape.dim[axis]) {
-            at -= index[axis] * stride[axis];
-            index[axis--] = 0;
-        }
-        if (axis >= 0) {
-            index[axis]++;
-            at += stride[axis];
-        }
+    int64_t element = 0;
+    int64_t stride = tdi_sample_elements(sample);
+    for (int axis = 0; axis < sample->rank; axis++) {
+        stride /= sample->dim[axis];
+        element += column % sample->dim[axis] * stride;
+        column /= sample->dim[axis];
     }
+    return element;
 }
 
-/* Its rows are not runs of bytes that could be read one by one. */
-static td_status make_row_major(const tdi_npy *npy, const char *what, tdi_array *array, tdi_error *error)
+/* Rows [first, first + count) of all columns, as they are stored; `column` is room for one's. */
+static td_status turn_rows(const tdi_stored *stored, const tdi_array *array, int64_t first, int64_t count, char *column,
+                           char *rows, tdi_error *error)
 {
-    size_t size = (size_t)npy->elements * td_dtype_size(array->dtype);
-    void *copy = array->values && tdi_memory_holds((int64_t)size) ? malloc(size + 1) : NULL;
-    if (!copy)
-        return tdi_fail(error, TD_UNSUPPORTED,
-                        "%s: it is in Fortran's order, column by column, and memory does not hold it twice; write it "
-                        "row by row, as numpy.save(file, numpy.ascontiguousarray(array))",
-                        what);
-    copy_row_major(npy, array->values, copy);
-    tdi_array_release(array);
-    array->values = array->owned = copy;
-    array->stored.store = NULL;
+    int64_t size = stored->numbers.size, elements = tdi_sample_elements(&array->shape);
+    for (int64_t c = 0; c < elements; c++) {
+        char *to = rows + element_of(&array->shape, c) * size;
+        TDI_TRY(tdi_store_read(stored->store, stored->begin + (c * array->samples + first) * size, column, count * size,
+                               error));
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + i * elements * size, column + i * size, (size_t)size);
+    }
     return TD_OK;
+}
+
+static td_status turn_blocks(const tdi_stored *stored, const tdi_array *array, tdi_store *to, tdi_error *error)
+{
+    enum { BLOCK = 1 << 23 };
+    int64_t size = stored->numbers.size, row = tdi_sample_elements(&array->shape) * size, most = 1 + BLOCK / row;
+    most = most < array->samples ? most : array->samples;
+    char *column = malloc((size_t)(most * size)), *rows = malloc((size_t)(most * row));
+    td_status status = column && rows ? TD_OK : tdi_no_memory(error);
+    for (int64_t first = 0, count; first < array->samples && status == TD_OK; first += count) {
+        count = array->samples - first < most ? array->samples - first : most;
+        status = turn_rows(stored, array, first, count, column, rows, error);
+        if (status == TD_OK)
+            status = tdi_store_put(to, rows, (size_t)(count * row), error);
+    }
+    free(column);
+    free(rows);
+    return status == TD_OK ? tdi_store_end(to, error) : status;
+}
+
+/* Frees the store, and makes another whose rows are runs of bytes. */
+static td_status make_row_major(tdi_stored *stored, const tdi_array *array, tdi_error *error)
+{
+    tdi_store *turned = NULL;
+    int64_t size = array->samples * tdi_sample_elements(&array->shape) * stored->numbers.size;
+    td_status status = tdi_store_create(tdi_store_name(stored->store), size, &turned, error);
+    if (status == TD_OK)
+        status = turn_blocks(stored, array, turned, error);
+    tdi_store_free(stored->store);
+    if (status != TD_OK)
+        tdi_store_free(turned);
+    stored->store = turned;
+    stored->begin = 0;
+    return status;
 }
 
 static void take_shape(const tdi_npy *npy, tdi_array *array)
@@ -95,12 +120,9 @@ td_status tdi_array_from_npy(const tdi_npy *npy, tdi_store *store, const char *w
         return tdi_fail(error, TD_BAD_FILE, "%s: a single number, where an array with one row per sample is needed",
                         what);
     }
+    tdi_stored stored = {store, (int64_t)npy->offset, npy->numbers};
     take_shape(npy, array);
-    TDI_TRY(tdi_array_from_store(&(tdi_stored){store, (int64_t)npy->offset, npy->numbers}, array, error));
-    if (!npy->fortran || npy->shape.rank == 1)
-        return TD_OK;
-    td_status status = make_row_major(npy, what, array, error);
-    if (status != TD_OK)
-        tdi_array_release(array);
-    return status;
+    if (npy->fortran && npy->shape.rank > 1 && npy->elements)
+        TDI_TRY(make_row_major(&stored, array, error));
+    return tdi_array_from_store(&stored, array, error);
 }

@@ -9,8 +9,8 @@
  * it holds it, else where it lies. */
 td_status tdi_array_from_store(const tdi_stored *stored, tdi_array *array, tdi_error *error);
 
-/* The same of a .npy file, which `what` names in messages; its numbers may lie column by column where memory holds
- * them. */
+/* The same of a .npy file, which `what` names in messages. Numbers that lie column by column are put in another store
+ * row by row. */
 td_status tdi_array_from_npy(const tdi_npy *npy, tdi_store *store, const char *what, tdi_array *array,
                              tdi_error *error);
 

@@ -18,8 +18,7 @@ size_t tdi_whole_bytes(const tdi_whole *whole, int column)
 
 void tdi_whole_places(const tdi_whole *whole, char *sample, void **places)
 {
-    const tdi_source *source = &whole->items.source;
-    for (int i = 0; i < source->n_x + source->n_y; i++)
+    for (int i = 0; i < whole->columns; i++)
         places[i] = sample + whole->begin[i];
 }
 
@@ -65,13 +64,11 @@ static td_status keep(tdi_whole *whole, int64_t row, unsigned columns, char *sam
 static td_status make_sample(tdi_whole *whole, int column, int64_t row, void *to, tdi_error *error)
 {
     void *places[TDI_MAX_COLUMNS] = {NULL};
-    const tdi_source *source = &whole->items.source;
-    int columns = source->n_x + source->n_y, wanted = atomic_load(&whole->wanted);
-    unsigned others = ((1u << wanted) - 1) & ~(1u << column);
-    char *sample = others ? malloc(whole->begin[columns]) : NULL;
+    unsigned others = ((1u << atomic_load(&whole->wanted)) - 1) & ~(1u << column);
+    char *sample = others ? malloc(whole->begin[whole->columns]) : NULL;
     if (others && !sample)
         return tdi_no_memory(error);
-    for (int i = 0; i < columns; i++)
+    for (int i = 0; i < whole->columns; i++)
         places[i] = i == column ? to : others >> i & 1 ? sample + whole->begin[i] : NULL;
     td_status status = whole->make(whole, row, places, error);
     if (status == TD_OK && others)
@@ -138,6 +135,7 @@ td_status tdi_whole_add(tdi_whole *whole, const char *function, bool y, const td
     source->columns[at] =
         (tdi_column){.shape = column->shape, .dtype = column->dtype, .scale = column->scale != 0 ? column->scale : 1};
     *(y ? &source->n_y : &source->n_x) += 1;
+    whole->columns++;
     whole->begin[at + 1] = whole->begin[at] + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     name_columns(source);
     return TD_OK;
@@ -152,7 +150,7 @@ td_status tdi_whole_add_list(tdi_whole *whole, const char *function, bool y, con
 
 void tdi_whole_begin(tdi_whole *whole, const tdi_source_pass *pass)
 {
-    atomic_store(&whole->wanted, pass->columns);
+    atomic_store(&whole->wanted, pass->columns < whole->columns ? pass->columns : whole->columns);
 }
 
 void tdi_whole_end(tdi_whole *whole)

@@ -15,8 +15,9 @@ struct tdi_whole {
     /* Writes column i of sample `row` to to[i], packed, in its own dtype, where that is not NULL; called by several
      * threads at once. */
     td_status (*make)(tdi_whole *whole, int64_t row, void *const *to, tdi_error *error);
-    size_t begin[TDI_MAX_COLUMNS + 1]; /* of each column within a sample that is kept, in bytes; the last: its size */
-    atomic_int wanted;                 /* columns that a pass gathers of each row; 0: none is under way */
+    int columns;                       /* that `make` makes: the source's first */
+    size_t begin[TDI_MAX_COLUMNS + 1]; /* of each of them within a sample that is kept, in bytes; then its size */
+    atomic_int wanted;                 /* of them, those that a pass gathers; 0: none is under way */
     pthread_mutex_t lock;
     tdi_vec(struct tdi_kept) kept; /* the oldest first */
 };
@@ -28,7 +29,7 @@ struct tdi_kept {
     char *sample;
 };
 
-/* Makes an empty one ready, whose source has no columns. */
+/* Makes one ready whose source is filled but for what follows from its samples being made; it has no columns. */
 void tdi_whole_init(tdi_whole *whole);
 /* Adds a column behind the others, inputs before targets; `function` is named in the refusal of one that cannot be. */
 td_status tdi_whole_add(tdi_whole *whole, const char *function, bool y, const td_column *column, tdi_error *error);
@@ -36,7 +37,7 @@ td_status tdi_whole_add(tdi_whole *whole, const char *function, bool y, const td
 td_status tdi_whole_add_list(tdi_whole *whole, const char *function, bool y, const td_column *list, tdi_error *error);
 
 size_t tdi_whole_bytes(const tdi_whole *whole, int column);
-/* Where the columns of a sample of begin[n_x + n_y] bytes are. */
+/* Where the columns of a sample of begin[columns] bytes are. */
 void tdi_whole_places(const tdi_whole *whole, char *sample, void **places);
 
 /* Brackets a pass. */

@@ -263,13 +263,6 @@ static td_status write_file(const char *path, const json_t *root, tdi_error *err
     return status;
 }
 
-/* Private, as XDG wants it. Why nothing can be written there: an errno. */
-static int make_place(char *folder)
-{
-    int reason = tdi_make_folders(folder, 0700);
-    return !reason && access(folder, W_OK | X_OK) != 0 ? errno : reason;
-}
-
 void tdi_choices_remember(td_context *context)
 {
     char folder[PATH_MAX], path[PATH_MAX];
@@ -278,16 +271,36 @@ void tdi_choices_remember(td_context *context)
     if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE || is_no_file(path))
         return;
     choices->changed = false;
-    make_place(folder);
+    tdi_make_folders(folder, 0700); /* private, as XDG wants it */
     json_t *root = merge(path, choices);
     if (write_file(path, root, &error) != TD_OK)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
     json_decref(root);
 }
 
+/* Why the file cannot be written, NULL when it can: in its folder, or in the one in which that would be made. */
+static const char *refusal(const char *folder, const char *path)
+{
+    char place[PATH_MAX];
+    struct stat facts;
+    snprintf(place, sizeof place, "%s", folder);
+    if (is_no_file(path))
+        return "it is not a file";
+    while (stat(place, &facts) != 0 && errno == ENOENT && strcmp(place, ".") != 0) {
+        char *slash = strrchr(place, '/');
+        if (!slash)
+            strcpy(place, ".");
+        else
+            slash[slash == place] = '\0';
+    }
+    if (access(place, W_OK | X_OK) != 0)
+        return strerror(errno);
+    return tdi_is_folder(place) ? NULL : strerror(ENOTDIR);
+}
+
 void tdi_choices_describe(FILE *out)
 {
-    int reason;
+    const char *why_not;
     char folder[PATH_MAX], path[PATH_MAX];
     switch (find_place(folder, path)) {
     case PLACE_OFF:
@@ -297,12 +310,11 @@ void tdi_choices_describe(FILE *out)
         fprintf(out, "kernels: timed in every run; neither TANDEM_CACHE nor HOME names a folder to remember them in\n");
         return;
     case PLACE_FILE:
-        reason = is_no_file(path) ? EISDIR : make_place(folder);
-        if (reason == 0)
-            fprintf(out, "kernels: timed once, remembered in %s\n", path);
+        why_not = refusal(folder, path);
+        if (why_not)
+            fprintf(out, "kernels: timed in every run; %s cannot be written: %s\n", path, why_not);
         else
-            fprintf(out, "kernels: timed in every run; %s cannot be written: %s\n", path,
-                    is_no_file(path) ? "it is not a file" : strerror(reason));
+            fprintf(out, "kernels: timed once, remembered in %s\n", path);
         return;
     }
 }

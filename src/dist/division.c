@@ -130,8 +130,11 @@ static td_status divide_by_shards(int shards, int replicas, int cores, tdi_divis
     return TD_OK;
 }
 
+/* Never more threads than cores, though a device's lanes are its share of them rounded up. */
 static void divide_apart(int replicas, int groups, int lanes_each, int cores, bool by_columns, tdi_division *d)
 {
+    if (lanes_each * replicas > cores)
+        lanes_each = replicas < cores ? cores / replicas : 1;
     bool lanes = by_columns && replicas <= cores;
     int parts = lanes ? replicas : replicas * lanes_each;
     *d = (tdi_division){.replicas = replicas,

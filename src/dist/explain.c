@@ -76,6 +76,15 @@ double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)
     return (double)(model->total + model->trained * slots) * 4;
 }
 
+/* Two batches of them: one is brought together while the other is computed with. */
+static double row_bytes(const tdi_explained *e)
+{
+    double bytes = 0;
+    for (int slot = 0; slot < tdi_input_slots(e->runtime->model, e->mode); slot++)
+        bytes += 2 * (double)(e->batch * tdi_input_bytes_per_row(e->runtime->model, slot));
+    return bytes;
+}
+
 /* What a step needs in memory besides the data. */
 static void explain_memory(const tdi_explained *e, FILE *out)
 {
@@ -83,12 +92,18 @@ static void explain_memory(const tdi_explained *e, FILE *out)
     double activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts;
     double scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes;
     double exchange = (double)tdi_plan_exchange_bytes(e->plan), state = tdi_state_bytes(e->runtime, e->mode);
+    double rows = row_bytes(e);
     fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
     if (e->mode == TDI_TRAIN)
         fprintf(out, ", with their gradients and slots %.2f MB", state * 1e-6);
-    fprintf(out, "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of weights%s\n",
-            (activations + scratch + exchange + state) * 1e-6, activations * 1e-6, scratch * 1e-6, exchange * 1e-6,
-            state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
+    fprintf(out,
+            "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of rows brought "
+            "together, %.2f of weights%s; besides, the library and the data\n",
+            (activations + scratch + exchange + rows + state) * 1e-6, activations * 1e-6, scratch * 1e-6,
+            exchange * 1e-6, rows * 1e-6, state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
+    if (e->runtime->rehearsed_bytes > 0)
+        fprintf(out, "comparing whole steps, which is remembered, took %.2f MB beside the weights and slots\n",
+                e->runtime->rehearsed_bytes * 1e-6);
 }
 
 static const char *title(const tdi_explained *e)

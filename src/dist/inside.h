@@ -72,11 +72,15 @@ struct tdi_runtime {
     bool unbound;         /* there are plans whose addresses are not resolved */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
-    tdi_chooser chooser;   /* choices NULL: rules alone choose kernels */
-    bool settled;          /* nobody asks the clock for another way any more */
-    bool float32;          /* although bfloat16 is wished for and the device has it */
-    int sharing;           /* lanes that share ops; 0: each plan finds out for itself */
-    const tdi_choice *way; /* what the clock said of whole steps; NULL: it was not asked */
+    tdi_chooser chooser;    /* choices NULL: rules alone choose kernels */
+    bool settled;           /* nobody asks the clock for another way any more */
+    bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
+    tdi_division by_rules;  /* before the clock was asked */
+    bool float32;           /* although bfloat16 is wished for and the device has it */
+    int sharing;            /* lanes that share ops; 0: each plan finds out for itself */
+    const tdi_choice *way;  /* what the clock said of whole steps; NULL: it was not asked */
+    double rehearsed_bytes; /* that asking it has taken, for a while; 0: it was not asked in this process */
+    int64_t memory;         /* bytes that the process may use */
 };
 
 /* How a model could be run. */
@@ -92,6 +96,10 @@ td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **
 /* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
 
+/* What its parts and workers hold of the devices' memory. */
+double tdi_runtime_bytes(const tdi_runtime *runtime);
+/* Gives that back: the next tdi_runtime_prepare takes it anew. Gradients are lost. */
+void tdi_runtime_give_back(tdi_runtime *runtime);
 /* Weights, and of a step that trains their gradients and slots. */
 double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode);
 
@@ -99,7 +107,7 @@ bool tdi_computes_bfloat16(const tdi_runtime *runtime);
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */
-void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
+void *tdi_device_memory(const tdi_runtime *runtime, tdi_device *device, size_t size, tdi_error *error);
 
 /* The mode's program and every part's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
@@ -122,18 +130,12 @@ td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step
 void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
                     tdi_plan *const *plans);
 
-/* Is a step of this plan so short that meeting may cost more than other cores bring? */
-bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan);
-/* Times whole steps of `rows` rows in several ways, on memory of their own: candidate i of the choice is ways[i].
- * Whatever it returns but TD_OK, nothing was found out. */
-td_status tdi_rehearse(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_way *ways, tdi_choice *choice,
-                       tdi_error *error);
 /* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
  * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
-td_status tdi_choose_way(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                         const tdi_way *ways, tdi_choice *asked, tdi_choice **chosen, tdi_error *error);
+td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
+                         tdi_choice *asked, tdi_choice **chosen, tdi_error *error);
 /* How many lanes are best to share the ops of such a plan; *choice NULL: all, without a doubt. */
-td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
                              const tdi_choice **choice, tdi_error *error);
 /* Should the runtime go another way than it does? */
 td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,

@@ -14,6 +14,7 @@ typedef struct run {
     double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
+    atomic_bool lacked;   /* a kernel's library had no memory for its work */
     tdi_error error;      /* the feed's, or that of who takes the outputs */
     bool alone;           /* one lane makes all: the others are not woken */
     bool noted;           /* in a trace */
@@ -60,7 +61,8 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
                              .iteration = each ? now / each : now,
                              .step = now,
                              .seed = r->job->seed,
-                             .skip = each && (now + 1) % each != 0};
+                             .skip = each && (now + 1) % each != 0,
+                             .failed = &r->lacked};
 }
 
 static bool losses_finite(const run *r, int first, int count)
@@ -165,7 +167,7 @@ static void account(run *r, int first, int count, int64_t i)
         atomic_store(&r->not_finite, true);
         end_before(r, i + 1);
     }
-    if (r->job->stop && atomic_load(r->job->stop))
+    if (atomic_load(&r->lacked) || (r->job->stop && atomic_load(r->job->stop)))
         end_before(r, i + 1);
 }
 
@@ -284,6 +286,12 @@ static bool runs_alone(const run *r)
 
 static td_status outcome(const run *r, tdi_error *error)
 {
+    if (atomic_load(&r->lacked))
+        return tdi_fail(
+            error, TD_NO_MEMORY,
+            "out of memory inside step %lld: what it computed, and the weights if it trained, are not to be "
+            "used; go back to a saved model, with a smaller batch",
+            (long long)(r->job->first_step + r->done - 1));
     if (atomic_load(&r->not_finite))
         return tdi_fail(
             error, TD_NOT_FINITE,

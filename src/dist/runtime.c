@@ -19,9 +19,9 @@ tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
     return runtime->devices[0];
 }
 
-void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error)
+void *tdi_device_memory(const tdi_runtime *runtime, tdi_device *device, size_t size, tdi_error *error)
 {
-    void *memory = tdi_memory_fits(size) ? device->allocate(device, size) : NULL;
+    void *memory = size <= (size_t)runtime->memory ? device->allocate(device, size) : NULL;
     if (!memory)
         tdi_memory_short(error, device->name, size);
     return memory;
@@ -60,8 +60,10 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
     bool rules = model->shards || model->by_rules;
-    runtime->chooser = (tdi_chooser){
-        .choices = rules ? NULL : tdi_choices_of(model->context), .team = runtime->team, .workers = d->workers};
+    runtime->chooser = (tdi_chooser){.choices = rules ? NULL : tdi_choices_of(model->context),
+                                     .context = model->context,
+                                     .team = runtime->team,
+                                     .workers = d->workers};
     runtime->parts = calloc((size_t)d->parts, sizeof *runtime->parts);
     runtime->gradients = calloc((size_t)d->parts, sizeof *runtime->gradients);
     runtime->workers = tdi_buffer_create((size_t)d->workers * sizeof *runtime->workers);
@@ -85,8 +87,10 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
 {
     td_model *model = runtime->model;
     const char *devices = model->devices ? model->devices : "cpu";
+    runtime->memory = tdi_memory_allowed();
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
+    runtime->by_rules = runtime->division;
     if (way) {
         runtime->division = way->division;
         runtime->float32 = way->float32;
@@ -224,12 +228,13 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
 /* ---- memory of a part ---- */
 
 /* Grows a buffer, its content lost; *grown tells that addresses changed. */
-static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t need, bool *grown, tdi_error *error)
+static td_status grow(const tdi_runtime *runtime, tdi_device *device, char **buffer, size_t *size, size_t need,
+                      bool *grown, tdi_error *error)
 {
     if (*buffer && *size >= need)
         return TD_OK;
     device->release(device, *buffer);
-    *buffer = tdi_device_memory(device, need, error);
+    *buffer = tdi_device_memory(runtime, device, need, error);
     *size = *buffer ? need : 0;
     *grown = true;
     return *buffer ? TD_OK : TD_NO_MEMORY;
@@ -245,7 +250,7 @@ static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi
     double **metrics = &runtime->parts[part].metrics[mode];
     size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
     if (!*metrics)
-        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
+        *metrics = tdi_device_memory(runtime, tdi_part_device(runtime, part), bytes, error);
     return *metrics ? TD_OK : TD_NO_MEMORY;
 }
 
@@ -262,9 +267,10 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
 {
     tdi_part_state *state = &runtime->parts[index];
     tdi_device *device = tdi_part_device(runtime, index);
-    TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
+    TDI_TRY(grow(runtime, device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown,
+                 error));
     if (wants_gradients(mode) && !state->gradients) {
-        state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
+        state->gradients = tdi_device_memory(runtime, device, (size_t)runtime->model->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;
         if (!state->gradients)
@@ -280,7 +286,7 @@ static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t nee
         return TD_OK;
     for (int lane = 0; lane < runtime->division.lanes; lane++) {
         size_t none = 0;
-        TDI_TRY(grow(runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
+        TDI_TRY(grow(runtime, runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
     }
     worker->scratch_bytes = need;
     return TD_OK;
@@ -290,8 +296,47 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 {
     tdi_mode_state *state = &runtime->modes[mode];
     if (!state->exchange)
-        state->exchange = tdi_device_memory(runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
+        state->exchange = tdi_device_memory(runtime, runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
     return state->exchange ? TD_OK : TD_NO_MEMORY;
+}
+
+double tdi_runtime_bytes(const tdi_runtime *runtime)
+{
+    double bytes = 0;
+    for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
+        const tdi_part_state *part = &runtime->parts[p];
+        bytes += (double)part->activation_bytes;
+        bytes += part->gradients ? (double)runtime->model->trained * sizeof(float) : 0;
+    }
+    for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
+        bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.lanes;
+    return bytes;
+}
+
+static void drop(tdi_device *device, char **buffer)
+{
+    device->release(device, *buffer);
+    *buffer = NULL;
+}
+
+void tdi_runtime_give_back(tdi_runtime *runtime)
+{
+    const tdi_division *d = &runtime->division;
+    for (int p = 0; p < d->parts; p++) {
+        tdi_part_state *part = &runtime->parts[p];
+        tdi_device *device = tdi_part_device(runtime, p);
+        drop(device, &part->activations);
+        device->release(device, part->gradients);
+        part->gradients = runtime->gradients[p] = NULL;
+        part->activation_bytes = 0;
+    }
+    for (int w = 0; w < d->workers; w++) {
+        for (int lane = 0; lane < d->lanes; lane++)
+            drop(runtime->devices[0], &runtime->workers[w].scratch[lane]);
+        runtime->workers[w].scratch_bytes = 0;
+    }
+    runtime->fresh_gradients = false;
+    runtime->unbound = true;
 }
 
 /* ---- plans ---- */
@@ -339,7 +384,7 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
 }
 
 /* Makes the plan anew with fewer lanes where that is faster. */
-static td_status settle_sharing(const tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
+static td_status settle_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
                                 const tdi_choice **choice, tdi_error *error)
 {
     spec->sharing = runtime->division.lanes;
@@ -436,15 +481,37 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
     return status;
 }
 
-/* The first steps that train (of a model that cannot be trained: that predict) say which way all go. */
+/* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
+ * to be trained goes its own by the rules, but for the precision: that one is asked of predictions too. */
+static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
+{
+    bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
+    if (runtime->settled || !runtime->chooser.choices)
+        return false;
+    if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
+        return false;
+    runtime->settled = !for_now;
+    return true;
+}
+
+/* What predictions alone have settled: a run that trains makes the same choices with them and without. */
+static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool was = runtime->settled_for_now;
+    runtime->settled_for_now = !runtime->settled;
+    if (!was || !runtime->way || runtime->way->chosen == 0)
+        return TD_OK;
+    TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
+    return plans_of(runtime, mode, rows, plans, error);
+}
+
 static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    bool trains = mode == TDI_TRAIN || mode == TDI_GRADIENTS;
     bool other;
     tdi_way way;
-    if (runtime->settled || !runtime->chooser.choices || (runtime->model->compiled && !trains))
+    if (!is_asked(runtime, mode))
         return TD_OK;
-    runtime->settled = true;
+    TDI_TRY(unsettle(runtime, mode, rows, plans, error));
     TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
     if (!other)
         return TD_OK;
@@ -470,8 +537,12 @@ static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const 
 
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
+    const tdi_choices *choices = runtime->chooser.choices;
+    double measured = choices ? choices->seconds : 0;
     TDI_TRY(plans_of(runtime, mode, rows, plans, error));
     TDI_TRY(settle(runtime, mode, rows, plans, error));
+    if (choices && choices->seconds > measured)
+        tdi_buffers_trim();
     TDI_TRY(make_room(runtime, mode, plans, error));
     tdi_choices_remember(runtime->model->context);
     return TD_OK;

@@ -15,10 +15,11 @@ static int64_t elements_per_row(const tdi_shadow *shadow, int slot)
 
 static td_status make_inputs(tdi_shadow *shadow, tdi_error *error)
 {
+    int64_t allowed = tdi_memory_allowed();
     for (int slot = 0; slot < tdi_input_slots(&shadow->model, shadow->mode); slot++) {
         int64_t count = shadow->rows * elements_per_row(shadow, slot);
         size_t bytes = (size_t)count * sizeof(float);
-        shadow->inputs[slot] = tdi_memory_fits(bytes) ? tdi_buffer_create(bytes) : NULL;
+        shadow->inputs[slot] = (int64_t)bytes <= allowed ? tdi_buffer_create(bytes) : NULL;
         if (!shadow->inputs[slot])
             return tdi_memory_short(error, "a batch of made-up rows", bytes);
         for (int64_t i = 0; i < count; i++)
@@ -41,6 +42,16 @@ void tdi_shadow_release(tdi_shadow *shadow)
     for (int slot = 0; slot < 2 * TDI_MAX_IO; slot++)
         tdi_buffer_free(shadow->inputs[slot]);
     tdi_model_release_shadow(&shadow->model);
+}
+
+double tdi_shadow_bytes(const tdi_shadow *shadow)
+{
+    double elements = (double)shadow->model.total;
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        elements += shadow->model.slots[s] ? (double)shadow->model.trained : 0;
+    for (int slot = 0; slot < tdi_input_slots(&shadow->model, shadow->mode); slot++)
+        elements += (double)(shadow->rows * elements_per_row(shadow, slot));
+    return elements * sizeof(float);
 }
 
 static const void *in_place(void *context, int64_t step, int slot, int64_t first, td_dtype as)

@@ -17,6 +17,9 @@ typedef struct tdi_shadow {
 td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, tdi_shadow *shadow, tdi_error *error);
 void tdi_shadow_release(tdi_shadow *shadow); /* after the runtimes made for its model */
 
+/* Of its weights, slots and rows. */
+double tdi_shadow_bytes(const tdi_shadow *shadow);
+
 /* Runs steps on a runtime made for its model; *seconds: of each. */
 td_status tdi_shadow_run(tdi_shadow *shadow, tdi_runtime *runtime, int64_t steps, double *seconds, tdi_error *error);
 

@@ -4,13 +4,13 @@
  * Asked are only short steps, and all that are to be computed in bfloat16. */
 #include <stdio.h>
 
-#include "base/machine.h"
 #include "dist/inside.h"
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
 
-bool tdi_step_is_short(const tdi_runtime *runtime, const tdi_plan *plan)
+/* Is a step of this plan so short that meeting may cost more than other cores bring? */
+static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return runtime->model->total <= LARGEST_MODEL && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
@@ -33,7 +33,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][
     return count;
 }
 
-td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
                              const tdi_choice **choice, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
@@ -41,8 +41,7 @@ td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     char names[TDI_MAX_CANDIDATES][16];
     tdi_choice asked = {.key = "lanes"}, *chosen = NULL;
     *choice = NULL;
-    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 ||
-        !tdi_step_is_short(runtime, plan))
+    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, plan))
         return TD_OK;
     asked.count = list_sharing(runtime, ways, names, &asked);
     TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
@@ -53,13 +52,13 @@ td_status tdi_choose_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t 
 
 /* ---- precision and division ---- */
 
-/* Steps are rehearsed in both precisions side by side. */
+/* A rehearsal has weights and slots of its own. */
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
                   (double)runtime->model->total * 4 * sizeof(float);
     return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           step < (double)tdi_memory_allowed() / LARGEST_SHARE;
+           step < (double)runtime->memory / LARGEST_SHARE;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)
@@ -77,7 +76,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
     bool filled = rows >= divisions[1].parts; /* every part has a row */
-    bool either = runtime->division.either && filled && tdi_step_is_short(runtime, plan);
+    bool either = runtime->division.either && filled && is_short(runtime, plan);
     tdi_way ways[4];
     char names[4][48];
     tdi_choice asked = {.key = "way", .lasting = narrow}, *chosen = NULL;

@@ -1,4 +1,5 @@
-/* array_file.c - .npy files of known shape, filled in any order; an .npz is made of them. */
+/* array_file.c - .npy files, filled in any order; an .npz is made of them. The header of one whose first extent is not
+ * known yet has room for any, and is written again at the end. */
 #include "files/array_file.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@ struct tdi_array_file {
     struct {
         char name[72];
         tdi_atomic *file;
+        td_shape shape;
         size_t header;
     } arrays[TDI_ARRAY_FILE_MOST];
 };
@@ -39,11 +41,16 @@ static td_status begin_array(tdi_array_file *file, const tdi_array_plan *plan, t
 {
     char header[TDI_NPY_HEADER];
     int at = file->count;
-    TDI_TRY(check_size(file->path, &plan->shape, error));
     snprintf(file->arrays[at].name, sizeof file->arrays[at].name, "%s.npy", plan->name);
     TDI_TRY(tdi_atomic_create(file->path, &file->arrays[at].file, error));
     file->count++;
-    file->arrays[at].header = tdi_npy_header(TD_FLOAT32, &plan->shape, header);
+    td_shape shape = plan->shape;
+    if (shape.dim[0] < 0)
+        shape.dim[0] = INT64_MAX;
+    else
+        TDI_TRY(check_size(file->path, &shape, error));
+    file->arrays[at].shape = plan->shape;
+    file->arrays[at].header = tdi_npy_header(TD_FLOAT32, &shape, 0, header);
     return tdi_atomic_write(file->arrays[at].file, header, file->arrays[at].header, error);
 }
 
@@ -90,9 +97,26 @@ static td_status put_together(const tdi_array_file *file, tdi_error *error)
     return tdi_zip_write_files(file->path, file->count, files, error);
 }
 
-td_status tdi_array_file_commit(tdi_array_file *file, tdi_error *error)
+static td_status write_extent(tdi_array_file *file, int array, int64_t rows, tdi_error *error)
 {
-    td_status status;
+    char header[TDI_NPY_HEADER];
+    td_shape shape = file->arrays[array].shape;
+    if (shape.dim[0] >= 0)
+        return TD_OK;
+    shape.dim[0] = rows;
+    size_t bytes = tdi_npy_header(TD_FLOAT32, &shape, file->arrays[array].header, header);
+    return tdi_atomic_write_at(file->arrays[array].file, 0, header, bytes, error);
+}
+
+td_status tdi_array_file_commit(tdi_array_file *file, int64_t rows, tdi_error *error)
+{
+    td_status status = TD_OK;
+    for (int i = 0; i < file->count && status == TD_OK; i++)
+        status = write_extent(file, i, rows, error);
+    if (status != TD_OK) {
+        tdi_array_file_abort(file);
+        return status;
+    }
     if (file->npz) {
         status = put_together(file, error);
     } else {

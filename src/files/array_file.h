@@ -15,8 +15,8 @@ enum { TDI_ARRAY_FILE_MOST = 16 };
 typedef struct tdi_array_file tdi_array_file;
 
 typedef struct tdi_array_plan {
-    char name[64]; /* in an .npz: "y0" */
-    td_shape shape;
+    char name[64];  /* in an .npz: "y0" */
+    td_shape shape; /* its first extent below 0: commit says it */
 } tdi_array_plan;
 
 /* By the path's ending: .npz, or else .npy, which holds one array. TD_INVALID_ARGUMENT when an array has more bytes
@@ -26,8 +26,8 @@ td_status tdi_array_file_create(const char *path, int count, const tdi_array_pla
 /* Writes elements [first, first + count) of an array, row-major. Several threads may. */
 td_status tdi_array_file_put(tdi_array_file *file, int array, int64_t first, const float *values, int64_t count,
                              tdi_error *error);
-/* Both free `file`. */
-td_status tdi_array_file_commit(tdi_array_file *file, tdi_error *error);
+/* Both free `file`. `rows` is the first extent of each array. */
+td_status tdi_array_file_commit(tdi_array_file *file, int64_t rows, tdi_error *error);
 void tdi_array_file_abort(tdi_array_file *file); /* NULL is accepted */
 
 #endif

@@ -9,9 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/vec.h"
+#include "files/regular.h"
 
 enum { CHUNK = 1 << 16, MOST = 1 << 20 }; /* bytes read at once; bytes of a record */
 
@@ -83,11 +85,11 @@ static td_status start_parser(tdi_csv *csv, unsigned char separator, tdi_error *
     return TD_OK;
 }
 
-/* zlib's words without the path that it puts in front. */
-static const char *words_of(const tdi_csv *csv, const char *reason)
+/* zlib's words without the "<fd:3>: " that it puts in front. */
+static const char *words_of(const char *reason)
 {
-    size_t length = strlen(csv->path);
-    return strncmp(reason, csv->path, length) == 0 && reason[length] == ':' ? reason + length + 2 : reason;
+    const char *words = strstr(reason, ">: ");
+    return words ? words + 3 : reason;
 }
 
 /* What was unpacked before a gzipped file's break is given first; the break is its end. */
@@ -105,7 +107,7 @@ static td_status read_chunk(tdi_csv *csv, tdi_error *error)
         TDI_TRY(start_parser(csv, csv_get_delim(&csv->parser), error));
     return tdi_fail(error, code == Z_ERRNO ? TD_IO : TD_BAD_FILE,
                     "%s: line %" PRId64 " at offset %" PRId64 ": cannot be read from here on: %s", csv->path, csv->line,
-                    csv->offset, code == Z_ERRNO ? strerror(errno) : words_of(csv, reason));
+                    csv->offset, code == Z_ERRNO ? strerror(errno) : words_of(reason));
 }
 
 static unsigned char most_frequent(const char *line, size_t length)
@@ -135,6 +137,19 @@ static td_status begin(tdi_csv *csv, tdi_error *error)
     return start_parser(csv, most_frequent(csv->chunk + csv->begin, csv->end - csv->begin), error);
 }
 
+static td_status open_file(tdi_csv *csv, tdi_error *error)
+{
+    int fd;
+    if (!csv->path || !csv->plain)
+        return tdi_no_memory(error);
+    TDI_TRY(tdi_regular_open(csv->path, &fd, NULL, error));
+    csv->file = gzdopen(fd, "rb");
+    if (csv->file)
+        return begin(csv, error);
+    close(fd);
+    return tdi_no_memory(error);
+}
+
 td_status tdi_csv_open(const char *path, tdi_csv **opened, tdi_error *error)
 {
     tdi_csv *csv = calloc(1, sizeof *csv);
@@ -142,15 +157,7 @@ td_status tdi_csv_open(const char *path, tdi_csv **opened, tdi_error *error)
         return tdi_no_memory(error);
     csv->path = strdup(path);
     csv->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    errno = 0;
-    csv->file = gzopen(path, "rbe");
-    td_status status = TD_OK;
-    if (!csv->file)
-        status = errno ? tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", path,
-                                  strerror(errno))
-                       : tdi_no_memory(error);
-    else
-        status = csv->path && csv->plain ? begin(csv, error) : tdi_no_memory(error);
+    td_status status = open_file(csv, error);
     if (status == TD_OK)
         *opened = csv;
     else

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "files/hdf5_inside.h"
+#include "files/regular.h"
 
 td_status tdi_hdf5_damaged(const tdi_hdf5_file *file, const char *reason, tdi_error *error)
 {
@@ -307,14 +308,9 @@ static td_status read_superblock(tdi_hdf5_file *file, tdi_error *error)
 
 static td_status open_on_disk(tdi_hdf5_file *file, tdi_error *error)
 {
-    struct stat facts;
-    file->fd = open(file->name, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0 || fstat(file->fd, &facts) != 0)
-        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", file->name,
-                        strerror(errno));
-    if (!S_ISREG(facts.st_mode))
-        return tdi_fail(error, TD_BAD_FILE, "%s: is no file but a folder or a device", file->name);
-    file->size = (uint64_t)facts.st_size;
+    int64_t size;
+    TDI_TRY(tdi_regular_open(file->name, &file->fd, &size, error));
+    file->size = (uint64_t)size;
     return TD_OK;
 }
 

@@ -269,7 +269,7 @@ static const struct {
 } types[] = {{"<f4", TD_FLOAT32}, {"<f8", TD_FLOAT64}, {"<i4", TD_INT32}, {"<i8", TD_INT64}, {"|u1", TD_UINT8}};
 
 /* The dictionary, padded so that the elements begin at a multiple of 64. */
-size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, char out[TDI_NPY_HEADER])
+size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, size_t least, char out[TDI_NPY_HEADER])
 {
     char text[224];
     int used = 0;
@@ -280,7 +280,8 @@ size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, char out[TDI_NPY_HE
         used += snprintf(text + used, sizeof text - (size_t)used, "%lld,%s", (long long)shape->dim[i],
                          i + 1 < shape->rank ? " " : "");
     used += snprintf(text + used, sizeof text - (size_t)used, "), }");
-    size_t total = ((size_t)used + 10 + 1 + 63) / 64 * 64, length = total - 10;
+    size_t needed = ((size_t)used + 10 + 1 + 63) / 64 * 64, total = needed > least ? needed : least;
+    size_t length = total - 10;
     memset(out, ' ', total);
     memcpy(out, MAGIC "\x01\x00", MAGIC_SIZE + 2);
     out[8] = (char)(length & 255);
@@ -315,7 +316,7 @@ td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *eleme
     size_t body;
     *bytes = NULL;
     TDI_TRY(measure(dtype, shape, elements, &body, error));
-    size_t head_size = tdi_npy_header(dtype, shape, head);
+    size_t head_size = tdi_npy_header(dtype, shape, 0, head);
     *bytes = malloc(head_size + body);
     if (!*bytes)
         return tdi_no_memory(error);
@@ -332,7 +333,7 @@ td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape,
     tdi_atomic *file;
     size_t body;
     TDI_TRY(measure(dtype, shape, elements, &body, error));
-    size_t head_size = tdi_npy_header(dtype, shape, head);
+    size_t head_size = tdi_npy_header(dtype, shape, 0, head);
     TDI_TRY(tdi_atomic_create(path, &file, error));
     td_status status = tdi_atomic_write(file, head, head_size, error);
     if (status == TD_OK)

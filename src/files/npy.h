@@ -34,8 +34,8 @@ bool tdi_npz_has(const tdi_zip *zip, const char *array);
 /* An array of an .npz archive: `store`, which the caller frees, is the whole .npy file. */
 td_status tdi_npz_open(tdi_zip *zip, const char *array, tdi_npy *npy, tdi_store **store, tdi_error *error);
 
-/* The header of a version 1 .npy file of a C-order array, which follows it; returns its bytes. */
-size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, char header[TDI_NPY_HEADER]);
+/* The header of a version 1 .npy file of a C-order array, which follows it; returns its bytes, `least` or more. */
+size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, size_t least, char header[TDI_NPY_HEADER]);
 /* A C-order array as the bytes of a version 1 .npy file, which the caller frees with free(). */
 td_status tdi_npy_image(td_dtype dtype, const td_shape *shape, const void *elements, void **bytes, size_t *size,
                         tdi_error *error);

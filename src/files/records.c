@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "base/vec.h"
+#include "files/regular.h"
 #include "files/temporary.h"
 
 #define HEAD     12 /* bytes before the data */
@@ -186,13 +187,7 @@ static td_status find_records(tdi_records *records, tdi_error *error)
 
 static td_status open_file(tdi_records *records, tdi_error *error)
 {
-    struct stat facts;
-    records->fd = open(records->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
-    if (records->fd < 0)
-        return tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", records->path,
-                        strerror(errno));
-    if (fstat(records->fd, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", records->path);
+    TDI_TRY(tdi_regular_open(records->path, &records->fd, NULL, error));
     return unpack_when_gzipped(records, error);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "files/regular.h"
 #include "files/temporary.h"
 
 enum { PIECE = 1 << 18 };
@@ -79,8 +80,8 @@ void *tdi_store_bytes(const tdi_store *store)
 static td_status look(tdi_store *store, tdi_error *error)
 {
     struct stat facts;
-    if (fstat(store->fd, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return tdi_fail(error, TD_BAD_FILE, "%s: not a file", store->name);
+    if (fstat(store->fd, &facts) != 0)
+        return tdi_fail(error, TD_IO, "%s: cannot be read: %s", store->name, strerror(errno));
     store->changed = facts.st_mtim;
     store->length = facts.st_size;
     return TD_OK;
@@ -90,12 +91,8 @@ td_status tdi_store_open(const char *path, tdi_store **store, tdi_error *error)
 {
     tdi_store *made;
     TDI_TRY(make(path, &made, error));
-    made->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
-    td_status status = TD_OK;
-    if (made->fd < 0)
-        status =
-            tdi_fail(error, errno == ENOENT ? TD_NOT_FOUND : TD_IO, "%s: cannot be opened: %s", path, strerror(errno));
-    else
+    td_status status = tdi_regular_open(path, &made->fd, NULL, error);
+    if (status == TD_OK)
         status = look(made, error);
     made->size = made->length;
     return keep(made, status, store);

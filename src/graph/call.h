@@ -2,6 +2,7 @@
 #ifndef TDI_GRAPH_CALL_H
 #define TDI_GRAPH_CALL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tandem/tensor.h>
@@ -17,6 +18,9 @@ typedef struct tdi_control {
     int64_t step;        /* names the random draws of this step */
     uint64_t seed;
     bool skip; /* the step updates no weights: its gradients are accumulated */
+    /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
+     * NULL: nobody asks. */
+    atomic_bool *failed;
 } tdi_control;
 
 /* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */

@@ -75,7 +75,7 @@ td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "layer \"%s\" is stateful, with batches of %lld samples: a batch size of %lld cannot be",
                         layer->name, (long long)layer->batch, (long long)batch);
-    if (samples % batch)
+    if (samples > 0 && samples % batch)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "layer \"%s\" is stateful, with batches of %lld samples: %s has %lld, and the last batch would "
                         "have %lld; leave those out",

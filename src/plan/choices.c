@@ -92,6 +92,16 @@ tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
     return before;
 }
 
+void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds)
+{
+    const double patience = 1;
+    double before = choices->seconds;
+    choices->seconds += seconds;
+    if (before < patience && choices->seconds >= patience)
+        tdi_log(context, TD_LOG_INFO,
+                "finding out which kernels are fastest here takes some seconds, once: they are remembered");
+}
+
 int tdi_fastest(const tdi_candidate *candidates, int count)
 {
     int best = 0;

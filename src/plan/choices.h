@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/context.h"
 #include "base/error.h"
 #include "base/vec.h"
 
@@ -30,8 +31,9 @@ typedef struct tdi_choice {
 typedef struct tdi_choices {
     tdi_arena *arena;
     tdi_vec(tdi_choice *) all;
-    bool changed; /* measured something since the file was last written */
-    bool untimed; /* the clock is not asked: what is not among them goes by rules */
+    bool changed;   /* measured something since the file was last written */
+    bool untimed;   /* the clock is not asked: what is not among them goes by rules */
+    double seconds; /* that measuring has taken */
 } tdi_choices;
 
 tdi_choices *tdi_choices_create(void); /* NULL when memory is out */
@@ -47,6 +49,8 @@ bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, cons
 /* Keeps a choice that has been measured; but one that was disturbed does not take the place of one made before, so that
  * on a machine that is always busy, too, the same question gets the same answer. NULL when memory is out. */
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);
+/* Measuring has taken `seconds` more: when that has become long to wait for, the log says once what it is. */
+void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds);
 /* The fastest of the timed ones; a later one only when it is faster by more than noise. */
 int tdi_fastest(const tdi_candidate *candidates, int count);
 

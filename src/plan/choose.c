@@ -2,6 +2,7 @@
  * in doubt, the one that the clock prefers. */
 #include <string.h>
 
+#include "base/text.h"
 #include "ops/widen.h"
 #include "plan/inside.h"
 
@@ -303,7 +304,9 @@ static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, cons
 {
     tdi_choices *choices = plan->spec.chooser->choices;
     tdi_error unseen = {0}; /* a rule chooses then */
+    double begun = tdi_seconds();
     td_status status = tdi_measure(plan, node, all->kernels, choice, &unseen);
+    tdi_choices_spend(choices, plan->spec.chooser->context, tdi_seconds() - begun);
     if (status != TD_OK)
         return status == TD_NO_MEMORY ? status : tdi_fail(error, status, "%s", unseen.message);
     choice->chosen = tdi_fastest(choice->candidates, choice->count);

@@ -16,7 +16,8 @@ static const double hopeless = 2.5;        /* times the best: not timed again */
 typedef struct contestant {
     tdi_prepared *workers; /* [workers] */
     char **scratch;        /* [threads] */
-    float *sums;           /* for a division by depth */
+    float *sums;           /* for a division by depth: [workers][sums_each] */
+    int64_t sums_each;
     int repetitions;
     double seconds; /* the best so far of one run */
 } contestant;
@@ -72,20 +73,28 @@ static td_status make_operands(contest *c, const tdi_call *like, char **operands
     return operands[like->n_in] ? TD_OK : tdi_no_memory(error);
 }
 
-static void bind_calls(const contest *c, const contestant *one, int worker, char *const *operands)
+static void bind_call(const contestant *one, int worker, int thread, char *const *operands, tdi_call *call)
 {
     static const tdi_control control = {.inverse_count = 1};
     static const tdi_part part = {.parts = 1, .group_count = 1};
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < call->n_in; i++)
+        in[i].data = operands[i];
+    call->out.data = operands[call->n_in];
+    call->scratch = one->scratch[thread];
+    call->sums = one->sums ? one->sums + worker * one->sums_each : NULL;
+    call->control = &control;
+    call->part = &part;
+}
+
+static void bind_calls(const contest *c, const contestant *one, int worker, char *const *operands)
+{
+    const tdi_prepared *prepared = &one->workers[worker];
     for (int lane = 0; lane < c->plan->spec.lanes; lane++) {
-        tdi_call *call = &one->workers[worker].calls[lane];
-        tdi_value *in = (tdi_value *)(uintptr_t)call->in;
-        for (int i = 0; i < call->n_in; i++)
-            in[i].data = operands[i];
-        call->out.data = operands[call->n_in];
-        call->scratch = one->scratch[worker * c->plan->spec.lanes + lane];
-        call->sums = one->sums;
-        call->control = &control;
-        call->part = &part;
+        int thread = worker * c->plan->spec.lanes + lane;
+        bind_call(one, worker, thread, operands, &prepared->calls[lane]);
+        if (prepared->finish)
+            bind_call(one, worker, thread, operands, &prepared->finish[lane]);
     }
 }
 
@@ -102,7 +111,8 @@ static td_status enter(contest *c, const tdi_kernel *kernel, contestant *one, td
         TDI_TRY(tdi_prepare_kernel(c->plan, kernel, c->node, c->arena, &one->workers[w], error));
     int64_t elements = tdi_shape_elements(&one->workers[0].calls[0].out.shape);
     if (one->workers[0].finish) {
-        one->sums = (float *)(void *)buffer(c, (size_t)(elements * c->plan->spec.lanes) * sizeof(float));
+        one->sums_each = elements * c->plan->spec.lanes;
+        one->sums = (float *)(void *)buffer(c, (size_t)(one->sums_each * c->workers) * sizeof(float));
         if (!one->sums)
             return tdi_no_memory(error);
     }
@@ -140,16 +150,29 @@ static void leave_all(contest *c, contestant *all, int count)
 
 /* ---- the clock ---- */
 
+/* By depth the second half waits for the first ones of all, and the next first half for the second ones. */
+static void run_once(contest *c, const tdi_prepared *prepared, int lane)
+{
+    const tdi_call *call = &prepared->calls[lane], *finish = prepared->finish ? &prepared->finish[lane] : NULL;
+    if (call->run)
+        call->run(call);
+    if (!finish)
+        return;
+    tdi_barrier_wait(&c->start);
+    if (finish->run)
+        finish->run(finish);
+    tdi_barrier_wait(&c->start);
+}
+
 static void run_turn(void *argument, int index)
 {
     contest *c = argument;
     tdi_device *device = c->plan->spec.device;
-    int state = device->enter_thread ? device->enter_thread(device) : 0;
-    const tdi_call *call = &c->turn->workers[index / c->plan->spec.lanes].calls[index % c->plan->spec.lanes];
+    int state = device->enter_thread ? device->enter_thread(device) : 0, lanes = c->plan->spec.lanes;
     tdi_barrier_wait(&c->start);
     double begun = tdi_seconds();
-    for (int i = 0; call->run && i < c->turn->repetitions; i++)
-        call->run(call);
+    for (int i = 0; i < c->turn->repetitions; i++)
+        run_once(c, &c->turn->workers[index / lanes], index % lanes);
     c->elapsed[index] = tdi_seconds() - begun;
     if (device->leave_thread)
         device->leave_thread(device, state);

@@ -17,8 +17,9 @@ typedef struct tdi_plan tdi_plan;
 /* What it takes to let the clock choose between kernels. */
 typedef struct tdi_chooser {
     tdi_choices *choices; /* made and remembered so far */
-    tdi_team *team;       /* idle while plans are made; workers * lanes threads */
-    int workers;          /* that run such a plan at the same time */
+    td_context *context;
+    tdi_team *team; /* idle while plans are made; workers * lanes threads */
+    int workers;    /* that run such a plan at the same time */
 } tdi_chooser;
 
 typedef struct tdi_plan_spec {

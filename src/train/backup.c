@@ -325,6 +325,10 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
         td_state state;
         tdi_error own = {0};
         tdi_backup_path(self->folder, which, path);
+        if (access(path, R_OK) != 0 && errno != ENOENT)
+            return tdi_fail(error, TD_IO,
+                            "BackupAndRestore: \"%.200s\" cannot be read: %s; make it readable, or name another folder",
+                            path, strerror(errno));
         if (tdi_state_is_foreign(path))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "BackupAndRestore: \"%.200s\" is no backup, and a backup would take its place; move it "

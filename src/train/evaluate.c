@@ -5,6 +5,7 @@
 static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
 {
     tdi_source *source;
+    int64_t samples;
     tdi_runtime *runtime;
     td_logs logs = {0};
     td_model *model = args->model;
@@ -15,14 +16,14 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     if (args->confusion)
         TDI_TRY(tdi_confusion_check(model, args->confusion_output, args->ignore_class, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
-    TDI_TRY(tdi_source_count(source, &model->context->stop, error));
     TDI_TRY(tdi_check_data(model, source, true, error));
-    TDI_TRY(tdi_model_check_samples(model, source->samples, batch, source->name, error));
+    TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
+    TDI_TRY(tdi_model_check_samples(model, samples, batch, source->name, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, batch, "",
+    TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, &samples, batch, "",
                                 args->progress, &logs, error));
     if (args->confusion)
-        TDI_TRY(tdi_confusion_create(runtime, model, args, source->samples, args->confusion, error));
+        TDI_TRY(tdi_confusion_create(runtime, model, args, samples, args->confusion, error));
     if (args->logs)
         *args->logs = logs;
     return TD_OK;

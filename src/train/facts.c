@@ -125,6 +125,8 @@ static void add_numbers(json_t **facts, const td_model *model, const tdi_run *ru
 {
     say(facts, "batch size", "%lld", (long long)run->batch);
     say(facts, "steps of an epoch", "%lld", (long long)run->steps);
+    if (run->validation_steps)
+        say(facts, "validation steps", "%lld", (long long)run->validation_steps);
     say(facts, "base batch size", "%lld", (long long)run->base_batch_size);
     say(facts, "warm-up", "%d epochs", run->warmup_epochs);
     say(facts, "momentum correction", "%s", run->momentum_correction ? "yes" : "no");
@@ -242,9 +244,10 @@ td_status tdi_facts_refuse(const char *where, const char *about, const char *bef
 td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error)
 {
     static const char *const all[] = {
-        "model",      "optimizer",       "loss",    "loss_weights",        "metrics",
-        "batch size", "base batch size", "warm-up", "momentum correction", "precision",
-        "shards",     "training data",   "shuffle", "steps of an epoch",   "validation data"};
+        "model",           "optimizer",       "loss",    "loss_weights",        "metrics",
+        "batch size",      "base batch size", "warm-up", "momentum correction", "precision",
+        "shards",          "training data",   "shuffle", "steps of an epoch",   "validation data",
+        "validation steps"};
     char before[TDI_FACTS_TEXT], after[TDI_FACTS_TEXT];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         difference found = {0};

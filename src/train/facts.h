@@ -10,6 +10,7 @@
 typedef struct tdi_run {
     tdi_source *train, *validation; /* NULL: none */
     int64_t batch, steps;           /* the global batch; steps of an epoch */
+    int64_t validation_steps;       /* 0: all */
     bool shuffle;
     int64_t shuffle_buffer;  /* 0: none */
     int64_t base_batch_size; /* what is done to the learning rate, as td_fit_args has it */

@@ -15,7 +15,8 @@ static td_status source_rows(void *context, int64_t step, int slot, int64_t firs
 {
     const tdi_source_feed *feed = context;
     tdi_source *source = feed->source;
-    const int64_t *rows = feed->order + step * feed->batch + first;
+    int64_t place = step * feed->batch + first;
+    const int64_t *rows = feed->order ? feed->order + place : &place;
     int column = column_of(feed, slot);
     if (!source->columns[column].values || as != TD_FLOAT32 || !feed->convert_bytes)
         return source->gather(source, column, rows, count, to, as, error);
@@ -36,7 +37,7 @@ static const void *source_in_place(void *context, int64_t step, int slot, int64_
 static int64_t source_sample(void *context, int64_t step, int64_t row, const char **name)
 {
     const tdi_source_feed *feed = context;
-    int64_t sample = feed->order[step * feed->batch + row];
+    int64_t place = step * feed->batch + row, sample = feed->order ? feed->order[place] : place;
     *name = tdi_source_origin(feed->source, &sample)->name;
     return sample;
 }

@@ -7,7 +7,7 @@
 
 typedef struct tdi_source_feed {
     tdi_source *source;
-    const int64_t *order; /* [samples] */
+    const int64_t *order; /* [samples]; NULL: in order, gathered row by row */
     int64_t batch;
     int n_inputs;  /* of the model: slots behind them are targets */
     bool in_order; /* order[i] is i */

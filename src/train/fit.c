@@ -16,6 +16,7 @@ typedef struct fit {
     int64_t *order;
     int64_t rows;                  /* of the data that an epoch is drawn from */
     int64_t batch, steps, samples; /* of an epoch */
+    int64_t validation_samples;
     int epochs;
     tdi_ramp ramp; /* of the learning rate */
     td_training training;
@@ -42,6 +43,8 @@ static td_status check_arguments(const td_fit_args *args, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "shuffle_buffer: %lld; a number of samples was expected, and shuffle not to be TD_NO",
                         (long long)args->shuffle_buffer);
+    if (args->validation_steps && !args->validation && !(args->validation_split > 0))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "validation_steps: there is no validation data to take them from");
     if (args->validation && args->validation_split > 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "give validation data or a validation_split, not both");
     return TD_OK;
@@ -104,6 +107,9 @@ static td_status plan_epochs(fit *f, tdi_error *error)
         f->steps = args->steps_per_epoch;
         f->samples = f->steps * f->batch < f->samples ? f->steps * f->batch : f->samples;
     }
+    if (f->validation)
+        TDI_TRY(tdi_samples_of_steps(f->validation, "validation_steps", args->validation_steps, f->batch,
+                                     &f->validation_samples, error));
     f->order = malloc((size_t)f->rows * sizeof *f->order);
     return f->order ? TD_OK : tdi_no_memory(error);
 }
@@ -111,13 +117,13 @@ static td_status plan_epochs(fit *f, tdi_error *error)
 static td_status open_data(fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_data_source(f->args->data, "training data", &f->train, error));
-    if (!f->args->steps_per_epoch || f->args->validation_split > 0)
-        TDI_TRY(tdi_source_count(f->train, &f->model->context->stop, error));
+    bool split_off = f->args->validation_split > 0;
+    if (!f->args->steps_per_epoch || split_off)
+        TDI_TRY(tdi_source_count(f->train, split_off ? "" : " or steps_per_epoch", &f->model->context->stop, error));
     TDI_TRY(tdi_check_data(f->model, f->train, true, error));
     TDI_TRY(split(f, error));
     if (f->args->validation) {
         TDI_TRY(tdi_data_source(f->args->validation, "validation data", &f->validation, error));
-        TDI_TRY(tdi_source_count(f->validation, &f->model->context->stop, error));
         TDI_TRY(tdi_check_data(f->model, f->validation, true, error));
     }
     return f->validation ? tdi_check_logs(f->model, true, error) : TD_OK;
@@ -128,7 +134,7 @@ static td_status check_states(const fit *f, tdi_error *error)
 {
     TDI_TRY(tdi_model_check_samples(f->model, f->samples, f->batch, f->train->name, error));
     if (f->validation)
-        TDI_TRY(tdi_model_check_samples(f->model, f->validation->samples, f->batch, f->validation->name, error));
+        TDI_TRY(tdi_model_check_samples(f->model, f->validation_samples, f->batch, f->validation->name, error));
     if (tdi_model_is_stateful(f->model) && f->args->shuffle != TD_NO)
         tdi_log(f->model->context, TD_LOG_WARNING,
                 "model \"%s\" is stateful and its samples are shuffled: rows go on from states of other sequences; "
@@ -218,9 +224,10 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     TDI_TRY(train_epoch(f, epoch, &progress, &result, error));
     tdi_note_host(f->model, "epoch", began, epoch);
     began = tdi_seconds();
+    int64_t samples = f->validation_samples;
     if (f->validation)
-        TDI_TRY(
-            tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, f->batch, "val_", NULL, &result.logs, error));
+        TDI_TRY(tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, &samples, f->batch, "val_", NULL,
+                                    &result.logs, error));
     tdi_note_host(f->model, "validation", began, epoch);
     began = tdi_seconds();
     if (f->training.rate_changes)
@@ -242,6 +249,7 @@ static td_status begin(fit *f, tdi_error *error)
                           .validation = f->validation,
                           .batch = f->batch,
                           .steps = f->steps,
+                          .validation_steps = f->args->validation_steps,
                           .shuffle = f->args->shuffle != TD_NO,
                           .shuffle_buffer = f->args->shuffle_buffer,
                           .base_batch_size = f->args->base_batch_size,

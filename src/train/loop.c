@@ -21,6 +21,11 @@ static void show(const tdi_pass *pass, tdi_runtime *runtime)
     tdi_progress_update(pass->progress, pass->done, &logs);
 }
 
+static bool is_open(const tdi_pass *pass)
+{
+    return pass->samples == TDI_SAMPLES_UNKNOWN;
+}
+
 static int64_t chunk_steps(const tdi_pass *pass)
 {
     int64_t left = pass->steps - pass->done, wanted = 1;
@@ -92,14 +97,13 @@ static void blame(const tdi_pass *pass, tdi_error *error)
              (long long)step);
 }
 
-static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
+static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, int64_t steps, int64_t samples, tdi_error *error)
 {
     tdi_job job = pass->job;
     job.first_step = pass->done;
-    job.steps = chunk_steps(pass);
-    job.samples = pass->samples - pass->done * pass->batch;
-    if (job.samples > job.steps * pass->batch)
-        job.samples = job.steps * pass->batch;
+    job.batch = pass->batch;
+    job.steps = steps;
+    job.samples = samples;
     double began = tdi_seconds();
     td_status status = tdi_runtime_run(runtime, &job, error);
     pass->seconds += tdi_seconds() - began;
@@ -119,15 +123,36 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 
 static td_status run_chunks(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error)
 {
-    pass->job.batch = pass->batch;
     while (pass->done < pass->steps && !(pass->training && pass->training->stop)) {
         if (atomic_load(pass->job.stop))
             return TD_STOPPED;
-        TDI_TRY(run_job(pass, runtime, error));
+        int64_t steps = chunk_steps(pass), left = pass->samples - pass->done * pass->batch;
+        TDI_TRY(run_job(pass, runtime, steps, steps * pass->batch < left ? steps * pass->batch : left, error));
         show(pass, runtime);
         TDI_TRY(call_back(pass, runtime, error));
     }
     return TD_OK;
+}
+
+/* What is made is run, until no more comes. */
+static td_status run_to_end(tdi_pass *pass, tdi_runtime *runtime, tdi_prefetch *prefetch, tdi_error *error)
+{
+    int64_t steps, samples;
+    for (pass->samples = 0;; pass->samples += samples) {
+        TDI_TRY(tdi_check_stop(pass->job.stop, error));
+        TDI_TRY(tdi_prefetch_look(prefetch, pass->done, &steps, &samples, error));
+        if (!steps)
+            break;
+        TDI_TRY(tdi_model_check_samples(pass->model, pass->samples + samples, pass->batch, pass->source->name, error));
+        TDI_TRY(run_job(pass, runtime, steps, samples, error));
+        show(pass, runtime);
+    }
+    if (pass->samples)
+        return TD_OK;
+    return tdi_fail(
+        error, TD_INVALID_ARGUMENT,
+        "%s: the stream ended before its first sample; one that is passed over more than once needs .restart",
+        pass->source->name);
 }
 
 /* Rows in memory are brought together fastest by the lanes that read them; others have to be made. */
@@ -155,7 +180,7 @@ static td_status run_ahead(tdi_pass *pass, tdi_runtime *runtime, tdi_error *erro
                                                     .stop = pass->job.stop},
                                &prefetch, error));
     pass->job.feed = tdi_prefetch_feed(prefetch);
-    td_status status = run_chunks(pass, runtime, error);
+    td_status status = is_open(pass) ? run_to_end(pass, runtime, prefetch, error) : run_chunks(pass, runtime, error);
     tdi_prefetch_stop(prefetch);
     return status;
 }
@@ -170,8 +195,8 @@ static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error
                             .in_order = pass->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     pass->job.feed = tdi_feed_source(&feed);
-    bool ahead = pass->steps - pass->done > (pass->source->made ? 0 : 1) && makes_rows(pass);
-    return ahead ? run_ahead(pass, runtime, error) : run_chunks(pass, runtime, error);
+    bool several = pass->steps - pass->done > (pass->source->made ? 0 : 1), ahead = several && makes_rows(pass);
+    return ahead || is_open(pass) ? run_ahead(pass, runtime, error) : run_chunks(pass, runtime, error);
 }
 
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
@@ -192,6 +217,40 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
     td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);
     return status;
+}
+
+td_status tdi_pass_run_in_order(tdi_pass *pass, FILE *out, tdi_error *error)
+{
+    size_t samples = is_open(pass) ? 0 : (size_t)pass->samples;
+    int64_t *order = malloc(samples * sizeof *order + 1);
+    if (!order)
+        return tdi_no_memory(error);
+    tdi_epoch_order(order, (int64_t)samples, false, 0, 0);
+    pass->order = is_open(pass) ? NULL : order;
+    pass->in_order = true;
+    pass->steps = is_open(pass) ? TDI_SAMPLES_UNKNOWN : (pass->samples + pass->batch - 1) / pass->batch;
+    tdi_progress_begin(pass->progress, out, "", pass->steps);
+    td_status status = tdi_pass_run(pass, error);
+    free(order);
+    return status;
+}
+
+td_status tdi_samples_of_steps(const tdi_source *source, const char *what, int64_t steps, int64_t batch,
+                               int64_t *samples, tdi_error *error)
+{
+    int64_t all = source->samples, wanted;
+    *samples = all;
+    if (!steps)
+        return TD_OK;
+    if (steps < 0 || __builtin_mul_overflow(steps, batch, &wanted))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %lld; a number of batches was expected", what,
+                        (long long)steps);
+    if (all != TDI_SAMPLES_UNKNOWN && wanted - batch >= all)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: %lld, but the %lld samples of %s make %lld batches of %lld",
+                        what, (long long)steps, (long long)all, source->name, (long long)((all + batch - 1) / batch),
+                        (long long)batch);
+    *samples = all == TDI_SAMPLES_UNKNOWN || wanted < all ? wanted : all;
+    return TD_OK;
 }
 
 void tdi_note_host(const td_model *model, const char *what, double began, int64_t number)
@@ -249,33 +308,22 @@ td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error)
                     (long long)MOST_ROWS);
 }
 
-static td_status evaluate_in_order(td_model *model, tdi_source *source, tdi_mode mode, const int64_t *order,
-                                   int64_t batch, const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t *samples, int64_t batch,
+                              const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
-    TDI_TRY(tdi_runtime_of(model, &runtime, error));
     tdi_progress progress;
-    tdi_pass pass = {
-        .model = model, .source = source, .order = order, .in_order = true, .samples = source->samples, .batch = batch};
-    pass.steps = (source->samples + batch - 1) / batch;
-    pass.job.mode = mode;
-    pass.progress = &progress;
-    tdi_progress_begin(&progress, out, "", pass.steps);
+    tdi_pass pass = {.model = model,
+                     .source = source,
+                     .samples = *samples,
+                     .batch = batch,
+                     .progress = &progress,
+                     .job = {.mode = mode}};
+    TDI_TRY(tdi_runtime_of(model, &runtime, error));
     tdi_runtime_reset_sums(runtime, mode);
-    TDI_TRY(tdi_pass_run(&pass, error));
+    TDI_TRY(tdi_pass_run_in_order(&pass, out, error));
+    *samples = pass.samples;
     tdi_runtime_logs(runtime, mode, prefix, logs);
     tdi_progress_end(&progress, pass.done, logs);
     return TD_OK;
-}
-
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
-                              FILE *out, td_logs *logs, tdi_error *error)
-{
-    int64_t *order = malloc((size_t)source->samples * sizeof *order);
-    if (!order)
-        return tdi_no_memory(error);
-    tdi_epoch_order(order, source->samples, false, 0, 0);
-    td_status status = evaluate_in_order(model, source, mode, order, batch, prefix, out, logs, error);
-    free(order);
-    return status;
 }

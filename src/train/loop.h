@@ -7,7 +7,9 @@
 #include "train/feed.h"
 #include "train/progress.h"
 
-/* A pass over `samples` samples in batches; a resumed one begins with `done` steps, which took `seconds`. */
+/* A pass over `samples` samples in batches; a resumed one begins with `done` steps, which took `seconds`. One over a
+ * stream to its unknown end has TDI_SAMPLES_UNKNOWN samples, until they have been counted, as many steps, and no order.
+ */
 typedef struct tdi_pass {
     td_model *model;
     tdi_source *source;
@@ -26,6 +28,14 @@ typedef struct tdi_pass {
 
 /* Runs the pass; TD_STOPPED after td_request_stop, between two steps, or two samples where they have to be made. */
 td_status tdi_pass_run(tdi_pass *pass, tdi_error *error);
+/* The same over the first `samples` in order, with a progress line on `out`, which may be NULL, that is still to be
+ * ended. */
+td_status tdi_pass_run_in_order(tdi_pass *pass, FILE *out, tdi_error *error);
+
+/* How many samples the first `steps` batches of a source have; 0: all of it, which may be TDI_SAMPLES_UNKNOWN. `what`
+ * names the argument in the refusal of more batches than there are. */
+td_status tdi_samples_of_steps(const tdi_source *source, const char *what, int64_t steps, int64_t batch,
+                               int64_t *samples, tdi_error *error);
 
 /* Takes the data's source, or its failure. */
 td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, tdi_error *error);
@@ -34,6 +44,7 @@ td_status tdi_data_source(td_data *data, const char *what, tdi_source **source, 
 typedef struct tdi_collector {
     float *outputs[TDI_MAX_IO]; /* NULL: not wanted */
     tdi_array_file *file;       /* instead of outputs */
+    int64_t capacity;           /* floats in outputs[0], where it may not suffice; 0: it does */
     int64_t per_row[TDI_MAX_IO], batch;
 } tdi_collector;
 
@@ -48,9 +59,10 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 /* Notes in the context's trace, where there is one, what td_fit did from `began` on. */
 void tdi_note_host(const td_model *model, const char *what, double began, int64_t number);
 
-/* Loss and metrics over `source` in order; `mode` is TDI_EVALUATE or TDI_CONFUSION. */
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t batch, const char *prefix,
-                              FILE *progress, td_logs *logs, tdi_error *error);
+/* Loss and metrics over the first *samples of `source`, which become their number where that was TDI_SAMPLES_UNKNOWN;
+ * `mode` is TDI_EVALUATE or TDI_CONFUSION. */
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t *samples, int64_t batch,
+                              const char *prefix, FILE *progress, td_logs *logs, tdi_error *error);
 
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 /* TD_INVALID_ARGUMENT for a batch beyond what anything can hold. */

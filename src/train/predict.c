@@ -1,6 +1,5 @@
 /* predict.c - td_predict: into memory, or into a file as the predictions are made. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "train/loop.h"
@@ -19,6 +18,11 @@ td_status tdi_collect(void *context, int64_t step, int64_t first, int64_t count,
 {
     const tdi_collector *c = context;
     int64_t per_row = c->per_row[output], at = (step * c->batch + first) * per_row;
+    if (output == 0 && c->capacity && at + count * per_row > c->capacity)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "the predictions are more than the %lld floats that the output has room for; give it more, "
+                        "fewer steps, or a path",
+                        (long long)c->capacity);
     if (c->file)
         return tdi_array_file_put(c->file, output, at, values, count * per_row, error);
     if (c->outputs[output])
@@ -26,22 +30,18 @@ td_status tdi_collect(void *context, int64_t step, int64_t first, int64_t count,
     return TD_OK;
 }
 
-static td_status predict_in_order(const td_predict_args *args, tdi_source *source, const int64_t *order,
-                                  tdi_collector *collector, tdi_error *error)
+static td_status run_pass(const td_predict_args *args, tdi_source *source, int64_t *samples, tdi_collector *collector,
+                          tdi_error *error)
 {
     tdi_progress progress;
-    int64_t batch = collector->batch;
     tdi_pass pass = {.model = args->model,
                      .source = source,
-                     .order = order,
-                     .in_order = true,
-                     .samples = source->samples,
-                     .batch = batch,
-                     .steps = (source->samples + batch - 1) / batch,
+                     .samples = *samples,
+                     .batch = collector->batch,
                      .progress = &progress,
                      .job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = collector}};
-    tdi_progress_begin(&progress, args->progress, "", pass.steps);
-    TDI_TRY(tdi_pass_run(&pass, error));
+    TDI_TRY(tdi_pass_run_in_order(&pass, args->progress, error));
+    *samples = pass.samples;
     tdi_progress_end(&progress, pass.done, &(td_logs){0});
     return TD_OK;
 }
@@ -71,21 +71,21 @@ static td_status begin_file(const td_predict_args *args, int64_t samples, tdi_ar
     return tdi_array_file_create(args->path, model->n_outputs, arrays, file, error);
 }
 
-static td_status run(const td_predict_args *args, tdi_source *source, const int64_t *order, int64_t batch,
-                     tdi_error *error)
+static td_status run(const td_predict_args *args, tdi_source *source, int64_t *samples, int64_t batch, tdi_error *error)
 {
     float *first[TDI_MAX_IO] = {args->output};
     tdi_collector collector;
     tdi_collector_init(&collector, args->model, batch, args->outputs ? args->outputs : first);
-    TDI_TRY(begin_file(args, source->samples, &collector.file, error));
-    td_status status = predict_in_order(args, source, order, &collector, error);
+    collector.capacity = args->output && *samples == TDI_SAMPLES_UNKNOWN ? (int64_t)args->capacity : 0;
+    TDI_TRY(begin_file(args, *samples, &collector.file, error));
+    td_status status = run_pass(args, source, samples, &collector, error);
     if (collector.file && status == TD_OK)
-        return tdi_array_file_commit(collector.file, error);
+        return tdi_array_file_commit(collector.file, *samples, error);
     tdi_array_file_abort(collector.file);
     return status;
 }
 
-static td_status check_room(const td_predict_args *args, const tdi_source *source, tdi_error *error)
+static td_status check_outputs(const td_predict_args *args, tdi_error *error)
 {
     const td_model *model = args->model;
     if (!!args->outputs + !!(args->output || args->capacity) + !!args->path > 1)
@@ -94,33 +94,43 @@ static td_status check_room(const td_predict_args *args, const tdi_source *sourc
         if (!args->outputs[o])
             return tdi_fail(error, TD_INVALID_ARGUMENT, "outputs: there is none for output %d of %d", o,
                             model->n_outputs);
-    int64_t needed;
-    if (__builtin_mul_overflow(source->samples, tdi_shape_elements(&model->outputs[0]->shape), &needed))
+    return TD_OK;
+}
+
+/* Where the number of samples shows only at the end, a capacity is looked at on the way. */
+static td_status check_room(const td_predict_args *args, const tdi_source *source, int64_t samples, tdi_error *error)
+{
+    int64_t needed, per_row = tdi_shape_elements(&args->model->outputs[0]->shape);
+    bool known = samples != TDI_SAMPLES_UNKNOWN;
+    if (args->outputs && !known)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: how many samples the stream has is not known, nor whether the outputs have room for them: "
+                        "give steps, a path, or an output with its capacity",
+                        source->name);
+    if (__builtin_mul_overflow(known ? samples : 1, per_row, &needed))
         needed = INT64_MAX;
     if (args->path || args->outputs || (args->output && args->capacity >= (size_t)needed))
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %lld floats; the output has room for %zu",
-                    (long long)needed, args->output ? args->capacity : 0);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "the predictions are %s%lld floats; the output has room for %zu",
+                    known ? "" : "at least ", (long long)needed, args->output ? args->capacity : 0);
 }
 
 static td_status predict(const td_predict_args *args, tdi_error *error)
 {
     tdi_source *source;
-    int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
+    int64_t samples, batch = tdi_model_batch_size(args->model, args->batch_size);
     tdi_context_heed_stops(args->model->context);
     TDI_TRY(tdi_check_batch_size(args->guard, "td_predict", args->batch_size, error));
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
-    TDI_TRY(tdi_source_count(source, &args->model->context->stop, error));
     TDI_TRY(tdi_check_data(args->model, source, false, error));
-    TDI_TRY(check_room(args, source, error));
-    TDI_TRY(tdi_model_check_samples(args->model, source->samples, batch, source->name, error));
-    int64_t *order = malloc((size_t)source->samples * sizeof *order);
-    if (!order)
-        return tdi_no_memory(error);
-    tdi_epoch_order(order, source->samples, false, 0, 0);
-    td_status status = run(args, source, order, batch, error);
-    free(order);
-    return status;
+    TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
+    TDI_TRY(check_outputs(args, error));
+    TDI_TRY(check_room(args, source, samples, error));
+    TDI_TRY(tdi_model_check_samples(args->model, samples, batch, source->name, error));
+    TDI_TRY(run(args, source, &samples, batch, error));
+    if (args->samples)
+        *args->samples = samples;
+    return TD_OK;
 }
 
 td_status td_predict_(const td_predict_args *args)

@@ -21,6 +21,7 @@ enum { LEAST_DEPTH = 3, MOST_DEPTH = 16, RING_BYTES = 16 << 20 };
 
 typedef struct batch {
     char *slots[2 * TDI_MAX_IO]; /* [rows, ...] of each input and target, packed */
+    int64_t rows;                /* fewer than were begun where there are no more */
     int pieces_left;
     int failed_piece; /* the first that failed, if error.status */
     tdi_error error;
@@ -53,8 +54,15 @@ static batch *batch_of(const tdi_prefetch *prefetch, int64_t step)
     return &prefetch->ring[step % prefetch->depth];
 }
 
+static bool is_open(const tdi_prefetch *prefetch)
+{
+    return prefetch->spec.samples == TDI_SAMPLES_UNKNOWN;
+}
+
 static int64_t rows_of(const tdi_prefetch *prefetch, int64_t step)
 {
+    if (is_open(prefetch))
+        return prefetch->spec.batch;
     int64_t left = prefetch->spec.samples - step * prefetch->spec.batch;
     return left < prefetch->spec.batch ? left : prefetch->spec.batch;
 }
@@ -72,12 +80,14 @@ static td_status make_rows(const tdi_prefetch *prefetch, int64_t step, int64_t f
     return TD_OK;
 }
 
-static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, tdi_error *error)
+/* *made becomes the first row that is not made. */
+static td_status make_piece(const tdi_prefetch *prefetch, int64_t step, int piece, int64_t *made, tdi_error *error)
 {
     int64_t rows = rows_of(prefetch, step);
     int64_t first = rows * piece / prefetch->pieces, end = rows * (piece + 1) / prefetch->pieces;
     int64_t each = prefetch->spec.one_by_one ? 1 : end - first;
     for (; first < end; first += each) {
+        *made = first;
         TDI_TRY(tdi_check_stop(&prefetch->ending, error));
         TDI_TRY(tdi_check_stop(prefetch->spec.stop, error));
         TDI_TRY(make_rows(prefetch, step, first, each, error));
@@ -97,6 +107,7 @@ static void take_piece(tdi_prefetch *prefetch, int64_t *step, int *piece)
     *piece = prefetch->next_piece++;
     if (*piece == 0) {
         batch *begun = batch_of(prefetch, *step);
+        begun->rows = rows_of(prefetch, *step);
         begun->pieces_left = prefetch->pieces;
         begun->error.status = TD_OK;
     }
@@ -118,6 +129,20 @@ static void note_failure(tdi_prefetch *prefetch, int64_t step, int piece, const 
         prefetch->end = step + 1;
 }
 
+/* The step that found no more rows is the last, and may have none. */
+static void note_end(tdi_prefetch *prefetch, int64_t step, int64_t made)
+{
+    batch *of = batch_of(prefetch, step);
+    of->rows = made < of->rows ? made : of->rows;
+    if (prefetch->end > step + 1)
+        prefetch->end = step + 1;
+}
+
+static bool was_stopped(const tdi_prefetch *prefetch)
+{
+    return tdi_check_stop(&prefetch->ending, NULL) != TD_OK || tdi_check_stop(prefetch->spec.stop, NULL) != TD_OK;
+}
+
 static void note_made(tdi_prefetch *prefetch)
 {
     int64_t until = atomic_load(&prefetch->made_until);
@@ -133,16 +158,18 @@ static void note_made(tdi_prefetch *prefetch)
 static void make_one(tdi_prefetch *prefetch, tdi_track *track)
 {
     tdi_error error = {0};
-    int64_t step;
+    int64_t step, made = 0;
     int piece;
     take_piece(prefetch, &step, &piece);
     pthread_mutex_unlock(&prefetch->lock);
     double began = track ? tdi_seconds() : 0;
-    td_status status = make_piece(prefetch, step, piece, &error);
+    td_status status = make_piece(prefetch, step, piece, &made, &error);
     if (track)
         tdi_track_note(track, prefetch->label, began, tdi_seconds(), step);
     pthread_mutex_lock(&prefetch->lock);
-    if (status != TD_OK)
+    if (status == TD_STOPPED && is_open(prefetch) && !was_stopped(prefetch))
+        note_end(prefetch, step, made);
+    else if (status != TD_OK)
         note_failure(prefetch, step, piece, &error);
     if (--batch_of(prefetch, step)->pieces_left == 0)
         note_made(prefetch);
@@ -199,6 +226,23 @@ static td_status wait_for(tdi_prefetch *prefetch, int64_t step, tdi_error *error
     return status;
 }
 
+td_status tdi_prefetch_look(tdi_prefetch *prefetch, int64_t step, int64_t *steps, int64_t *samples, tdi_error *error)
+{
+    *steps = *samples = 0;
+    let_go_before(prefetch, step);
+    TDI_TRY(wait_for(prefetch, step, error));
+    pthread_mutex_lock(&prefetch->lock);
+    for (; step < atomic_load(&prefetch->made_until); step++) {
+        const batch *of = batch_of(prefetch, step);
+        if (of->error.status != TD_OK || !of->rows)
+            break;
+        *steps += 1;
+        *samples += of->rows;
+    }
+    pthread_mutex_unlock(&prefetch->lock);
+    return TD_OK;
+}
+
 static td_status prefetch_await(void *context, int64_t step, tdi_error *error)
 {
     tdi_prefetch *prefetch = context;
@@ -249,7 +293,8 @@ static int ring_depth(const tdi_prefetch *prefetch)
     int64_t bytes = 1;
     for (int slot = 0; slot < prefetch->slots; slot++)
         bytes += prefetch->row_bytes[slot] * prefetch->spec.batch;
-    int64_t steps = prefetch->spec.steps - prefetch->spec.first_step, most = steps < MOST_DEPTH ? steps : MOST_DEPTH;
+    int64_t steps = is_open(prefetch) ? MOST_DEPTH : prefetch->spec.steps - prefetch->spec.first_step;
+    int64_t most = steps < MOST_DEPTH ? steps : MOST_DEPTH;
     int64_t depth = RING_BYTES / bytes;
     depth = depth < LEAST_DEPTH ? LEAST_DEPTH : depth;
     return (int)(depth < most ? depth : most);
@@ -297,7 +342,7 @@ td_status tdi_prefetch_start(const tdi_prefetch_spec *spec, tdi_prefetch **prefe
     made->spec = *spec;
     made->pieces = threads;
     made->next_step = spec->first_step;
-    made->end = spec->steps;
+    made->end = is_open(made) ? INT64_MAX : spec->steps;
     atomic_init(&made->read_from, spec->first_step);
     atomic_init(&made->made_until, spec->first_step);
     pthread_mutex_init(&made->lock, NULL);

@@ -74,10 +74,13 @@ static void draw(tdi_progress *progress, int64_t done, const td_logs *logs, bool
         tdi_text_add(&line, "\r");
     else if (*progress->title)
         tdi_text_format(&line, "%s: ", progress->title);
-    tdi_text_format(&line, "%lld/%lld", (long long)done, (long long)progress->steps);
-    if (progress->terminal)
-        add_bar(&line, done, progress->steps);
-    double shown = final ? elapsed : per_step * (double)(progress->steps - done); /* Keras: the time left, then taken */
+    bool known = progress->steps >= 0 || final;
+    int64_t steps = progress->steps >= 0 ? progress->steps : done;
+    tdi_text_format(&line, known ? "%lld/%lld" : "%lld/Unknown", (long long)done, (long long)steps);
+    if (progress->terminal && known)
+        add_bar(&line, done, steps);
+    /* Keras: the time left, where that can be said, then taken */
+    double shown = final || !known ? elapsed : per_step * (double)(steps - done);
     tdi_text_format(&line, " %.0fs ", shown);
     add_time_per_step(&line, per_step);
     add_logs(&line, logs);

@@ -11,7 +11,7 @@ typedef struct tdi_progress {
     FILE *out; /* NULL: silence */
     bool terminal;
     char title[64]; /* "Epoch 1/2"; "": none */
-    int64_t steps;
+    int64_t steps;  /* below 0: not known */
     double began, drawn;
     double waited; /* the share of the time in steps that the devices waited for input; below 0: not known */
 } tdi_progress;

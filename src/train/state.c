@@ -220,7 +220,7 @@ static tdi_state_array *next_array(td_state *state, const char *name, size_t siz
 static void save_array(td_state *state, td_dtype dtype, const td_shape *shape, const void *values)
 {
     char header[TDI_NPY_HEADER];
-    size_t head = tdi_npy_header(dtype, shape, header), size = bytes_of(dtype, shape);
+    size_t head = tdi_npy_header(dtype, shape, 0, header), size = bytes_of(dtype, shape);
     tdi_state_array *array = state->error.status == TD_OK ? next_array(state, state->name.chars, head + size) : NULL;
     if (!array) {
         tdi_no_memory(&state->error);

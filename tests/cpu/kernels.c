@@ -2,6 +2,8 @@
  * can be; for every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop has
  * more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
  * stand row after row. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +12,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#ifdef TANDEM_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
 
 #include "base/bfloat16.h"
 #include "base/thread.h"
@@ -661,8 +667,41 @@ static void avx512(void **state)
     check_list(TDI_CPU_AVX512);
 }
 
+#ifdef TANDEM_ONEDNN
+static int refusals = -1; /* -1: none is wanted */
+
+/* Between the kernels and the library: as if it had no memory. */
+dnnl_status_t dnnl_sgemm(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
+                         const float *a, dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c,
+                         dnnl_dim_t ldc)
+{
+    static dnnl_status_t (*library)(char, char, dnnl_dim_t, dnnl_dim_t, dnnl_dim_t, float, const float *, dnnl_dim_t,
+                                    const float *, dnnl_dim_t, float, float *, dnnl_dim_t);
+    if (refusals >= 0)
+        return refusals++, dnnl_out_of_memory;
+    if (!library)
+        *(void **)&library = dlsym(RTLD_NEXT, "dnnl_sgemm");
+    return library(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void the_library_lacks_memory(void **state)
+{
+    (void)state;
+    refusals = 0;
+    for (const op_case *c = large_cases; c->op; c++)
+        if (c->op->multiplies || c->op == &tdi_op_matmul_update)
+            check_case(c, tdi_cpu_best_isa(), -1);
+    assert_true(refusals > 0);
+    refusals = -1;
+}
+#endif
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(baseline), cmocka_unit_test(avx2), cmocka_unit_test(avx512)};
+    const struct CMUnitTest tests[] = {
+#ifdef TANDEM_ONEDNN
+        cmocka_unit_test(the_library_lacks_memory),
+#endif
+        cmocka_unit_test(baseline), cmocka_unit_test(avx2), cmocka_unit_test(avx512)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

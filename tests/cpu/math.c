@@ -33,6 +33,22 @@ static double exact_elu(double x)
     return x > 0 ? x : expm1(x);
 }
 
+static double exact_gelu(double x)
+{
+    return 0.5 * x * erfc(-x * 0.70710678118654752440);
+}
+
+static double exact_mish(double x)
+{
+    return x * tanh(exact_softplus(x));
+}
+
+static double exact_squareplus(double x)
+{
+    double root = sqrt(x * x + 4);
+    return x < 0 ? 2 / (root - x) : (x + root) / 2;
+}
+
 /* Inputs low .. high, and as many again spread over all magnitudes; relative errors up to `bound`. */
 typedef struct function {
     const char *name;
@@ -48,6 +64,9 @@ static const function functions[] = {
     {"sigmoid", TD_SIGMOID, exact_sigmoid, -86, 40, 3e-7},
     {"softplus", TD_SOFTPLUS, exact_softplus, -86, 60, 3e-7},
     {"elu", TD_ELU, exact_elu, -40, 40, 3e-7},
+    {"gelu", TD_GELU, exact_gelu, -12.5, 40, 6e-7},
+    {"mish", TD_MISH, exact_mish, -80, 40, 4e-7},
+    {"squareplus", TD_SQUAREPLUS, exact_squareplus, -1e4, 1e4, 3e-7},
 };
 
 static const tdi_kernel *find(tdi_cpu_isa isa)
@@ -132,6 +151,11 @@ static void check_ends(tdi_cpu_isa isa)
     assert_true(value(isa, TD_SIGMOID, inf) == 1.0f && value(isa, TD_SIGMOID, -inf) == 0.0f);
     assert_true(value(isa, TD_SOFTPLUS, inf) == inf && value(isa, TD_SOFTPLUS, -inf) == 0.0f);
     assert_true(value(isa, TD_ELU, -inf) == -1.0f);
+    assert_true(value(isa, TD_GELU, inf) == inf && value(isa, TD_GELU, 1e30f) == 1e30f);
+    assert_true(value(isa, TD_GELU, -1e30f) == 0.0f);
+    assert_true(value(isa, TD_MISH, inf) == inf && value(isa, TD_MISH, -1e30f) == 0.0f);
+    assert_true(value(isa, TD_SQUAREPLUS, inf) == inf && value(isa, TD_SQUAREPLUS, 1e30f) == 1e30f);
+    assert_true(value(isa, TD_SQUAREPLUS, -inf) == 0.0f);
 }
 
 static void check(tdi_cpu_isa isa)

@@ -38,6 +38,14 @@ static const char *const names[] = {"cats",
                                     "train/2.png",
                                     "trainannot/1.png",
                                     "trainannot/2.png",
+                                    "trainannot/9.png",
+                                    "train/0.png",
+                                    "trainannot/0.png",
+                                    "train/2-a.png",
+                                    "train/2.k.png",
+                                    "trainannot/2-a.png",
+                                    "trainannot/2.k.png",
+                                    "classes.txt",
                                     "val/3.png",
                                     "valannot/3.png"};
 
@@ -189,11 +197,8 @@ static void test_classes_have_names(void **state)
     td_data_release(all);
 }
 
-static void test_label_maps_are_numbers(void **state)
+static void write_maps(const folder *in)
 {
-    const folder *in = *state;
-    float x[2][HEIGHT * WIDTH], y[2][HEIGHT * WIDTH];
-    td_context *context = td_context_create(NULL);
     for (int i = 2; i < 6; i++)
         make_folder(in, names[i]);
     for (int i = 1; i <= 2; i++) {
@@ -205,6 +210,14 @@ static void test_label_maps_are_numbers(void **state)
     }
     write_png(in, "val/3.png", HEIGHT, WIDTH, 30);
     write_png(in, "valannot/3.png", HEIGHT, WIDTH, 3);
+}
+
+static void test_label_maps_are_numbers(void **state)
+{
+    const folder *in = *state;
+    float x[2][HEIGHT * WIDTH], y[2][HEIGHT * WIDTH];
+    td_context *context = td_context_create(NULL);
+    write_maps(in);
     td_data *train = td_open(in->path), *test = td_open(in->path, .role = TD_TEST);
     fine(train);
     fine(test);
@@ -212,11 +225,85 @@ static void test_label_maps_are_numbers(void **state)
     assert_int_equal(td_data_samples(test), 1);
     assert_int_equal(td_data_read(context, train, NULL, 2, x[0], y[0]), TD_OK);
     assert_true(x[1][0] == 20.0f / 255 && y[0][3] == 4 && y[1][23] == 25);
+    assert_null(td_data_recipe(train));
     td_data_release(train);
     td_data_release(test);
-    remove(folder_path(in, "trainannot/2.png"));
-    expect_refusal(td_open(in->path), "train/2.png", "no labels");
     td_context_free(context);
+}
+
+/* Files belong together by their names before the ending, whatever their order. */
+static void test_label_maps_go_by_name(void **state)
+{
+    const folder *in = *state;
+    float x[4][HEIGHT * WIDTH], y[4][HEIGHT * WIDTH];
+    td_context *context = td_context_create(NULL);
+    write_maps(in);
+    write_png(in, "train/2-a.png", HEIGHT, WIDTH, 40);
+    write_png(in, "train/2.k.png", HEIGHT, WIDTH, 50);
+    write_png(in, "trainannot/2-a.png", HEIGHT, WIDTH, 4);
+    write_png(in, "trainannot/2.k.png", HEIGHT, WIDTH, 5);
+    td_data *data = td_open(in->path);
+    fine(data);
+    assert_int_equal(td_data_samples(data), 4);
+    assert_int_equal(td_data_read(context, data, NULL, 4, x[0], y[0]), TD_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(y[i][0] * 10, x[i][0] * 255 + 0.5f);
+    td_data_release(data);
+    td_context_free(context);
+}
+
+static void expect_left_out(const folder *in, int64_t samples, int64_t skipped, const char *word)
+{
+    const char *reason;
+    td_data *data = td_open(in->path, .skip_errors = TD_YES);
+    fine(data);
+    assert_int_equal(td_data_samples(data), samples);
+    assert_int_equal(td_data_skipped(data, &reason), skipped);
+    if (!strstr(reason, word))
+        fail_msg("\"%s\" lacks \"%s\"", reason, word);
+    td_data_release(data);
+}
+
+static void test_half_of_a_pair_is_named_or_left_out(void **state)
+{
+    const folder *in = *state;
+    write_maps(in);
+    write_png(in, "trainannot/9.png", HEIGHT, WIDTH, 9);
+    expect_refusal(td_open(in->path), "trainannot/9.png", "no image");
+    expect_left_out(in, 2, 1, "trainannot/9.png");
+    write_png(in, "train/0.png", HEIGHT, WIDTH, 0);
+    expect_refusal(td_open(in->path), "train/0.png", "no labels");
+    expect_left_out(in, 2, 2, "train/0.png");
+    folder_write(in, "trainannot/0.png", "", 0); /* the first, by which the others' size goes */
+    expect_left_out(in, 2, 2, "trainannot/9.png");
+    folder_write(in, "train/0.png", "", 0);
+    expect_left_out(in, 2, 2, "trainannot/9.png");
+    remove(folder_path(in, "trainannot/1.png"));
+    remove(folder_path(in, "trainannot/2.png"));
+    remove(folder_path(in, "trainannot/0.png"));
+    expect_refusal(td_open(in->path, .skip_errors = TD_YES), "no image in ", "trainannot");
+}
+
+/* From a file beside the folders; without it from the model's recipe. */
+static void test_label_maps_have_names(void **state)
+{
+    const folder *in = *state;
+    write_maps(in);
+    folder_write(in, "classes.txt", "sky\r\nroad\n\n", 11);
+    td_data *data = td_open(in->path);
+    fine(data);
+    expect_class(td_data_recipe(data), 0, "sky");
+    expect_class(td_data_recipe(data), 1, "road");
+    remove(folder_path(in, "classes.txt"));
+    td_data *other = td_open(in->path, .role = TD_TEST, .recipe = td_data_recipe(data));
+    fine(other);
+    expect_class(td_data_recipe(other), 1, "road");
+    td_data_release(other);
+    td_data_release(data);
+    folder_write(in, "classes.txt", "sky\n\xff\xfe\n", 7);
+    expect_refusal(td_open(in->path), "classes.txt: line 2", "UTF-8");
+    folder_write(in, "classes.txt", "sky\n\nroad\n", 10);
+    expect_refusal(td_open(in->path), "classes.txt: line 3", "empty line");
 }
 
 static void test_images_are_brought_to_one_size(void **state)
@@ -329,6 +416,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_images_of_other_names_or_classes_are_others, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_classes_have_names, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_label_maps_are_numbers, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_label_maps_go_by_name, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_half_of_a_pair_is_named_or_left_out, folder_make, drop_all),
+        cmocka_unit_test_setup_teardown(test_label_maps_have_names, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_images_are_brought_to_one_size, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_damaged_files_are_named_or_left_out, folder_make, drop_all),
         cmocka_unit_test_setup_teardown(test_cmyk_is_refused_by_its_name, folder_make, drop_all),

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <tandem/tandem.h>
 
 #include "data/folder.h"
@@ -143,6 +144,27 @@ static void a_file_that_changes_is_named(void **state)
     source->release(source);
 }
 
+/* Opening a pipe would wait for who writes into it. */
+static void what_is_no_file_is_named(void **state)
+{
+    const folder *in = *state;
+    static const char *const endings[] = {"csv", "csv.gz", "txt", "npy", "npz", "h5", "tfrecord"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (int pipe = 0; pipe < 2; pipe++) {
+            char name[16], path[512];
+            snprintf(name, sizeof name, "a.%s", endings[i]);
+            snprintf(path, sizeof path, "%s", folder_path(in, name));
+            assert_int_equal(pipe ? mkfifo(path, 0600) : mkdir(path, 0700), 0);
+            td_data *data = td_open(path);
+            const char *error = td_data_error(data);
+            assert_non_null(error);
+            if (!strstr(error, name) || !strstr(error, pipe ? i == 4 ? "no regular file" : "a pipe" : "a folder"))
+                fail_msg("\"%s\"", error);
+            td_data_release(data);
+            remove(path);
+        }
+}
+
 /* ---- what is put together ---- */
 
 enum { NEVER_HELD = 1 }; /* so many exbibytes */
@@ -201,8 +223,11 @@ static void a_full_disk_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(any_numbers_are_as_in_memory), TEST(the_fingerprint_is_as_in_memory),
-        TEST(a_file_that_changes_is_named), TEST(pieces_come_back),
+        TEST(any_numbers_are_as_in_memory),
+        TEST(the_fingerprint_is_as_in_memory),
+        TEST(a_file_that_changes_is_named),
+        TEST(what_is_no_file_is_named),
+        TEST(pieces_come_back),
         TEST(a_full_disk_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,7 @@ static void test_nowhere_to_write(void **state)
     assert_int_equal(chosen(context, "here", "a"), 1);
     td_context_free(context);
     expect_words("kernels: timed in every run; ");
+    expect_words("/choices.json cannot be written: Not a directory");
     unsetenv("TANDEM_CACHE");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
@@ -282,6 +283,32 @@ static void test_nowhere_to_write(void **state)
     assert_int_equal(infos + warnings, 0);
     td_context_free(context);
     unlink(scratch_path("file"));
+}
+
+/* A long wait is explained, once. */
+static void test_long_wait(void **state)
+{
+    (void)state;
+    use_folder("");
+    td_context *context = fresh_context();
+    tdi_choices *choices = choices_of(context);
+    tdi_choices_spend(choices, context, 0.5);
+    tdi_choices_spend(choices, context, 0.25);
+    assert_int_equal(infos, 0);
+    tdi_choices_spend(choices, context, 0.5);
+    assert_int_equal(infos, 1);
+    tdi_choices_spend(choices, context, 100);
+    assert_int_equal(infos, 1);
+    td_context_free(context);
+}
+
+/* Looking makes nothing. */
+static void test_described(void **state)
+{
+    (void)state;
+    use_folder("new/folder");
+    expect_words("kernels: timed once, remembered in ");
+    assert_int_not_equal(access(scratch_path("new"), F_OK), 0);
 }
 
 static void test_off(void **state)
@@ -369,6 +396,8 @@ int main(void)
                                        cmocka_unit_test(test_wrong_entries),
                                        cmocka_unit_test(test_nowhere_to_write),
                                        cmocka_unit_test(test_export_and_import),
+                                       cmocka_unit_test(test_long_wait),
+                                       cmocka_unit_test(test_described),
                                        cmocka_unit_test(test_off),
                                        cmocka_unit_test(test_no_file),
                                        cmocka_unit_test(test_folders)};

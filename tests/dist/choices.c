@@ -17,9 +17,10 @@
 
 enum { SAMPLES = 8, SIDE = 8, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
 
-static float x[SAMPLES * SAMPLE], y[SAMPLES];
+static float x[SAMPLES * SAMPLE], y[SAMPLES], predictions[SAMPLES * SMALL_CLASSES];
 static td_precision precision; /* TD_PRECISION_FILE */
 static int said;               /* that float32 is what runs */
+static bool predicts_first;
 
 static void count_said(void *user, td_log_level level, const char *line)
 {
@@ -71,6 +72,8 @@ static outcome train_once(td_tensor *(*network)(td_tensor *in), int shards, int6
     td_context *context = td_context_create(&(td_context_options){.log = count_said});
     td_model *model = make_model(context, network, shards);
     said = 0;
+    if (predicts_first)
+        assert_int_equal(td_predict_on_batch(model, SAMPLES, x, predictions), TD_OK);
     td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 3, .batch_size = batch,
            .seed = 5);
     o.weights = small_weights(model, &o.count);
@@ -283,15 +286,20 @@ static void test_resumed(void **state)
     check_resumed(dense);
 }
 
+static bool lacks_bfloat16(void)
+{
+    tdi_device *device;
+    assert_int_equal(tdi_cpu_device.open(0, 1, &device, NULL), TD_OK);
+    bool lacks = device->no_bfloat16;
+    device->close(device);
+    return lacks;
+}
+
 /* Where bfloat16 is not faster float32 takes its place, for prediction too. */
 static void test_precision(void **state)
 {
     (void)state;
-    tdi_device *device;
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, NULL), TD_OK);
-    bool lacking = device->no_bfloat16;
-    device->close(device);
-    if (lacking)
+    if (lacks_bfloat16())
         skip();
     outcome asked[2] = {train(convolutions, 0)}; /* so that the file has answers to make known ones of */
     precision = TD_PRECISION_BFLOAT16;
@@ -328,6 +336,46 @@ static void test_precision(void **state)
     release(&plain);
 }
 
+static void predict(void)
+{
+    td_context *context = td_context_create(&(td_context_options){.log = count_said});
+    td_model *model = make_model(context, convolutions, 0);
+    said = 0;
+    assert_int_equal(td_predict_on_batch(model, SAMPLES, x, predictions), TD_OK);
+    td_context_free(context);
+}
+
+/* A compiled model that only predicts asks too, and says so; one that trains then makes the same choices as without. */
+static void test_precision_of_predictions(void **state)
+{
+    (void)state;
+    float narrow[SAMPLES * SMALL_CLASSES];
+    if (lacks_bfloat16())
+        skip();
+    precision = TD_PRECISION_BFLOAT16;
+    predict();
+    edit_file("way", 0);
+    predict();
+    assert_int_equal(said, 0);
+    memcpy(narrow, predictions, sizeof narrow);
+    edit_file("way", 1);
+    predict();
+    assert_int_equal(said, 1);
+    assert_memory_not_equal(narrow, predictions, sizeof narrow);
+    outcome alone = train(convolutions, 0); /* the first to ask for steps that train: now the file has an answer */
+    release(&alone);
+    edit_file("way", 1);
+    alone = train(convolutions, 0);
+    predicts_first = true;
+    outcome after = train(convolutions, 0);
+    predicts_first = false;
+    precision = TD_PRECISION_FILE;
+    assert_int_equal(said, 1);
+    assert_memory_equal(alone.weights, after.weights, (size_t)alone.count * sizeof(float));
+    release(&alone);
+    release(&after);
+}
+
 /* Neither with shards nor when it is off is anything timed. */
 static void test_rules(void **state)
 {
@@ -354,8 +402,10 @@ static int begin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
-                                       cmocka_unit_test(test_ways),       cmocka_unit_test(test_resumed),
-                                       cmocka_unit_test(test_precision),  cmocka_unit_test(test_rules)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_ways),       cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_precision),  cmocka_unit_test(test_precision_of_predictions),
+        cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }

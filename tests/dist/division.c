@@ -82,6 +82,22 @@ static void statistics_per_replica_keep_replicas_apart(void **state)
     assert_true(d.replicas == 3 && d.groups == 1 && d.parts == d.workers);
 }
 
+/* Two devices of three cores have one and two of them: rounded up both would have two. */
+static void replicas_apart_have_no_more_threads_than_cores(void **state)
+{
+    (void)state;
+    tdi_device two[2] = {{.lanes = 2}, {.lanes = 1}}, *devices[] = {&two[0], &two[1]};
+    tdi_division d;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_NORM, td_adam(), (td_strategy){0});
+    assert_int_equal(tdi_divide(model, devices, 2, &d, NULL), TD_OK);
+    assert_true(d.parts == 2 && d.workers * d.lanes <= 2 && d.parts % d.workers == 0);
+    model->apart = true;
+    assert_int_equal(tdi_divide(model, devices, 2, &d, NULL), TD_OK);
+    assert_true(d.workers * d.lanes <= 2);
+    td_context_free(context);
+}
+
 static void networks_without_convolutions_share_columns(void **state)
 {
     (void)state;
@@ -99,6 +115,7 @@ int main(void)
         cmocka_unit_test(devices_keep_the_names_given),
         cmocka_unit_test(shards_are_parts_whatever_the_replicas),
         cmocka_unit_test(statistics_per_replica_keep_replicas_apart),
+        cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

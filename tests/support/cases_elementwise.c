@@ -36,6 +36,15 @@ static tdi_node *build_input(tdi_graph *graph, tdi_node *const *leaf, const op_c
         }                                                                                                              \
     }
 
+#define UNARY_GRAD(kind_)                                                                                              \
+    {                                                                                                                  \
+        .op = &tdi_op_unary_grad, .name = #kind_ "'s slope", .attrs = ATTRS(tdi_unary_attrs, kind_),                   \
+        .build = build_unary_grad, .n_leaves = 2, .leaf = {                                                            \
+            {.shape = OP_DIMS(BATCH, 33), .fill = OP_SPREAD},                                                          \
+            {.shape = OP_DIMS(BATCH, 33)}                                                                              \
+        }                                                                                                              \
+    }
+
 #define BINARY(name_, kind_, a_, b_, fill_a, fill_b)                                                                   \
     {                                                                                                                  \
         .op = &tdi_op_binary, .name = name_, .attrs = ATTRS(tdi_binary_attrs, kind_), .n_leaves = 2, .leaf = {         \
@@ -132,12 +141,24 @@ const op_case op_cases_elementwise[] = {
      .build = build_unary_grad,
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 7), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH, 7)}}},
-    {.op = &tdi_op_unary_grad,
-     .name = "gelu from input",
-     .attrs = ATTRS(tdi_unary_attrs, TD_GELU),
-     .build = build_unary_grad,
-     .n_leaves = 2,
-     .leaf = {{.shape = OP_DIMS(4, 7)}, {.shape = OP_DIMS(4, 7)}}},
+    UNARY_GRAD(TD_RELU),
+    UNARY_GRAD(TD_SIGMOID),
+    UNARY_GRAD(TD_LEAKY_RELU),
+    UNARY_GRAD(TD_RELU6),
+    UNARY_GRAD(TD_ELU),
+    UNARY_GRAD(TD_SELU),
+    UNARY_GRAD(TD_CELU),
+    UNARY_GRAD(TD_GELU),
+    UNARY_GRAD(TD_SILU),
+    UNARY_GRAD(TD_SOFTPLUS),
+    UNARY_GRAD(TD_SOFTSIGN),
+    UNARY_GRAD(TD_HARD_SIGMOID),
+    UNARY_GRAD(TD_HARD_SILU),
+    UNARY_GRAD(TD_HARD_TANH),
+    UNARY_GRAD(TD_MISH),
+    UNARY_GRAD(TD_LOG_SIGMOID),
+    UNARY_GRAD(TD_TANH_SHRINK),
+    UNARY_GRAD(TD_SQUAREPLUS),
 
     BINARY("add", TDI_ADD, OP_DIMS(BATCH, 4), OP_DIMS(BATCH, 4), OP_NORMAL, OP_NORMAL),
     BINARY("subtract a vector", TDI_SUBTRACT, OP_DIMS(BATCH, 2, 4), OP_DIMS(4), OP_NORMAL, OP_NORMAL),

@@ -27,6 +27,17 @@ says 2 "train: expected DATA after it" fit m.keras --train
 says 2 "output: expected OUT.keras after it" fit m.keras -o
 says 2 "quiet: expected no value" fit m.keras --quiet=yes
 
+# What is written is not what is read, nor another thing that is written.
+for words in "--log d.npz" "--csv-log ./d.npz" "--trace d.npz" "--validation x.npy,y.npy --log y.npy" "--log m.keras" "--trace m.keras" \
+    "--log o.keras" "--csv-log ./o.keras" "--checkpoint o.keras" "--log l --trace ./l" "--weights w.weights.h5 --log w.weights.h5"; do
+    says 2 "name one file, .*; give them two" fit m.keras --train d.npz --output o.keras $words
+done
+says 2 "log and --train name one file, d.npz" fit m.keras --train 'd*.npz' --log d.npz
+says 2 "output and --data name one file" predict m.keras --data d.npz --output ./d.npz
+says 2 "confusion-file and --data name one file" evaluate m.keras --data d.csv --confusion-file d.csv
+says 2 "csv-log and --train name one file" find-lr m.keras --train d.npz --csv-log d.npz
+[ ! -s d.npz ] && [ ! -s m.keras ] || fail "something was written"
+
 # What stands after the options.
 says 2 "expected MODEL.keras after the options" fit --train d.npz
 says 2 "expected one MODEL.keras, got 'd.npz'" fit m.keras d.npz
@@ -56,6 +67,9 @@ done
 for option in epochs batch-size steps-per-epoch steps-per-execution shards seed; do
     says 2 "$option: expected a whole number from 1 to [0-9]*, got '0'" fit m.keras --train d.npz --$option 0
 done
+says 2 "validation-steps: there is no validation data" fit m.keras --train d.npz --validation-steps 3
+says 2 "steps: expected a whole number from 1" evaluate m.keras --data d.npz --steps 0
+says 2 "steps: expected a whole number from 1" predict m.keras --data d.npz --steps x
 says 2 "initial-epoch: expected a whole number from 0" fit m.keras --train d.npz --initial-epoch -1
 says 2 "initial-epoch: expected a number below --epochs (3), got 3" \
     fit m.keras --train d.npz --epochs 3 --initial-epoch 3

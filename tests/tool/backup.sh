@@ -99,6 +99,23 @@ says 2 "\"notes/backup-1.npz\" is no backup, and a backup would take its place; 
     fit mlp.keras --train digits --backup-dir notes --quiet
 [ "$(cat notes/backup-1.npz)" = mine ] || fail "a file that is no backup was changed"
 
+# Nor are backups that cannot be read none.
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+    chmod 755 .
+    mkdir -m 777 locked
+    unprivileged() {
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$TANDEM" fit mlp.keras --train digits --quiet \
+            --output locked/o.keras --backup-dir locked/b --keep-backup 2>err
+    }
+    if unprivileged; then
+        chmod 000 locked/b/backup-0.npz
+        unprivileged && fail "a backup that cannot be read counts as none"
+        grep -q "locked/b/backup-0.npz\" cannot be read: Permission denied" err || fail "said: $(cat err)"
+    else
+        echo "skipped: nobody cannot run the command here"
+    fi
+fi
+
 # ---- the output's folder goes away ----
 
 mkdir lost here

@@ -29,6 +29,7 @@ for command in $COMMANDS; do
     expect 0 "$command" --usage
     grep -q "^Usage: tandem $command" help || fail "help $command: no usage"
     [ "$(sed -n '/^Examples:/,$p' help | grep -c "^    .*tandem $command")" -ge 2 ] || fail "help $command: examples missing"
+    [ -z "$(grep -x '\\' help)" ] || fail "help $command: an example that is too long is broken"
     [ -z "$(awk 'length > 80' help)" ] || fail "help $command: lines longer than a terminal's"
     page=$ROOT/docs/man/tandem-$command.1
     options_of_help help >wanted

@@ -117,6 +117,18 @@ expect 0 predict mlp-trained.keras --data digits --output p.npy
 head -c 128 p.npy | grep -a -q "'descr': '<f4', 'fortran_order': False, 'shape': (50, 10,\{0,1\})" || fail "p.npy: $(head -c 128 p.npy)"
 [ "$(wc -c <p.npy)" -eq 2128 ] || fail "p.npy has $(wc -c <p.npy) bytes"
 
+# The first batches only.
+expect 0 predict mlp-trained.keras --data digits --batch-size 8 --steps 3 --output first.npy
+grep -q "predictions for 24 samples" out || fail "predict --steps 3 printed: $(cat out)"
+[ "$(wc -c <first.npy)" -eq $((128 + 24 * 40)) ] || fail "first.npy has $(wc -c <first.npy) bytes"
+expect 0 evaluate mlp-trained.keras --data digits --batch-size 8 --steps 3
+grep -q "3/3" out || fail "evaluate --steps 3 printed: $(cat out)"
+expect 1 evaluate mlp-trained.keras --data digits --batch-size 8 --steps 8
+grep -q "steps: 8, but the 50 samples of .*digits.* make 7 batches of 8" err || fail "too many steps: $(cat err)"
+expect 0 fit mlp.keras --train digits --validation digits --validation-steps 1 --batch-size 50 --quiet --log v.jsonl --output v.keras
+expect 2 fit mlp.keras --train digits --validation digits --validation-steps 9 --quiet --output v.keras
+grep -q "validation_steps: 9, but the 50 samples" err || fail "too many validation steps: $(cat err)"
+
 # The same seed gives the same bits; so do shards on one and two devices, and what is quiet.
 predictions() {
     output=$1

@@ -12,6 +12,7 @@
 #include <tandem/tandem.h>
 
 #include "data/source.h"
+#include "files/npy.h"
 #include "files/scratch.h"
 #include "support/small.h"
 
@@ -318,6 +319,150 @@ static void test_a_buffer_s_order(void **state)
     }
 }
 
+/* ---- streams to their end ---- */
+
+static td_data *unknown(stream *of, bool restarted)
+{
+    return td_generator(shape(), .next = next, .restart = restarted ? restart : NULL, .user = of);
+}
+
+static void expect_same_logs(const td_logs *a, const td_logs *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++)
+        assert_true(a->entry[i].value == b->entry[i].value);
+}
+
+static const int64_t lengths[] = {1, 15, 16, 17, 32, 160, 203};
+
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+/* Evaluated as they come, whether or not the last batch is full, and with stages above. */
+static void test_evaluated_to_its_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3 * LENGTHS; i++) {
+        int64_t length = lengths[i % LENGTHS];
+        int kind = i / LENGTHS;
+        stream of = {.end = length};
+        td_logs made, in_memory;
+        td_context *context = td_context_create(NULL);
+        td_model *model =
+            small_model(context, SMALL_CNN, td_adam(), (td_strategy){.devices = kind == 1 ? "cpu:0,cpu:1" : "cpu:0"});
+        td_data *data = unknown(&of, false);
+        data = kind == 2 ? td_resize(td_augment(data, .crop = 1), SMALL_HEIGHT, SMALL_WIDTH) : data;
+        td_evaluate(model, data, &made, .batch_size = BATCH);
+        td_evaluate(model, arrays(length), &in_memory, .batch_size = BATCH);
+        assert_string_equal(td_error(context), "");
+        expect_same_logs(&made, &in_memory);
+        assert_int_equal(of.at, length);
+        td_context_free(context);
+    }
+}
+
+static void *read_npy(const char *name, size_t *floats)
+{
+    size_t size;
+    char *bytes = scratch_read(name, &size);
+    assert_true(size >= 128);
+    *floats = (size - 128) / sizeof(float);
+    memmove(bytes, bytes + 128, size - 128);
+    return bytes;
+}
+
+static void test_predicted_to_its_end(void **state)
+{
+    (void)state;
+    static float expected[SAMPLES * SMALL_CLASSES], made[SAMPLES * SMALL_CLASSES + 5];
+    for (int i = 0; i < LENGTHS; i++) {
+        stream of = {.end = lengths[i]};
+        size_t floats, wanted = (size_t)lengths[i] * SMALL_CLASSES;
+        int64_t samples = 0, again = 0;
+        td_context *context = td_context_create(NULL);
+        td_model *model = small_model(context, SMALL_CNN, td_adam(), (td_strategy){0});
+        td_predict(model, arrays(lengths[i]), expected, wanted, .batch_size = BATCH);
+        td_predict(model, unknown(&of, true), made, SAMPLES * SMALL_CLASSES, .batch_size = BATCH, .samples = &samples);
+        td_predict(model, unknown(&of, true), .path = scratch_path("p.npy"), .batch_size = BATCH, .samples = &again);
+        assert_string_equal(td_error(context), "");
+        assert_true(samples == lengths[i] && again == samples);
+        assert_memory_equal(made, expected, wanted * sizeof *made);
+        float *written = read_npy("p.npy", &floats);
+        assert_int_equal(floats, wanted);
+        assert_memory_equal(written, expected, wanted * sizeof *written);
+        free(written);
+        td_data *read = td_open(scratch_path("p.npy"));
+        assert_int_equal(td_data_samples(read), lengths[i]);
+        td_data_release(read);
+        td_context_free(context);
+    }
+}
+
+/* Of an endless stream, and of data whose end is known. */
+static void test_so_many_steps(void **state)
+{
+    (void)state;
+    static float expected[SAMPLES * SMALL_CLASSES], made[SAMPLES * SMALL_CLASSES];
+    for (int endless = 0; endless < 2; endless++) {
+        stream of = {0}, other = {0};
+        int64_t samples = 0;
+        td_logs logs, in_memory;
+        td_epoch last;
+        td_context *context = td_context_create(NULL);
+        td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
+        td_data *some = endless ? unknown(&of, true) : arrays(SAMPLES);
+        td_evaluate(model, td_data_retain(some), &logs, .batch_size = BATCH, .steps = 3);
+        td_evaluate(model, arrays(3 * BATCH), &in_memory, .batch_size = BATCH);
+        expect_same_logs(&logs, &in_memory);
+        td_predict(model, arrays(3 * BATCH), expected, 3 * BATCH * SMALL_CLASSES, .batch_size = BATCH);
+        td_predict(model, td_data_retain(some), .outputs = (float *[]){made}, .batch_size = BATCH, .steps = 3,
+                   .samples = &samples);
+        assert_int_equal(samples, 3 * BATCH);
+        assert_memory_equal(made, expected, 3 * BATCH * SMALL_CLASSES * sizeof *made);
+        td_fit(model, unknown(&other, false), .batch_size = BATCH, .steps_per_epoch = 2, .validation = some,
+               .validation_steps = 3, .epochs = 2, .last = &last);
+        td_evaluate(model, arrays(3 * BATCH), &in_memory, .batch_size = BATCH);
+        assert_string_equal(td_error(context), "");
+        assert_true(last.logs.entry[2].value == in_memory.entry[0].value);
+        td_context_free(context);
+    }
+}
+
+/* Validation goes to the end of a stream that can be restarted, after each epoch. */
+static void test_validated_to_its_end(void **state)
+{
+    (void)state;
+    stream of = {.end = 100};
+    td_epoch last;
+    td_logs in_memory;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
+    td_fit(model, arrays(SAMPLES), .batch_size = BATCH, .validation = unknown(&of, true), .epochs = 3, .last = &last);
+    td_evaluate(model, arrays(100), &in_memory, .batch_size = BATCH);
+    assert_string_equal(td_error(context), "");
+    assert_int_equal(of.restarts, 3);
+    assert_true(last.logs.entry[2].value == in_memory.entry[0].value);
+    td_context_free(context);
+}
+
+/* A list of rows that grew with the stream would show. */
+static void test_a_long_stream(void **state)
+{
+    (void)state;
+    stream of = {.end = 100000};
+    int64_t samples;
+    static float made[100000];
+    td_context *context = td_context_create(NULL);
+    td_tensor *input = td_input(context, shape());
+    td_model *model = td_model_create(input, td_dense(td_flatten(input), 1), .seed = 3);
+    assert_int_equal(td_compile(model, .strategy = td_mirrored("cpu:0")), TD_OK);
+    assert_int_equal(td_predict(model, unknown(&of, false), made, 100000, .batch_size = 37, .samples = &samples),
+                     TD_OK);
+    assert_int_equal(samples, 100000);
+    for (int i = SAMPLES; i < 100000; i++)
+        assert_true(made[i] == made[i - SAMPLES]);
+    td_context_free(context);
+}
+
 /* ---- what goes wrong ---- */
 
 static void expect_failure(td_data *data, int64_t steps, int epochs, td_status status, const char *word)
@@ -358,6 +503,36 @@ static void test_failures(void **state)
     td_context_free(context);
 }
 
+/* Two files of unknown length in one. */
+static void test_several_are_predicted_to_the_end(void **state)
+{
+    (void)state;
+    float first[SAMPLES], second[SAMPLES * SIDE];
+    several of = {0}, again = {0};
+    td_context *context = td_context_create(NULL);
+    td_model *model = model_of_several(context);
+    const char *path = scratch_path("several-out.npz");
+    td_data *stream_of = td_generator(shape(), .more_x = TD_COLUMNS({.shape = TD_SHAPE(1), .dtype = TD_INT32}),
+                                      .targets = TD_NO, .next = next_of_several, .user = &again);
+    td_predict(model, data_of_several(&of, false, TD_DEFAULT), .outputs = (float *[]){first, second});
+    td_predict(model, stream_of, .path = path, .batch_size = BATCH);
+    assert_string_equal(td_error(context), "");
+    tdi_zip *zip;
+    tdi_error error = {0};
+    assert_int_equal(tdi_zip_open(path, &zip, &error), TD_OK);
+    for (int o = 0; o < 2; o++) {
+        tdi_npy npy;
+        tdi_store *store;
+        assert_int_equal(tdi_npz_open(zip, o ? "y1" : "y0", &npy, &store, &error), TD_OK);
+        assert_true(npy.shape.rank == 2 && npy.shape.dim[0] == SAMPLES && npy.shape.dim[1] == (o ? SIDE : 1));
+        assert_memory_equal((char *)tdi_store_bytes(store) + npy.offset, o ? second : first,
+                            o ? sizeof second : sizeof first);
+        tdi_store_free(store);
+    }
+    tdi_zip_close(zip);
+    td_context_free(context);
+}
+
 static void test_columns_that_cannot_be(void **state)
 {
     (void)state;
@@ -378,6 +553,82 @@ static void test_columns_that_cannot_be(void **state)
     expect_failure(data_of_several(&of, false, TD_DEFAULT), 0, 1, TD_INVALID_ARGUMENT, "has 2 input arrays");
 }
 
+static void expect_refused(td_status (*use)(td_model *, td_data *), td_data *data, const char *word)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
+    assert_int_equal(use(model, data), TD_INVALID_ARGUMENT);
+    if (!strstr(td_error(context), word))
+        fail_msg("\"%s\" lacks \"%s\"", td_error(context), word);
+    td_context_free(context);
+}
+
+static float few[2 * SMALL_CLASSES];
+
+static td_status predict_few(td_model *model, td_data *data)
+{
+    return td_predict(model, data, few, 2 * SMALL_CLASSES, .batch_size = 2);
+}
+
+static td_status predict_into_outputs(td_model *model, td_data *data)
+{
+    return td_predict(model, data, .outputs = (float *[]){few});
+}
+
+static td_status evaluate_steps(td_model *model, td_data *data)
+{
+    return td_evaluate(model, data, NULL, .batch_size = BATCH, .steps = 14);
+}
+
+static td_status evaluate_less_than_none(td_model *model, td_data *data)
+{
+    return td_evaluate(model, data, NULL, .steps = -1);
+}
+
+static td_status fit_long_epochs(td_model *model, td_data *data)
+{
+    return td_fit(model, data, .batch_size = BATCH, .steps_per_epoch = 14);
+}
+
+static td_status fit_with_part(td_model *model, td_data *data)
+{
+    return td_fit(model, data, .batch_size = BATCH, .steps_per_epoch = 14, .validation_split = 0.5);
+}
+
+static td_status validate_twice(td_model *model, td_data *data)
+{
+    return td_fit(model, arrays(SAMPLES), .validation = data, .epochs = 2);
+}
+
+static td_status validate_nothing(td_model *model, td_data *data)
+{
+    return td_fit(model, data, .validation_steps = 2);
+}
+
+/* The advice is for the call that was made. */
+static void test_what_is_refused_says_what_helps(void **state)
+{
+    (void)state;
+    stream of = {.end = SAMPLES};
+    expect_refused(predict_few, unknown(&of, false), "more than the 8 floats that the output has room for");
+    expect_refused(predict_into_outputs, unknown(&of, false), "give steps, a path, or an output with its capacity");
+    of.at = 0;
+    expect_refused(evaluate_steps, unknown(&of, true), "more were expected: give fewer steps");
+    of.at = 0;
+    expect_refused(evaluate_steps, unknown(&of, false), "more were expected: give .restart, or fewer steps");
+    expect_refused(evaluate_steps, arrays(SAMPLES),
+                   "steps: 14, but the 203 samples of td_arrays make 13 batches of 16");
+    expect_refused(evaluate_less_than_none, arrays(SAMPLES), "steps: -1");
+    expect_refused(fit_long_epochs, unknown(&of, true), "more were expected: give a smaller steps_per_epoch");
+    expect_refused(fit_with_part, unknown(&of, false), "cannot be restarted to count them: give .restart, .samples");
+    expect_refused(validate_nothing, arrays(SAMPLES), "validation_steps: there is no validation data");
+    of.at = 0;
+    expect_refused(validate_twice, unknown(&of, false), "epoch 2: td_generator: the stream ended before its first");
+    of.at = 0;
+    expect_refused(evaluate_steps, td_generator(shape(), .next = next, .restart = restart, .samples = 220, .user = &of),
+                   ".samples is to be the number that it has");
+}
+
 int main(void)
 {
     small_data(SAMPLES, x, y);
@@ -396,7 +647,14 @@ int main(void)
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_several_inputs_and_targets),
         cmocka_unit_test(test_several_are_predicted_from),
+        cmocka_unit_test(test_several_are_predicted_to_the_end),
         cmocka_unit_test(test_columns_that_cannot_be),
+        cmocka_unit_test(test_evaluated_to_its_end),
+        cmocka_unit_test(test_predicted_to_its_end),
+        cmocka_unit_test(test_so_many_steps),
+        cmocka_unit_test(test_validated_to_its_end),
+        cmocka_unit_test(test_a_long_stream),
+        cmocka_unit_test(test_what_is_refused_says_what_helps),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

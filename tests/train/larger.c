@@ -210,6 +210,41 @@ static void npy_larger_than_memory(void **state)
     same_as_in_memory(in, &(td_open_args){.path = pair}, WIDTH);
 }
 
+/* x.npy column by column: another file of the same rows. */
+static void turn_columns(const folder *in)
+{
+    static float column[ROWS];
+    char header[128];
+    FILE *from = fopen(folder_path(in, "x.npy"), "rb"), *to = create(in, "f.npy");
+    float *rows = malloc((size_t)ROWS * WIDTH * sizeof *rows);
+    assert_non_null(rows);
+    assert_int_equal(fread(header, 1, sizeof header, from), sizeof header);
+    assert_int_equal(fread(rows, sizeof *rows, (size_t)ROWS * WIDTH, from), (size_t)ROWS * WIDTH);
+    memcpy(strstr(header + 10, "False"), "True ", 5);
+    fwrite(header, 1, sizeof header, to);
+    for (int c = 0; c < WIDTH; c++) {
+        for (int i = 0; i < ROWS; i++)
+            column[i] = rows[(int64_t)i * WIDTH + c];
+        fwrite(column, sizeof *column, ROWS, to);
+    }
+    free(rows);
+    fclose(from);
+    assert_int_equal(fclose(to), 0);
+}
+
+static void columns_larger_than_memory(void **state)
+{
+    const folder *in = *state;
+    char pair[1200];
+    if (SANITIZED)
+        skip();
+    turn_columns(in);
+    snprintf(pair, sizeof pair, "%s,%s", folder_path(in, "f.npy"), folder_path(in, "y.npy"));
+    expect_held(pair, true);
+    same_as_in_memory(in, &(td_open_args){.path = pair}, WIDTH);
+    unlink(folder_path(in, "f.npy"));
+}
+
 static void npz_larger_than_memory(void **state)
 {
     const folder *in = *state;
@@ -262,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(npy_larger_than_memory),
+        cmocka_unit_test(columns_larger_than_memory),
         cmocka_unit_test(npz_larger_than_memory),
         cmocka_unit_test(csv_larger_than_memory),
         cmocka_unit_test(a_text_larger_than_memory_is_named),

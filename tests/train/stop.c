@@ -174,17 +174,26 @@ static td_shape shape(void)
     return TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);
 }
 
+static td_status copy(void *user, const td_map_sample *sample)
+{
+    (void)user;
+    memcpy(sample->to_x[0], sample->x[0], SMALL_SAMPLE * sizeof *x);
+    return TD_OK;
+}
+
 static void test_any_sample(void **state)
 {
     (void)state;
     td_status (*const calls[])(call *) = {make_fit,           make_evaluate,      make_predict,
                                           make_validated_fit, make_backed_up_fit, make_adapted_fit};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        for (int augmented = 0; augmented < 2; augmented++) {
+        for (int stage = 0; stage < 3; stage++) {
             gate of = gate_of(SAMPLES, 10);
             td_data *data = td_generator(shape(), .read = any, .samples = SAMPLES, .user = &of);
-            if (augmented)
+            if (stage == 1)
                 data = td_augment(td_repeat(data, 1), .crop = 1);
+            if (stage == 2)
+                data = td_map(data, .function = copy);
             expect_stop(&of, data, calls[i], of.held + tdi_cores_allowed());
         }
 }
