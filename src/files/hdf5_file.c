@@ -49,6 +49,8 @@ td_status tdi_hdf5_bytes(const tdi_hdf5_file *file, uint64_t address, uint64_t l
     TDI_TRY(check_inside(file, address, length, error));
     if (file->fd >= 0)
         return read_from_disk(file, address, length, to, error);
+    if (!file->bytes)
+        return tdi_store_read(file->store, (int64_t)(file->base + address), to, (int64_t)length, error);
     if (length)
         memcpy(to, file->bytes + file->base + address, length);
     return TD_OK;
@@ -351,6 +353,16 @@ td_status tdi_hdf5_file_in_memory(const void *bytes, size_t size, const char *na
         return tdi_no_memory(error);
     file->bytes = bytes;
     file->size = size;
+    return begin_file(file, TD_OK, opened, error);
+}
+
+td_status tdi_hdf5_file_in_store(const tdi_store *store, const char *name, tdi_hdf5_file **opened, tdi_error *error)
+{
+    tdi_hdf5_file *file = make_file(name);
+    if (!file)
+        return tdi_no_memory(error);
+    file->store = store;
+    file->size = (uint64_t)tdi_store_size(store);
     return begin_file(file, TD_OK, opened, error);
 }
 

@@ -1,4 +1,5 @@
-/* hdf5_write.c - libhdf5 behind a lock, on files in memory (its "core" driver, without a file behind it). */
+/* hdf5_write.c - libhdf5 behind a lock. It lays out the file and writes its structures into pages (hdf5_driver.h); for
+ * an array it only sets space aside, and says where. */
 #define _GNU_SOURCE
 #include "files/hdf5_write.h"
 
@@ -7,10 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROWTH ((size_t)1 << 20) /* of the file in memory */
+#include "base/vec.h"
+#include "files/hdf5_driver.h"
+
+/* An array: where it is in the file, and in memory. */
+typedef struct lent {
+    uint64_t begin, end;
+    const char *values;
+} lent;
 
 struct tdi_hdf5_writer {
     hid_t id;
+    tdi_hdf5_pages *pages; /* live as long as the file is open */
+    tdi_vec(lent) arrays;
     char what[256]; /* for messages */
 };
 
@@ -42,17 +52,6 @@ static void leave(silence old)
 
 /* ---- opening and closing ---- */
 
-static hid_t create_in_memory(void)
-{
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), id = H5I_INVALID_HID;
-    if (access < 0)
-        return id;
-    if (H5Pset_fapl_core(access, GROWTH, 0) >= 0)
-        id = H5Fcreate("image", H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    H5Pclose(access);
-    return id;
-}
-
 td_status tdi_hdf5_create(const char *what, tdi_hdf5_writer **file, tdi_error *error)
 {
     tdi_hdf5_writer *made = calloc(1, sizeof *made);
@@ -60,7 +59,7 @@ td_status tdi_hdf5_create(const char *what, tdi_hdf5_writer **file, tdi_error *e
         return tdi_no_memory(error);
     strncpy(made->what, what, sizeof made->what - 1);
     silence old = enter();
-    made->id = create_in_memory();
+    made->id = tdi_hdf5_create_in_pages(&made->pages);
     leave(old);
     if (made->id < 0) {
         free(made);
@@ -75,8 +74,10 @@ void tdi_hdf5_close(tdi_hdf5_writer *file)
     if (!file)
         return;
     silence old = enter();
+    file->pages->ended = true;
     H5Fclose(file->id);
     leave(old);
+    tdi_vec_free(&file->arrays);
     free(file);
 }
 
@@ -130,63 +131,114 @@ td_status tdi_hdf5_write_attribute(tdi_hdf5_writer *file, const char *path, cons
     return written(file, path, good, error);
 }
 
-static bool write_array(const tdi_hdf5_writer *file, const char *path, const td_shape *shape, hid_t type,
-                        const void *values)
+/* Adds an array, for which `creation` says when it gets its space; a negative id when that fails. */
+static hid_t add_array(const tdi_hdf5_writer *file, const char *path, const td_shape *shape, hid_t type, hid_t creation)
 {
     hsize_t dims[TD_MAX_RANK];
     for (int i = 0; i < shape->rank; i++)
         dims[i] = (hsize_t)shape->dim[i];
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, dims, NULL) : H5Screate(H5S_SCALAR);
     hid_t on_the_way = groups_on_the_way();
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_obj_track_times(creation, 0); /* the same content gives the same bytes */
     hid_t dataset = H5Dcreate2(file->id, path, type, space, on_the_way, creation, H5P_DEFAULT);
-    bool good = dataset >= 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
-    if (dataset >= 0)
-        H5Dclose(dataset);
-    H5Pclose(creation);
     H5Pclose(on_the_way);
     H5Sclose(space);
-    return good;
+    return dataset;
+}
+
+/* An array without elements has no place. */
+static bool lend(tdi_hdf5_writer *file, hid_t dataset, const float *values)
+{
+    haddr_t begin = H5Dget_offset(dataset);
+    hsize_t size = H5Dget_storage_size(dataset);
+    if (size == 0)
+        return true;
+    return begin != HADDR_UNDEF &&
+           tdi_push(&file->arrays, (lent){.begin = begin, .end = begin + size, .values = (const char *)values});
 }
 
 td_status tdi_hdf5_write(tdi_hdf5_writer *file, const char *path, const td_shape *shape, const float *values,
                          tdi_error *error)
 {
     silence old = enter();
-    bool good = write_array(file, path, shape, H5T_NATIVE_FLOAT, values);
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+    hid_t dataset = add_array(file, path, shape, H5T_NATIVE_FLOAT, creation);
+    bool good = dataset >= 0 && lend(file, dataset, values);
+    if (dataset >= 0)
+        H5Dclose(dataset);
+    H5Pclose(creation);
     leave(old);
     return written(file, path, good, error);
+}
+
+static bool write_number(const tdi_hdf5_writer *file, const char *path, hid_t type, const void *number)
+{
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t dataset = add_array(file, path, &(td_shape){0}, type, creation);
+    bool good = dataset >= 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, number) >= 0;
+    if (dataset >= 0)
+        H5Dclose(dataset);
+    H5Pclose(creation);
+    return good;
 }
 
 td_status tdi_hdf5_write_int(tdi_hdf5_writer *file, const char *path, int64_t number, tdi_error *error)
 {
     int32_t small = (int32_t)number;
     silence old = enter();
-    bool good = small == number ? write_array(file, path, &(td_shape){0}, H5T_NATIVE_INT32, &small)
-                                : write_array(file, path, &(td_shape){0}, H5T_NATIVE_INT64, &number);
+    bool good = small == number ? write_number(file, path, H5T_NATIVE_INT32, &small)
+                                : write_number(file, path, H5T_NATIVE_INT64, &number);
     leave(old);
     return written(file, path, good, error);
 }
 
-static td_status copy_image(const tdi_hdf5_writer *file, void **bytes, size_t *size, tdi_error *error)
+/* ---- the whole file ---- */
+
+static int by_place(const void *a, const void *b)
 {
-    ssize_t needed = H5Fflush(file->id, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(file->id, NULL, 0);
-    *bytes = needed > 0 ? malloc((size_t)needed) : NULL;
-    if (!*bytes)
-        return tdi_no_memory(error);
-    *size = (size_t)needed;
-    if (H5Fget_file_image(file->id, *bytes, *size) == needed)
-        return TD_OK;
-    free(*bytes);
-    *bytes = NULL;
-    return tdi_fail(error, TD_INTERNAL, "%s: HDF5 cannot give the file's bytes", file->what);
+    const lent *first = a, *second = b;
+    return (first->begin > second->begin) - (first->begin < second->begin);
 }
 
-td_status tdi_hdf5_image(tdi_hdf5_writer *file, void **bytes, size_t *size, tdi_error *error)
+td_status tdi_hdf5_end(tdi_hdf5_writer *file, uint64_t *size, tdi_error *error)
 {
+    hsize_t bytes = 0;
     silence old = enter();
-    td_status status = copy_image(file, bytes, size, error);
+    bool good = H5Fflush(file->id, H5F_SCOPE_GLOBAL) >= 0 && H5Fget_filesize(file->id, &bytes) >= 0;
     leave(old);
-    return status;
+    if (file->arrays.count)
+        qsort(file->arrays.at, (size_t)file->arrays.count, sizeof *file->arrays.at, by_place);
+    *size = bytes;
+    return good ? TD_OK : tdi_fail(error, TD_NO_MEMORY, "%s: cannot be ended; memory may be out", file->what);
+}
+
+/* The first array that ends behind `at`; NULL: there is none. */
+static const lent *array_from(const tdi_hdf5_writer *file, uint64_t at)
+{
+    int low = 0, high = file->arrays.count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (file->arrays.at[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < file->arrays.count ? &file->arrays.at[low] : NULL;
+}
+
+void tdi_hdf5_piece(const tdi_hdf5_writer *file, uint64_t at, void *to, size_t size)
+{
+    char *next = to;
+    for (size_t part; size > 0; at += part, next += part, size -= part) {
+        const lent *array = array_from(file, at);
+        bool inside = array && array->begin <= at;
+        uint64_t left = array ? (inside ? array->end : array->begin) - at : UINT64_MAX;
+        part = size < left ? size : (size_t)left;
+        if (inside)
+            memcpy(next, array->values + (at - array->begin), part);
+        else
+            tdi_hdf5_pages_read(file->pages, at, next, part);
+    }
 }

@@ -283,20 +283,32 @@ static td_status unpack(const tdi_zip *zip, const zip_stat_t *facts, const char 
     return status == TD_OK ? tdi_store_end(store, error) : status;
 }
 
-td_status tdi_zip_store(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error)
+static td_status make_store(tdi_zip *zip, const char *name, bool once, tdi_store **store, tdi_error *error)
 {
     zip_stat_t entry;
     char what[sizeof zip->path + 160];
     TDI_TRY(find_entry(zip, name, INT64_MAX, &entry, error));
     snprintf(what, sizeof what, "%s: %.128s", zip->path, name);
-    *store = tdi_memory_holds((int64_t)entry.size) ? NULL : store_in_place(zip, &entry, what);
+    *store = once || !tdi_memory_holds((int64_t)entry.size) ? store_in_place(zip, &entry, what) : NULL;
     if (*store)
         return TD_OK;
     TDI_TRY(tdi_store_create(what, (int64_t)entry.size, store, error));
     td_status status = unpack(zip, &entry, name, *store, error);
-    if (status != TD_OK)
-        tdi_store_free(*store);
+    if (status == TD_OK)
+        return TD_OK;
+    tdi_store_free(*store);
+    *store = NULL;
     return status;
+}
+
+td_status tdi_zip_store(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error)
+{
+    return make_store(zip, name, false, store, error);
+}
+
+td_status tdi_zip_store_in_place(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error)
+{
+    return make_store(zip, name, true, store, error);
 }
 
 /* ---- writing ---- */
@@ -368,6 +380,65 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_so
     }
 }
 
+/* libzip's view of an entry that is made piece by piece. */
+typedef struct pieces {
+    const tdi_zip_entry *entry; /* borrowed */
+    size_t at;
+} pieces;
+
+static zip_int64_t pieces_read(pieces *from, void *to, zip_uint64_t length)
+{
+    size_t left = from->entry->size - from->at, size = length < left ? (size_t)length : left;
+    from->entry->piece(from->entry->bytes, from->at, to, size);
+    from->at += size;
+    return (zip_int64_t)size;
+}
+
+static zip_int64_t pieces_stat(const pieces *from, void *data)
+{
+    zip_stat_t *info = data;
+    zip_stat_init(info);
+    info->size = from->entry->size;
+    info->valid = ZIP_STAT_SIZE;
+    return sizeof *info;
+}
+
+static zip_int64_t pieces_call(void *user, void *data, zip_uint64_t length, zip_source_cmd_t command)
+{
+    pieces *from = user;
+    switch (command) {
+    case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+                                              ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, -1);
+    case ZIP_SOURCE_OPEN:
+        from->at = 0;
+        return 0;
+    case ZIP_SOURCE_READ:
+        return pieces_read(from, data, length);
+    case ZIP_SOURCE_STAT:
+        return pieces_stat(from, data);
+    case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&(zip_error_t){0}, data, length);
+    case ZIP_SOURCE_FREE:
+        free(from);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static zip_source_t *pieces_source(zip_t *archive, const tdi_zip_entry *entry)
+{
+    pieces *from = calloc(1, sizeof *from);
+    if (!from)
+        return NULL;
+    from->entry = entry;
+    zip_source_t *source = zip_source_function(archive, pieces_call, from);
+    if (!source)
+        free(from);
+    return source;
+}
+
 static bool add_entry(zip_t *archive, const char *name, zip_source_t *content)
 {
     if (!content)
@@ -392,6 +463,8 @@ typedef struct contents {
 static bool add_content(zip_t *archive, const contents *all, int i)
 {
     const tdi_zip_entry *entry = all->entries ? &all->entries[i] : NULL;
+    if (entry && entry->piece)
+        return add_entry(archive, entry->name, pieces_source(archive, entry));
     if (entry)
         return add_entry(archive, entry->name, zip_source_buffer(archive, entry->bytes, entry->size, 0));
     return add_entry(archive, all->files[i].name, zip_source_file(archive, all->files[i].path, 0, -1));

@@ -30,11 +30,15 @@ td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **byte
 /* The same as a store, which the caller frees and which outlives the archive's closing: what memory does not hold is
  * read where it lies in the archive, if it lies there uncompressed, else unpacked into a temporary file. */
 td_status tdi_zip_store(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error);
+/* The same for what is read only once: if it lies there uncompressed it stays there, though memory might hold it. */
+td_status tdi_zip_store_in_place(tdi_zip *zip, const char *name, tdi_store **store, tdi_error *error);
 
 typedef struct tdi_zip_entry {
     const char *name;
     const void *bytes;
     size_t size;
+    /* NULL: `bytes` is the content; else what is made of it, piece by piece: bytes [at, at + size). */
+    void (*piece)(const void *bytes, uint64_t at, void *to, size_t size);
 } tdi_zip_entry;
 
 /* Writes an archive of uncompressed entries, atomically (atomic.h): on failure nothing at `path` has changed. */

@@ -87,9 +87,8 @@ json_t *tdi_keras_write_schedule(const td_schedule *schedule);
 /* ---- keras_weights.c: model.weights.h5 ---- */
 
 td_status tdi_keras_read_weights(td_model *model, tdi_hdf5_file *file, tdi_error *error);
-td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error);
-/* The whole file's bytes, which the caller frees. */
-td_status tdi_keras_weights_image(const td_model *model, void **bytes, size_t *size, tdi_error *error);
+/* The file, ended, of *size bytes; the caller closes it, before a weight changes. */
+td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error);
 /* Whether the file holds weights of a layer that the model lacks; `layer` is its folder then. */
 bool tdi_keras_find_unused(const td_model *model, tdi_hdf5_file *file, char *layer, size_t size);
 

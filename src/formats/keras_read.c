@@ -38,10 +38,10 @@ static td_status compile(td_model *model, const json_t *config, const char *path
     return TD_OK;
 }
 
-static td_status read_weights(td_model *model, const void *bytes, size_t size, tdi_error *error)
+static td_status read_weights(td_model *model, const tdi_store *weights, tdi_error *error)
 {
     tdi_hdf5_file *file;
-    TDI_TRY(tdi_hdf5_file_in_memory(bytes, size, TDI_KERAS_WEIGHTS, &file, error));
+    TDI_TRY(tdi_hdf5_file_in_store(weights, TDI_KERAS_WEIGHTS, &file, error));
     td_status status = tdi_keras_read_weights(model, file, error);
     tdi_hdf5_file_close(file);
     return status;
@@ -59,23 +59,22 @@ static td_status read_recipe(tdi_zip *zip, td_model *model, tdi_error *error)
     return model->recipe ? TD_OK : tdi_no_memory(error);
 }
 
-/* The whole entry of weights is in memory, its checksum verified, before a byte of it is looked at. */
+/* The checksum of the whole entry of weights is verified before a byte of it is looked at. */
 static td_status read_archive(td_context *context, tdi_zip *zip, const char *path, td_model **model, tdi_error *error)
 {
     json_t *root;
-    void *weights = NULL;
-    size_t size;
+    tdi_store *weights = NULL;
     TDI_TRY(read_json(zip, &root, error));
-    td_status status = tdi_zip_read(zip, TDI_KERAS_WEIGHTS, SIZE_MAX, &weights, &size, error);
+    td_status status = tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error);
     if (status == TD_OK)
-        status = tdi_keras_read_model(context, root, size, model, error);
+        status = tdi_keras_read_model(context, root, (size_t)tdi_store_size(weights), model, error);
     if (status == TD_OK)
         status = compile(*model, json_object_get(root, "compile_config"), path, error);
     if (status == TD_OK)
-        status = read_weights(*model, weights, size, error);
+        status = read_weights(*model, weights, error);
     if (status == TD_OK)
         status = read_recipe(zip, *model, error);
-    free(weights);
+    tdi_store_free(weights);
     json_decref(root);
     return status;
 }

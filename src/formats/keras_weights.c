@@ -245,16 +245,16 @@ static td_status write_layer(const td_model *model, int position, tdi_hdf5_write
 
 static td_status write_optimizer(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
-    const float rate = model->optimizer.learning_rate;
+    const float *rate = &model->optimizer.learning_rate;
     TDI_TRY(write_vars(file, "optimizer/vars", tdi_config_type_of(tdi_optimizer_types, model->optimizer.kind)->name,
                        error));
     TDI_TRY(tdi_hdf5_write_int(file, "optimizer/vars/0", model->iteration, error));
     if (!model->optimizer.schedule.kind)
-        TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, &rate, error));
+        TDI_TRY(tdi_hdf5_write(file, "optimizer/vars/1", &(td_shape){0}, rate, error));
     return for_each_slot(model, file, write_slot, error);
 }
 
-td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
+static td_status write_weights(const td_model *model, tdi_hdf5_writer *file, tdi_error *error)
 {
     TDI_TRY(write_vars(file, "vars", model->name, error));
     for (int i = 0; i < model->layers.count; i++)
@@ -263,13 +263,17 @@ td_status tdi_keras_write_weights(const td_model *model, tdi_hdf5_writer *file, 
     return model->compiled ? write_optimizer(model, file, error) : TD_OK;
 }
 
-td_status tdi_keras_weights_image(const td_model *model, void **bytes, size_t *size, tdi_error *error)
+td_status tdi_keras_make_weights(const td_model *model, tdi_hdf5_writer **made, uint64_t *size, tdi_error *error)
 {
     tdi_hdf5_writer *file;
+    *made = NULL;
     TDI_TRY(tdi_hdf5_create(TDI_KERAS_WEIGHTS, &file, error));
-    td_status status = tdi_keras_write_weights(model, file, error);
+    td_status status = write_weights(model, file, error);
     if (status == TD_OK)
-        status = tdi_hdf5_image(file, bytes, size, error);
-    tdi_hdf5_close(file);
+        status = tdi_hdf5_end(file, size, error);
+    if (status == TD_OK)
+        *made = file;
+    else
+        tdi_hdf5_close(file);
     return status;
 }

@@ -1,4 +1,4 @@
-/* keras_write.c - a model becomes a .keras file: built in memory, then written at once and atomically. */
+/* keras_write.c - a model becomes a .keras file, atomically; its weights go there from where they are. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -46,28 +46,33 @@ static char *make_metadata(void)
     return dump(json_pack("{s:s, s:s}", "keras_version", KERAS_VERSION, "date_saved", date));
 }
 
+static void weights_piece(const void *file, uint64_t at, void *to, size_t size)
+{
+    tdi_hdf5_piece(file, at, to, size);
+}
+
 static td_status write_archive(const char *path, const char *metadata, const char *config, const char *recipe,
-                               const void *weights, size_t size, tdi_error *error)
+                               const tdi_hdf5_writer *weights, uint64_t size, tdi_error *error)
 {
     const tdi_zip_entry entries[] = {
-        {TDI_KERAS_METADATA, metadata, strlen(metadata)},
-        {TDI_KERAS_CONFIG, config, strlen(config)},
-        {TDI_KERAS_WEIGHTS, weights, size},
-        {TDI_KERAS_RECIPE, recipe, recipe ? strlen(recipe) : 0},
+        {.name = TDI_KERAS_METADATA, .bytes = metadata, .size = strlen(metadata)},
+        {.name = TDI_KERAS_CONFIG, .bytes = config, .size = strlen(config)},
+        {.name = TDI_KERAS_WEIGHTS, .bytes = weights, .size = (size_t)size, .piece = weights_piece},
+        {.name = TDI_KERAS_RECIPE, .bytes = recipe, .size = recipe ? strlen(recipe) : 0},
     };
     return tdi_zip_write(path, recipe ? 4 : 3, entries, error);
 }
 
 td_status tdi_keras_write(const td_model *model, const char *path, tdi_error *error)
 {
-    void *weights = NULL;
-    size_t size = 0;
+    tdi_hdf5_writer *weights = NULL;
+    uint64_t size = 0;
     char *metadata = make_metadata(), *config = make_config(model);
     td_status status =
-        metadata && config ? tdi_keras_weights_image(model, &weights, &size, error) : tdi_no_memory(error);
+        metadata && config ? tdi_keras_make_weights(model, &weights, &size, error) : tdi_no_memory(error);
     if (status == TD_OK)
         status = write_archive(path, metadata, config, model->recipe, weights, size, error);
-    free(weights);
+    tdi_hdf5_close(weights);
     free(config);
     free(metadata);
     if (status != TD_OK && status != TD_NO_MEMORY)

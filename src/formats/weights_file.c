@@ -9,6 +9,8 @@
 #include "files/zip.h"
 #include "formats/keras_inside.h"
 
+enum { PIECE = 1 << 18 };
+
 bool tdi_ends_in(const char *path, const char *end)
 {
     size_t length = path ? strlen(path) : 0, end_length = strlen(end);
@@ -17,17 +19,41 @@ bool tdi_ends_in(const char *path, const char *end)
 
 /* ---- writing ---- */
 
+static td_status write_pieces(tdi_atomic *to, const tdi_hdf5_writer *file, uint64_t size, tdi_error *error)
+{
+    char *piece = malloc(PIECE);
+    td_status status = piece ? TD_OK : tdi_no_memory(error);
+    for (uint64_t at = 0, part; status == TD_OK && at < size; at += part) {
+        part = size - at < PIECE ? size - at : PIECE;
+        tdi_hdf5_piece(file, at, piece, (size_t)part);
+        status = tdi_atomic_write(to, piece, (size_t)part, error);
+    }
+    free(piece);
+    return status;
+}
+
+static td_status write_file(const char *path, const tdi_hdf5_writer *file, uint64_t size, tdi_error *error)
+{
+    tdi_atomic *to;
+    TDI_TRY(tdi_atomic_create(path, &to, error));
+    td_status status = write_pieces(to, file, size, error);
+    if (status == TD_OK)
+        return tdi_atomic_commit(to, error);
+    tdi_atomic_abort(to);
+    return status;
+}
+
 td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *error)
 {
-    void *bytes;
-    size_t size;
+    tdi_hdf5_writer *file;
+    uint64_t size;
     if (!tdi_ends_in(path, TDI_WEIGHTS_END))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "cannot save weights as \"%s\": expected a name that ends in " TDI_WEIGHTS_END,
                         path ? path : "NULL");
-    TDI_TRY(tdi_keras_weights_image(model, &bytes, &size, error));
-    td_status status = tdi_atomic_save(path, bytes, size, error);
-    free(bytes);
+    TDI_TRY(tdi_keras_make_weights(model, &file, &size, error));
+    td_status status = write_file(path, file, size, error);
+    tdi_hdf5_close(file);
     if (status != TD_OK)
         tdi_error_prefix(error, "cannot save the weights of the model \"%.64s\"", model->name);
     return status;
@@ -58,15 +84,14 @@ static td_status read_archive(td_model *model, const char *path, tdi_error *erro
 {
     tdi_zip *zip;
     tdi_hdf5_file *file;
-    void *bytes = NULL;
-    size_t size;
+    tdi_store *weights = NULL;
     TDI_TRY(tdi_zip_open(path, &zip, error));
-    td_status status = tdi_zip_read(zip, TDI_KERAS_WEIGHTS, SIZE_MAX, &bytes, &size, error);
+    td_status status = tdi_zip_store_in_place(zip, TDI_KERAS_WEIGHTS, &weights, error);
     if (status == TD_OK)
-        status = tdi_hdf5_file_in_memory(bytes, size, path, &file, error);
+        status = tdi_hdf5_file_in_store(weights, path, &file, error);
     if (status == TD_OK)
         status = read_hdf5(model, file, error);
-    free(bytes);
+    tdi_store_free(weights);
     tdi_zip_close(zip);
     return status;
 }

@@ -58,7 +58,7 @@ static void write_npz(const folder *in, int count, const char *const *names)
     for (int i = 0; i < count; i++) {
         npy *file = names[i][0] == 'x' ? &x : &y;
         snprintf(entries[i], sizeof entries[i], "%s.npy", names[i]);
-        entry[i] = (tdi_zip_entry){entries[i], file->bytes, file->size};
+        entry[i] = (tdi_zip_entry){.name = entries[i], .bytes = file->bytes, .size = file->size};
     }
     if (tdi_zip_write(folder_path(in, "data.npz"), count, entry, &error) != TD_OK)
         fail_msg("%s", error.message);

@@ -137,7 +137,8 @@ static void test_npz(void **state)
     (void)state;
     char array[200], five[5];
     size_t size = make(array, 1, "{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }", 5);
-    tdi_zip_entry entries[] = {{"x.npy", array, size}, {"bad.npy", "nothing", 7}};
+    tdi_zip_entry entries[] = {{.name = "x.npy", .bytes = array, .size = size},
+                               {.name = "bad.npy", .bytes = "nothing", .size = 7}};
     tdi_zip *zip;
     tdi_npy npy;
     tdi_store *store;

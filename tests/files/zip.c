@@ -11,7 +11,9 @@
 #include "files/scratch.h"
 #include "files/zip.h"
 
-static const tdi_zip_entry sample[] = {{"first.txt", "hello, archive", 14}, {"../outside", "abc", 3}, {"empty", "", 0}};
+static const tdi_zip_entry sample[] = {{.name = "first.txt", .bytes = "hello, archive", .size = 14},
+                                       {.name = "../outside", .bytes = "abc", .size = 3},
+                                       {.name = "empty", .bytes = "", .size = 0}};
 
 static void write_sample(void)
 {

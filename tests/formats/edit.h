@@ -52,12 +52,12 @@ static void edit_release(edit_parts *parts)
 /* Writes a .keras file of any bytes; NULL leaves an entry out. */
 static const char *edit_save(const char *name, const char *config, const void *weights, size_t weights_size)
 {
-    tdi_zip_entry entries[3] = {{"metadata.json", "{}", 2}};
+    tdi_zip_entry entries[3] = {{.name = "metadata.json", .bytes = "{}", .size = 2}};
     int count = 1;
     if (config)
-        entries[count++] = (tdi_zip_entry){"config.json", config, strlen(config)};
+        entries[count++] = (tdi_zip_entry){.name = "config.json", .bytes = config, .size = strlen(config)};
     if (weights)
-        entries[count++] = (tdi_zip_entry){"model.weights.h5", weights, weights_size};
+        entries[count++] = (tdi_zip_entry){.name = "model.weights.h5", .bytes = weights, .size = weights_size};
     if (tdi_zip_write(scratch_path(name), count, entries, NULL) != TD_OK)
         abort();
     return scratch_path(name);

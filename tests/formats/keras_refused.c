@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "files/hdf5_write.h"
+#include "files/whole.h"
 #include "formats/edit.h"
 #include "formats/keras.h"
 
@@ -608,11 +608,11 @@ static void test_other_weights(void **state)
     assert_int_equal(tdi_hdf5_create("other", &file, NULL), TD_OK);
     assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/0", &TD_SHAPE(4, 3), values, NULL), TD_OK);
     assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/1", &TD_SHAPE(4), values, NULL), TD_OK);
-    assert_int_equal(tdi_hdf5_image(file, &bytes, &size, NULL), TD_OK);
+    bytes = hdf5_whole(file, &size);
     assert_refused(edit_save("a.keras", config, bytes, size), TD_BAD_FILE, "layer \"dense");
     free(bytes);
     assert_int_equal(tdi_hdf5_write(file, "layers/dense/vars/2", &TD_SHAPE(4), values, NULL), TD_OK);
-    assert_int_equal(tdi_hdf5_image(file, &bytes, &size, NULL), TD_OK);
+    bytes = hdf5_whole(file, &size);
     assert_refused(edit_save("a.keras", config, bytes, size), TD_BAD_FILE, "3 weights");
     tdi_hdf5_close(file);
     free(bytes);
