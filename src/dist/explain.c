@@ -22,16 +22,22 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
                      "losses float32\n");
 }
 
-static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
+const tdi_choice *tdi_sharing_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
 {
     const tdi_part_state *part = &runtime->parts[0];
-    for (int i = 0; i < part->plans[mode].count; i++) {
-        const tdi_kept_plan *kept = &part->plans[mode].at[i];
-        if (kept->rows != tdi_part_rows(runtime, 0, batch) || !kept->sharing)
-            continue;
-        fprintf(out, "so short a step is made by %s: ", kept->sharing->candidates[kept->sharing->chosen].name);
-        tdi_choice_explain(kept->sharing, out);
-    }
+    for (int i = 0; i < part->plans[mode].count; i++)
+        if (part->plans[mode].at[i].rows == tdi_part_rows(runtime, 0, batch))
+            return part->plans[mode].at[i].sharing;
+    return NULL;
+}
+
+static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
+{
+    const tdi_choice *sharing = tdi_sharing_of(runtime, mode, batch);
+    if (!sharing)
+        return;
+    fprintf(out, "so short a step is made by %s: ", sharing->candidates[sharing->chosen].name);
+    tdi_choice_explain(sharing, out);
 }
 
 static void explain_epoch(const tdi_runtime *runtime, FILE *out)
@@ -85,22 +91,29 @@ static double row_bytes(const tdi_explained *e)
     return bytes;
 }
 
-/* What a step needs in memory besides the data. */
-static void explain_memory(const tdi_explained *e, FILE *out)
+tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
 {
     const tdi_division *d = &e->runtime->division;
-    double activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts;
-    double scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes;
-    double exchange = (double)tdi_plan_exchange_bytes(e->plan), state = tdi_state_bytes(e->runtime, e->mode);
-    double rows = row_bytes(e);
+    tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts,
+                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
+                         .exchange = (double)tdi_plan_exchange_bytes(e->plan),
+                         .rows = row_bytes(e),
+                         .state = tdi_state_bytes(e->runtime, e->mode)};
+    m.peak = m.activations + m.scratch + m.exchange + m.rows + m.state;
+    return m;
+}
+
+static void explain_memory(const tdi_explained *e, FILE *out)
+{
+    tdi_step_memory m = tdi_memory_of_step(e);
     fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
     if (e->mode == TDI_TRAIN)
-        fprintf(out, ", with their gradients and slots %.2f MB", state * 1e-6);
+        fprintf(out, ", with their gradients and slots %.2f MB", m.state * 1e-6);
     fprintf(out,
             "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of rows brought "
             "together, %.2f of weights%s; besides, the library and the data\n",
-            (activations + scratch + exchange + rows + state) * 1e-6, activations * 1e-6, scratch * 1e-6,
-            exchange * 1e-6, rows * 1e-6, state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
+            m.peak * 1e-6, m.activations * 1e-6, m.scratch * 1e-6, m.exchange * 1e-6, m.rows * 1e-6, m.state * 1e-6,
+            e->mode == TDI_TRAIN ? " and theirs" : "");
     if (e->runtime->rehearsed_bytes > 0)
         fprintf(out, "comparing whole steps, which is remembered, took %.2f MB beside the weights and slots\n",
                 e->runtime->rehearsed_bytes * 1e-6);

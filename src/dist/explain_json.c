@@ -81,13 +81,30 @@ static json_t *time_to_json(const tdi_timing *t)
                      t->rest * 1e6, "floor_us", t->floor * 1e6, "roofs", roofs_to_json(&t->roofs));
 }
 
+/* NULL where the clock was not asked. */
+static json_t *choice_to_json(const tdi_choice *choice)
+{
+    json_t *json = choice ? json_object() : NULL;
+    for (int i = 0; json && i < choice->count; i++)
+        json_object_set_new(json, choice->candidates[i].name, json_real(choice->candidates[i].us));
+    return choice ? json_pack("{s:s, s:o}", "taken", choice->candidates[choice->chosen].name, "us", json) : json_null();
+}
+
+static json_t *choices_to_json(const tdi_explained *e)
+{
+    const tdi_choice *sharing = tdi_sharing_of(e->runtime, e->mode, e->batch);
+    return json_pack("{s:o, s:o}", "way", choice_to_json(e->runtime->way), "lanes", choice_to_json(sharing));
+}
+
 td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
 {
     const tdi_division *d = &e->runtime->division;
     json_t *steps = steps_to_json(e->plan, e->timing);
-    json_t *root = json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:o}", "model",
+    json_t *root = json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o}", "model",
                              e->runtime->model->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch,
                              "replicas", d->replicas, "parts", d->parts, "workers", d->workers, "lanes", d->lanes,
+                             "why", d->why, "precision", tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32",
+                             "choices", choices_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak,
                              "state_bytes", (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",
                              (json_int_t)tdi_plan_activation_bytes(e->plan), "scratch_bytes",
                              (json_int_t)tdi_plan_scratch_bytes(e->plan), "steps", steps);

@@ -17,6 +17,11 @@ json() {
     ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "explain $* is not JSON: $(cat out)"
 }
 json --json
+for key in why precision choices peak_bytes; do
+    grep -q "\"$key\":" out || fail "explain --json has no $key: $(cat out)"
+done
+expect 0 explain mlp.keras --batch-size 16 --steps-per-execution 7
+grep -q "an epoch: 7 steps a run, as steps_per_execution says" out || fail "explain --steps-per-execution: $(cat out)"
 
 for time in "" --time; do
     says 1 "out of memory: .* needs [0-9.]* MB more, of [0-9.]* MB that this process may use in all; try a smaller batch" \
