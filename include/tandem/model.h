@@ -428,7 +428,12 @@ TD_BY_NAME_(td_status, td_generate, td_generate_args)
 
 /* One step on one batch: `x` holds rows x the input's elements, `y` rows x the target's (class numbers as floats),
  * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics, a loss of
- * training that is not finite, TD_NOT_FINITE, included. */
+ * training that is not finite, TD_NOT_FINITE, included.
+ *
+ * The first call with a number of rows makes a plan for it, which takes some milliseconds, and up to a tenth of a
+ * second where the clock is asked how many cores are best: once for all numbers up to the same power of two, later
+ * processes find the answer in their cache. The plans of the last 64 numbers are kept. A loop that must not wait makes
+ * such calls before it begins. */
 TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);

@@ -81,7 +81,6 @@
     X(widened_conv2d_grad_input)                                                                                       \
     X(widened_conv2d_grad_filter)                                                                                      \
     X(slice)                                                                                                           \
-    X(transpose)                                                                                                       \
     X(broadcast)                                                                                                       \
     X(concat)                                                                                                          \
     X(pad)                                                                                                             \

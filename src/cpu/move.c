@@ -1,4 +1,4 @@
-/* move.c - concat, slice, pad, transpose, broadcast: boxes copied in the longest runs there are. */
+/* move.c - concat, slice, pad, broadcast: boxes copied in the longest runs there are. */
 #include <string.h>
 
 #include "cpu/kernels.h"
@@ -102,16 +102,6 @@ static void slice_run(const tdi_call *call)
     copy_rows(call, (const char *)call->in[0].data + skip, from);
 }
 
-static void transpose_run(const tdi_call *call)
-{
-    const int *axes = ((const tdi_transpose_attrs *)call->attrs)->axes;
-    int64_t own[TD_MAX_RANK], from[TD_MAX_RANK] = {0};
-    tdi_strides(&call->in[0].shape, own);
-    for (int i = 0; i < call->out.shape.rank; i++)
-        from[i] = own[axes[i]];
-    copy_rows(call, call->in[0].data, from);
-}
-
 static void broadcast_run(const tdi_call *call)
 {
     int64_t from[TD_MAX_RANK];
@@ -166,7 +156,6 @@ static void pad_run(const tdi_call *call)
                                        .splits = TDI_CAN_ROWS,                                                         \
                                        .run = stem##_run};
 MOVES(slice)
-MOVES(transpose)
 MOVES(broadcast)
 MOVES(concat)
 MOVES(pad)

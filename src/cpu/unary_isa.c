@@ -28,7 +28,6 @@
     X(TD_LOG_SIGMOID, -math_softplus(-x), -math_expm1(v) * dy)                                                         \
     X(TD_TANH_SHRINK, x - math_tanh(x), math_tanh(v) * math_tanh(v) * dy)                                              \
     X(TD_SQUAREPLUS, squareplus(x), squareplus(v) / squareplus_root(v) * dy)                                           \
-    X(TDI_UNARY_EXP, math_exp(x), v *dy)                                                                               \
     X(TDI_UNARY_LOG, math_log(x), dy / v)                                                                              \
     X(TDI_UNARY_SQRT, __builtin_sqrtf(x), 0.5f / v * dy)                                                               \
     X(TDI_UNARY_RSQRT, 1.0f / __builtin_sqrtf(x), -0.5f * v * v * v * dy)                                              \
@@ -36,7 +35,6 @@
     X(TDI_UNARY_NEGATE, -x, -dy)                                                                                       \
     X(TDI_UNARY_ABS, math_abs(x), v > 0.0f ? dy : v < 0.0f ? -dy : v * dy)                                             \
     X(TDI_UNARY_SIGN, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x, 0.0f * v * dy)                                           \
-    X(TDI_UNARY_RECIPROCAL, 1.0f / x, -v * v * dy)                                                                     \
     X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
       ((v >= 1e-7f) & (v <= (float)(1 - 1e-7))) ? dy : 0.0f)
 

@@ -7,7 +7,7 @@
 #include "dist/runtime.h"
 #include "plan/plan.h"
 
-enum { PLANS_KEPT = 16 }; /* per part and mode */
+enum { PLANS_KEPT = 64 }; /* per part and mode */
 
 typedef struct tdi_kept_plan {
     int64_t rows;

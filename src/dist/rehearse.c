@@ -124,8 +124,8 @@ td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, cons
     char key[128];
     for (int i = 0; i < asked->count; i++)
         names[i] = asked->candidates[i].name;
-    snprintf(key, sizeof key, "%s of step %016llx, %lld rows, %d cores", asked->key,
-             (unsigned long long)tdi_plan_hash(plan), (long long)rows, d->workers * d->lanes);
+    snprintf(key, sizeof key, "%s of step %016llx, %d cores", asked->key, (unsigned long long)tdi_plan_hash(plan),
+             d->workers * d->lanes);
     asked->machine = runtime->devices[0]->identity;
     asked->key = key;
     asked->measured = true;

@@ -2,6 +2,7 @@
  * or share each op, and how many of them.
  *
  * Asked are only short steps, and all that are to be computed in bfloat16. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "dist/inside.h"
@@ -33,16 +34,27 @@ static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][
     return count;
 }
 
+/* Batches up to the same power of two are asked about once. */
+static int64_t most_alike(int64_t rows)
+{
+    int64_t most = 1;
+    while (most < rows)
+        most *= 2;
+    return most;
+}
+
 td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
                              const tdi_choice **choice, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
     tdi_way ways[TDI_MAX_CANDIDATES];
     char names[TDI_MAX_CANDIDATES][16];
-    tdi_choice asked = {.key = "lanes"}, *chosen = NULL;
+    char question[64];
+    tdi_choice asked = {.key = question}, *chosen = NULL;
     *choice = NULL;
     if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, plan))
         return TD_OK;
+    snprintf(question, sizeof question, "lanes for up to %" PRId64 " rows", most_alike(rows));
     asked.count = list_sharing(runtime, ways, names, &asked);
     TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
     *choice = chosen;
@@ -79,7 +91,9 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     bool either = runtime->division.either && filled && is_short(runtime, plan);
     tdi_way ways[4];
     char names[4][48];
-    tdi_choice asked = {.key = "way", .lasting = narrow}, *chosen = NULL;
+    char question[64];
+    tdi_choice asked = {.key = question, .lasting = narrow}, *chosen = NULL;
+    snprintf(question, sizeof question, "way for %" PRId64 " rows", rows);
     for (int i = 0; i < 1 + either; i++) {
         add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
         if (narrow)

@@ -12,7 +12,7 @@ static td_status check_activation(int activation, const char *which, tdi_error *
                     tdi_unary_name(activation));
 }
 
-td_status tdi_lstm_check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error)
+static td_status check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error)
 {
     TDI_TRY(check_activation(attrs->activation, "activation", error));
     return check_activation(attrs->recurrent_activation, "recurrent activation", error);
@@ -51,7 +51,7 @@ static int64_t sections_of(const tdi_lstm_attrs *attrs)
 td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
 {
     const td_shape *tape = &node->in[0]->shape;
-    TDI_TRY(tdi_lstm_check_attrs(attrs, error));
+    TDI_TRY(check_attrs(attrs, error));
     TDI_TRY(tdi_want_floats(node, error));
     TDI_TRY(tdi_want_rank(node, 0, 4, error));
     if (tape->dim[2] == sections_of(attrs))
@@ -82,7 +82,7 @@ static td_status check_x(const tdi_node *node, int64_t units, tdi_error *error)
 static td_status lstm_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    TDI_TRY(tdi_lstm_check_attrs(attrs, error));
+    TDI_TRY(check_attrs(attrs, error));
     TDI_TRY(tdi_want_floats(node, error));
     TDI_TRY(tdi_want_rank(node, TDI_LSTM_R, 2, error));
     int64_t units = node->in[TDI_LSTM_R]->shape.dim[0];

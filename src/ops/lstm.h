@@ -127,7 +127,6 @@ static inline const float *tdi_lstm_dc(const tdi_value *dy, const tdi_lstm_attrs
 
 /* ---- checks and rules that the two files of ops share ---- */
 
-td_status tdi_lstm_check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error);
 /* Input i, when it is there, is the units' matrix, mask, or state. */
 td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, tdi_error *error);
 td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error);

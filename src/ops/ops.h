@@ -14,7 +14,7 @@
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
     X(fill) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)                                 \
-    X(reduce) X(broadcast) X(reshape) X(transpose) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                  \
+    X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                  \
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
     X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \
@@ -67,15 +67,13 @@ tdi_node *tdi_affine(tdi_graph *graph, tdi_node *x, float scale, float shift);
 /* The element-wise td_activations have their own numbers here (softmax and log-softmax are ops of their own); the rest
  * follows. */
 typedef enum tdi_unary_kind {
-    TDI_UNARY_EXP = TD_ACTIVATION_COUNT, /* TD_EXPONENTIAL is the same function */
-    TDI_UNARY_LOG,
+    TDI_UNARY_LOG = TD_ACTIVATION_COUNT,
     TDI_UNARY_SQRT,
     TDI_UNARY_RSQRT,
     TDI_UNARY_SQUARE,
     TDI_UNARY_NEGATE,
     TDI_UNARY_ABS,
     TDI_UNARY_SIGN,
-    TDI_UNARY_RECIPROCAL,
     TDI_UNARY_CLIP_PROBABILITY, /* to [1e-7, 1 - 1e-7]; gradient 0 outside */
     TDI_UNARY_COUNT
 } tdi_unary_kind;
@@ -83,7 +81,7 @@ typedef struct tdi_unary_attrs {
     int kind; /* a td_activation or a tdi_unary_kind */
 } tdi_unary_attrs;
 tdi_node *tdi_unary(tdi_graph *graph, tdi_node *x, int kind);
-const char *tdi_unary_name(int kind); /* "relu", "exp" */
+const char *tdi_unary_name(int kind); /* "relu", "log" */
 /* True when the derivative is computed from y = f(x) rather than x: relu, tanh, sigmoid, exponential, ... */
 bool tdi_unary_grad_from_output(int kind);
 float tdi_unary_value(int kind, float x);          /* the plain reference, one element */
@@ -125,11 +123,6 @@ typedef struct tdi_shape_attrs {
 } tdi_shape_attrs;
 tdi_node *tdi_broadcast(tdi_graph *graph, tdi_node *x, const td_shape *shape);
 tdi_node *tdi_reshape(tdi_graph *graph, tdi_node *x, const td_shape *shape); /* TDI_BATCH stays in front if it was */
-
-typedef struct tdi_transpose_attrs {
-    int axes[TD_MAX_RANK]; /* out axis i is x's axis axes[i] */
-} tdi_transpose_attrs;
-tdi_node *tdi_transpose(tdi_graph *graph, tdi_node *x, const int *axes);
 
 typedef struct tdi_concat_attrs {
     int axis; /* >= 0; not the batch */

@@ -11,7 +11,6 @@ td_status tdi_pool2d_shape(const tdi_pool2d_attrs *attrs, const td_shape *x, td_
 typedef struct tdi_pool2d_cells {
     int64_t top, bottom, left, right;
 } tdi_pool2d_cells;
-tdi_pool2d_cells tdi_pool2d_window(const tdi_pool2d_attrs *attrs, const td_shape *x, int64_t oy, int64_t ox);
 
 /* Calls visit for each element of y, with x's shape resolved. */
 typedef void tdi_pool2d_visit(const tdi_call *call, const tdi_pool2d_cells *cells, int64_t n, int64_t c,

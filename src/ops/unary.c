@@ -32,7 +32,6 @@ static const char *const unary_names[TDI_UNARY_COUNT] = {
     [TD_LOG_SIGMOID] = "log_sigmoid",
     [TD_TANH_SHRINK] = "tanh_shrink",
     [TD_SQUAREPLUS] = "squareplus",
-    [TDI_UNARY_EXP] = "exp",
     [TDI_UNARY_LOG] = "log",
     [TDI_UNARY_SQRT] = "sqrt",
     [TDI_UNARY_RSQRT] = "rsqrt",
@@ -40,7 +39,6 @@ static const char *const unary_names[TDI_UNARY_COUNT] = {
     [TDI_UNARY_NEGATE] = "negate",
     [TDI_UNARY_ABS] = "abs",
     [TDI_UNARY_SIGN] = "sign",
-    [TDI_UNARY_RECIPROCAL] = "reciprocal",
     [TDI_UNARY_CLIP_PROBABILITY] = "clip_probability",
 };
 
@@ -66,10 +64,8 @@ bool tdi_unary_grad_from_output(int kind)
     case TD_HARD_SIGMOID:
     case TD_HARD_TANH:
     case TD_LOG_SIGMOID:
-    case TDI_UNARY_EXP:
     case TDI_UNARY_SQRT:
     case TDI_UNARY_RSQRT:
-    case TDI_UNARY_RECIPROCAL:
         return true;
     default:
         return false;
@@ -153,8 +149,6 @@ static double activation_value(int kind, double x)
 static double function_value(int kind, double x)
 {
     switch (kind) {
-    case TDI_UNARY_EXP:
-        return exp(x);
     case TDI_UNARY_LOG:
         return log(x);
     case TDI_UNARY_SQRT:
@@ -169,8 +163,6 @@ static double function_value(int kind, double x)
         return fabs(x);
     case TDI_UNARY_SIGN:
         return sign(x);
-    case TDI_UNARY_RECIPROCAL:
-        return 1 / x;
     default:
         return clip(x, PROBABILITY_EPSILON, 1 - PROBABILITY_EPSILON);
     }
@@ -210,14 +202,11 @@ static double derivative_from_output(int kind, double y)
     case TD_LOG_SIGMOID:
         return -expm1(y);
     case TD_EXPONENTIAL:
-    case TDI_UNARY_EXP:
         return y;
     case TDI_UNARY_SQRT:
         return 0.5 / y;
     case TDI_UNARY_RSQRT:
         return -0.5 * y * y * y;
-    case TDI_UNARY_RECIPROCAL:
-        return -y * y;
     default:
         return 1;
     }

@@ -147,7 +147,7 @@ uint64_t tdi_plan_hash(const tdi_plan *plan)
             node->op->describe(node, details, sizeof details);
         hash = hash_text(hash, node->op->name);
         hash = hash_text(hash, details);
-        hash = hash_text(hash, tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape));
+        hash = hash_text(hash, tdi_shape_text(&node->shape, shape));
     }
     return hash;
 }

@@ -116,6 +116,5 @@ void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
 td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
-td_status tdi_list_items(tdi_plan *plan, tdi_error *error);
 
 #endif

@@ -56,6 +56,91 @@ static td_status make_lockstep(tdi_plan *plan, tdi_error *error)
     return together ? tdi_lockstep_create(&plan->lockstep, tdi_sharing_of(plan), plan->spec.spin, error) : TD_OK;
 }
 
+/* ---- lists ---- */
+
+/* Once work belongs to the replica's first part; what cannot be shared, to the first replica. */
+static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    if (!call->run || step->constant)
+        return false;
+    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
+    return !shared_memory_once || plan->spec.replica == 0;
+}
+
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
+        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
+            return false;
+    }
+    return true;
+}
+
+/* The list's last call goes on with the chain before it. */
+static void lengthen_chain(tdi_lane_items *list)
+{
+    tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
+    while (!head->length)
+        head--;
+    last->length = 0;
+    head->kind = TDI_ITEM_CHAIN;
+    head->length++;
+}
+
+static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, call, NULL, 1};
+    if (!has_work(plan, step, lane))
+        return true;
+    if (step->kernel && call->split == TDI_COLUMNS)
+        item.together = step->kernel->together;
+    if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
+        return false;
+    if (step->chained)
+        lengthen_chain(list);
+    return true;
+}
+
+static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
+{
+    const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
+    const tdi_planned *step = &plan->planned[s];
+    if (scheduled->kind != TDI_STEP_KERNEL)
+        return tdi_push(&list->segments, ((tdi_segment){list->items.count, scheduled->kind, scheduled->collective}));
+    if (!step->node)
+        return true;
+    if (step->barrier && !tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})))
+        return false;
+    if (!list_call(plan, step, list, lane))
+        return false;
+    if (!step->finish)
+        return true;
+    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
+    const tdi_call *finish = &step->finish[lane];
+    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
+           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish, NULL, 1})));
+}
+
+static td_status list_items(tdi_plan *plan, tdi_error *error)
+{
+    for (int lane = 0; lane < plan->spec.lanes; lane++) {
+        tdi_lane_items *list = &plan->lanes[lane];
+        bool ok = tdi_push(&list->segments, ((tdi_segment){0, TDI_STEP_KERNEL, 0}));
+        for (int s = 0; ok && s < plan->n_steps; s++)
+            ok = list_step(plan, s, list, lane);
+        ok = ok && tdi_push(&list->segments, ((tdi_segment){list->items.count, TDI_STEP_KERNEL, 0}));
+        if (!ok)
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}
+
+/* ---- making it ---- */
+
 static td_status make(tdi_plan *plan, tdi_error *error)
 {
     TDI_TRY(resolve_shapes(plan, error));
@@ -66,7 +151,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
-    return tdi_list_items(plan, error);
+    return list_items(plan, error);
 }
 
 td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error *error)
@@ -201,87 +286,4 @@ void tdi_plan_set_input(tdi_plan *plan, int lane, int slot, const void *data)
         if (use->slot == slot)
             use->operand->data = (void *)(uintptr_t)data;
     }
-}
-
-/* ---- lists ---- */
-
-/* Once work belongs to the replica's first part; what cannot be shared, to the first replica. */
-static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
-{
-    const tdi_call *call = &step->calls[lane];
-    if (!call->run || step->constant)
-        return false;
-    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
-    return !shared_memory_once || plan->spec.replica == 0;
-}
-
-static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
-{
-    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
-    for (int i = 0; i < node->n_in; i++) {
-        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
-        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
-            return false;
-    }
-    return true;
-}
-
-/* The list's last call goes on with the chain before it. */
-static void lengthen_chain(tdi_lane_items *list)
-{
-    tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
-    while (!head->length)
-        head--;
-    last->length = 0;
-    head->kind = TDI_ITEM_CHAIN;
-    head->length++;
-}
-
-static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
-{
-    const tdi_call *call = &step->calls[lane];
-    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, call, NULL, 1};
-    if (!has_work(plan, step, lane))
-        return true;
-    if (step->kernel && call->split == TDI_COLUMNS)
-        item.together = step->kernel->together;
-    if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
-        return false;
-    if (step->chained)
-        lengthen_chain(list);
-    return true;
-}
-
-static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
-{
-    const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
-    const tdi_planned *step = &plan->planned[s];
-    if (scheduled->kind != TDI_STEP_KERNEL)
-        return tdi_push(&list->segments, ((tdi_segment){list->items.count, scheduled->kind, scheduled->collective}));
-    if (!step->node)
-        return true;
-    if (step->barrier && !tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})))
-        return false;
-    if (!list_call(plan, step, list, lane))
-        return false;
-    if (!step->finish)
-        return true;
-    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
-    const tdi_call *finish = &step->finish[lane];
-    return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
-           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish, NULL, 1})));
-}
-
-td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
-{
-    for (int lane = 0; lane < plan->spec.lanes; lane++) {
-        tdi_lane_items *list = &plan->lanes[lane];
-        bool ok = tdi_push(&list->segments, ((tdi_segment){0, TDI_STEP_KERNEL, 0}));
-        for (int s = 0; ok && s < plan->n_steps; s++)
-            ok = list_step(plan, s, list, lane);
-        ok = ok && tdi_push(&list->segments, ((tdi_segment){list->items.count, TDI_STEP_KERNEL, 0}));
-        if (!ok)
-            return tdi_no_memory(error);
-    }
-    return TD_OK;
 }

@@ -59,7 +59,7 @@ size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
 int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */
 double tdi_plan_flops(const tdi_plan *plan);
-uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes */
+uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes, whatever the batch */
 
 /* Resolves every address but those of the inputs. May be called again with others. */
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings);

@@ -103,7 +103,6 @@ static double tolerance(const tdi_op *op)
                                           &tdi_op_slice,
                                           &tdi_op_concat,
                                           &tdi_op_pad,
-                                          &tdi_op_transpose,
                                           &tdi_op_broadcast,
                                           &tdi_op_dropout,
                                           &tdi_op_max_pool2d,

@@ -189,6 +189,31 @@ static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
     release(&again);
 }
 
+/* Choices whose question begins so. */
+static int questions(const char *question)
+{
+    const char *machine, *key;
+    json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
+    int count = 0;
+    json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
+        json_object_foreach(of_machine, key, choice) count += strncmp(key, question, strlen(question)) == 0;
+    json_decref(root);
+    return count;
+}
+
+/* Lanes are asked about once for batches of 5 to 8 rows. */
+static void check_batches_alike(void)
+{
+    for (int64_t batch = 8; batch > 4; batch--) {
+        outcome o = train_by(dense, 0, batch);
+        edit_file("way", 0);
+        release(&o);
+        o = train_by(dense, 0, batch);
+        release(&o);
+    }
+    assert_int_equal(questions("lanes for up to 8 rows of step"), 1);
+}
+
 static void test_sharing(void **state)
 {
     (void)state;
@@ -196,6 +221,7 @@ static void test_sharing(void **state)
         skip();
     check_sharing(dense, SAMPLES);
     check_sharing(steps, 3); /* and a last batch of 2 */
+    check_batches_alike();
 }
 
 /* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same choice. */

@@ -1,4 +1,4 @@
-/* cases_shape.c - reduce, broadcast, reshape, transpose, concat, slice, pad, gather, scatter_add. */
+/* cases_shape.c - reduce, broadcast, reshape, concat, slice, pad, gather, scatter_add. */
 #include "support/op_case.h"
 
 #define ATTRS(type, ...) (&(const type){__VA_ARGS__})
@@ -21,14 +21,6 @@ static tdi_node *build_scatter_add(tdi_graph *graph, tdi_node *const *leaf, cons
     {                                                                                                                  \
         .op = &tdi_op_##op_, .name = name_, .attrs = ATTRS(tdi_shape_attrs, to_), .n_leaves = 1, .leaf = {             \
             {.shape = from_}                                                                                           \
-        }                                                                                                              \
-    }
-
-#define TRANSPOSE(name_, shape_, ...)                                                                                  \
-    {                                                                                                                  \
-        .op = &tdi_op_transpose, .name = name_, .attrs = ATTRS(tdi_transpose_attrs, {__VA_ARGS__}), .n_leaves = 1,     \
-        .leaf = {                                                                                                      \
-            {.shape = shape_}                                                                                          \
         }                                                                                                              \
     }
 
@@ -70,11 +62,6 @@ const op_case op_cases_shape[] = {
     RESHAPED(reshape, "flatten", OP_DIMS(BATCH, 2, 3), OP_DIMS(BATCH, 6)),
     RESHAPED(reshape, "unflatten", OP_DIMS(BATCH, 6), OP_DIMS(BATCH, 3, 1, 2)),
     RESHAPED(reshape, "a weight", OP_DIMS(2, 3, 4), OP_DIMS(6, 4)),
-
-    TRANSPOSE("matrix", OP_DIMS(3, 5), 1, 0),
-    TRANSPOSE("channels first", OP_DIMS(BATCH, 2, 4, 3), 0, 3, 1, 2),
-    TRANSPOSE("rows stay", OP_DIMS(BATCH, 2, 3), 0, 2, 1),
-    TRANSPOSE("columns stay", OP_DIMS(4, 2, 3), 1, 0, 2),
 
     {.op = &tdi_op_concat,
      .name = "last axis, three widths",
