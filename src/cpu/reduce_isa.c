@@ -5,37 +5,10 @@
  * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
 #include "cpu/abreast_isa.h"
 
-typedef struct extents {
-    int64_t outer, reduced, inner;
-} extents;
-
-static bool is_reduced(const tdi_reduce_attrs *attrs, int axis)
-{
-    return attrs->axes >> axis & 1u;
-}
-
-/* False when kept axes stand between reduced ones. Axes of extent 1 belong anywhere. */
-static bool find_extents(const tdi_call *call, extents *e)
-{
-    const tdi_reduce_attrs *attrs = call->attrs;
-    const td_shape *x = &call->in[0].shape;
-    *e = (extents){1, 1, 1};
-    int stage = 0; /* 0: outer, 1: reduced, 2: inner */
-    for (int i = 0; i < x->rank; i++) {
-        if (x->dim[i] == 1)
-            continue;
-        if (is_reduced(attrs, i) ? stage == 2 : false)
-            return false;
-        stage = is_reduced(attrs, i) ? 1 : stage ? 2 : 0;
-        *(stage == 0 ? &e->outer : stage == 1 ? &e->reduced : &e->inner) *= x->dim[i];
-    }
-    return true;
-}
-
 static const char *declines(const tdi_call *call)
 {
-    extents e;
-    return find_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
+    tdi_reduce_extents e;
+    return tdi_find_reduce_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
 }
 
 static float finish(int kind, double value, int64_t count)
@@ -116,7 +89,7 @@ static void max_columns(const float *x, int64_t rows, int64_t stride, int64_t n,
 }
 
 /* Elements [begin, begin + n) of the result. */
-static void reduce_stretch(const tdi_call *call, const extents *e, int64_t begin, int64_t n)
+static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, int64_t begin, int64_t n)
 {
     int kind = ((const tdi_reduce_attrs *)call->attrs)->kind;
     const float *x = call->in[0].data;
@@ -180,8 +153,8 @@ static void reduce_run(const tdi_call *call)
         reduce_abreast(call);
         return;
     }
-    extents e;
-    find_extents(call, &e);
+    tdi_reduce_extents e;
+    tdi_find_reduce_extents(call, &e);
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
         reduce_stretch(call, &e, runs.first + r * runs.stride, runs.length);

@@ -103,33 +103,12 @@ BY_SAMPLES(average_pool2d_grad)
 
 enum { STRETCH = 4096 /* floats that are widened together */, SIDE = 256, FLUSH = 64 };
 
-typedef struct extents {
-    int64_t outer, reduced, inner;
-} extents;
-
-/* False when kept axes stand between reduced ones. Axes of extent 1 belong anywhere. */
-static bool find_extents(const tdi_call *call, extents *e)
-{
-    const tdi_reduce_attrs *attrs = call->attrs;
-    const td_shape *x = &call->in[0].shape;
-    bool seen = false;
-    *e = (extents){1, 1, 1};
-    for (int i = 0; i < x->rank; i++) {
-        bool reduced = attrs->axes >> i & 1u;
-        if (reduced && x->dim[i] > 1 && e->inner > 1)
-            return false;
-        seen = seen || (reduced && x->dim[i] > 1);
-        *(reduced ? &e->reduced : seen ? &e->inner : &e->outer) *= x->dim[i];
-    }
-    return true;
-}
-
 static const char *reduce_declines(const tdi_call *call)
 {
-    extents e;
+    tdi_reduce_extents e;
     if (((const tdi_reduce_attrs *)call->attrs)->kind == TDI_MAX)
         return "a maximum";
-    return find_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
+    return tdi_find_reduce_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
 }
 
 /* Adds rows of n <= SIDE numbers, `stride` apart. */
@@ -159,7 +138,7 @@ static double add_all(const tdi_bfloat16 *x, int64_t n)
 }
 
 /* Elements [at, at + n) of the result, all of one outer index, n <= SIDE. */
-static void reduce_piece(const tdi_call *call, const extents *e, int64_t at, int64_t n)
+static void reduce_piece(const tdi_call *call, const tdi_reduce_extents *e, int64_t at, int64_t n)
 {
     const tdi_bfloat16 *x = call->in[0].data;
     float *to = (float *)call->out.data + at;
@@ -176,8 +155,8 @@ static void reduce_piece(const tdi_call *call, const extents *e, int64_t at, int
 
 static void reduce_run(const tdi_call *call)
 {
-    extents e;
-    find_extents(call, &e);
+    tdi_reduce_extents e;
+    tdi_find_reduce_extents(call, &e);
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++) {
         int64_t at = runs.first + r * runs.stride, end = at + runs.length;

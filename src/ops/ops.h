@@ -115,6 +115,11 @@ typedef struct tdi_reduce_attrs {
 } tdi_reduce_attrs;
 /* Over a part's rows when axis 0 is the batch: the result has no batch then. */
 tdi_node *tdi_reduce(tdi_graph *graph, tdi_reduce_kind kind, tdi_node *x, unsigned axes, bool keepdims);
+/* x as [outer, reduced, inner]; false when kept axes stand between reduced ones. Axes of extent 1 belong anywhere. */
+typedef struct tdi_reduce_extents {
+    int64_t outer, reduced, inner;
+} tdi_reduce_extents;
+bool tdi_find_reduce_extents(const tdi_call *call, tdi_reduce_extents *extents); /* for kernels */
 /* Sums x down to `shape`, the inverse of broadcasting. */
 tdi_node *tdi_sum_to(tdi_graph *graph, tdi_node *x, const td_shape *shape);
 

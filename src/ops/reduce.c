@@ -153,6 +153,25 @@ const tdi_op tdi_op_reduce = {.name = "reduce",
                               .reads = reduce_reads,
                               .describe = reduce_describe};
 
+bool tdi_find_reduce_extents(const tdi_call *call, tdi_reduce_extents *extents)
+{
+    const tdi_reduce_attrs *attrs = call->attrs;
+    const td_shape *x = &call->in[0].shape;
+    enum { OUTER, REDUCED, INNER } stage = OUTER;
+    *extents = (tdi_reduce_extents){1, 1, 1};
+    int64_t *const extent[] = {&extents->outer, &extents->reduced, &extents->inner};
+    for (int i = 0; i < x->rank; i++) {
+        bool reduced = attrs->axes >> i & 1u;
+        if (x->dim[i] == 1)
+            continue;
+        if (reduced && stage == INNER)
+            return false;
+        stage = reduced ? REDUCED : stage == OUTER ? OUTER : INNER;
+        *extent[stage] *= x->dim[i];
+    }
+    return true;
+}
+
 tdi_node *tdi_reduce(tdi_graph *graph, tdi_reduce_kind kind, tdi_node *x, unsigned axes, bool keepdims)
 {
     return tdi_node_create(graph, &tdi_op_reduce, &(tdi_reduce_attrs){(int)kind, axes, keepdims}, 1, &x);
