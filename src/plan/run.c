@@ -30,7 +30,8 @@ static void run_chain(const tdi_item *items, double *seconds)
 
 static void run_items(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier)
 {
-    for (const tdi_item *item = list->items.at + begin; item < list->items.at + end; item++)
+    for (int i = begin; i < end; i++) {
+        const tdi_item *item = &list->items.at[i];
         switch (item->kind) {
         case TDI_ITEM_CALL:
             item->call->run(item->call);
@@ -40,13 +41,14 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
             break;
         case TDI_ITEM_CHAIN:
             run_chain(item, NULL);
-            item += item->length - 1;
+            i += item->length - 1;
             break;
         case TDI_ITEM_ONCE:
             if (first)
                 item->call->run(item->call);
             break;
         }
+    }
 }
 
 /* As if its calls had run one after the other; returns when the last ended. */
