@@ -238,13 +238,18 @@ static void say_stopped(const struct fit *fit)
 {
     const char *backup = fit->options->backup_dir;
     fprintf(stderr, "%s: stopped by %s; %s holds the model as its last step left it%s%s\n", program_invocation_name,
-            stop_signal() == SIGTERM ? "SIGTERM" : "Ctrl-C", fit->output,
-            backup ? "; the same command goes on from the backup in " : "", backup ? backup : "");
+            stop_name(), fit->output, backup ? "; the same command goes on from the backup in " : "",
+            backup ? backup : "");
 }
 
 static int finish(struct fit *fit, td_status status)
 {
     char reason[1100] = "";
+    if (status == TD_STOPPED && !fit->begun) {
+        fprintf(stderr, "%s: stopped by %s before the first step; nothing was written\n", program_invocation_name,
+                stop_name());
+        return 128 + stop_signal();
+    }
     if (status != TD_OK && status != TD_STOPPED && !fit->trained)
         return fit->begun ? session_failed(&fit->session) : session_refused(&fit->session);
     if (status != TD_OK && status != TD_STOPPED)

@@ -63,9 +63,11 @@ static int settle_path(const struct options *options, const td_model *model, cha
 {
     td_shape second;
     bool several = td_output_shape(model, 1, &second) == TD_OK;
-    if (!options->output)
-        return output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
-                           several ? ".npz" : ".npy", path);
+    if (!options->output) {
+        int status = output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
+                                 several ? ".npz" : ".npy", path);
+        return status == TOOL_DONE ? apart_check(options, path) : status;
+    }
     if (several && !output_ends_in(path, ".npz"))
         return tool_refuse("--output: the model has several outputs: expected a name that ends in .npz, got '%s'",
                            path);

@@ -40,6 +40,11 @@ int stop_signal(void)
     return stop_number;
 }
 
+const char *stop_name(void)
+{
+    return stop_number == SIGTERM ? "SIGTERM" : "Ctrl-C";
+}
+
 void stop_again(void)
 {
     if (stop_number)

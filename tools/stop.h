@@ -10,6 +10,7 @@ void stop_on_signals(td_context *context);
 
 /* The signal that has asked to stop; 0: none. */
 int stop_signal(void);
+const char *stop_name(void); /* "Ctrl-C" or "SIGTERM" */
 
 /* Asks again: a signal may have come just before td_fit began and cleared the request. */
 void stop_again(void);

@@ -125,7 +125,7 @@ TD_API td_callback *td_csv_logger_(const td_csv_logger_args *args);
 /* Saves the model, optimizer's state included, after each epoch or every `save_freq` steps. */
 typedef struct td_model_checkpoint_args {
     const char *filepath;     /* ends in ".keras"; {epoch:02d}, {batch} with save_freq, and logs as {val_loss:.2f} are
-                                 filled     in by Python's rules, the learning rate as {learning_rate:g}; copied */
+                                 filled in by Python's rules, the learning rate as {learning_rate:g}; copied */
     const char *monitor;      /* "val_loss"; copied */
     td_choice save_best_only; /* no */
     td_choice save_weights_only; /* no; yes: by td_save_weights, and filepath ends in ".weights.h5" */

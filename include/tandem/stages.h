@@ -102,9 +102,9 @@ typedef struct td_map_sample {
                    * alone. A generator that begins with it gives the same on any thread, and again after a resume */
     int training; /* 1: td_fit trains on it, through a .random map */
     const float *const *x; /* its inputs, as td_data_read gives them: packed floats, scaled */
-    const float *const *y; /* its targets, class numbers as floats; NULL without .y */
+    const float *const *y; /* its targets, class numbers as floats; NULL without .y, or when the data has none */
     void *const *to_x;     /* to be written: each input, packed, in its dtype */
-    void *const *to_y;     /* and each target; NULL without .y */
+    void *const *to_y;     /* and each target; NULL when y is */
 } td_map_sample;
 
 typedef struct td_map_args {

@@ -129,7 +129,22 @@ void tdi_source_content_file(tdi_source *source, const char *path)
         tdi_source_content(source, &facts.st_size, sizeof facts.st_size);
 }
 
-static td_status add_own(const tdi_source *source, uint32_t *crc, tdi_error *error)
+enum { PIECE = 64 << 20 };
+
+/* Of a column whose values lie in files, piece by piece. */
+static td_status add_stored(const tdi_source *source, int column, size_t sample, uint32_t *crc, const atomic_int *stop,
+                            tdi_error *error)
+{
+    int64_t most = sample < PIECE ? (int64_t)(PIECE / (sample + 1)) + 1 : 1;
+    for (int64_t first = 0, count; first < source->samples; first += count) {
+        count = source->samples - first < most ? source->samples - first : most;
+        TDI_TRY(tdi_check_stop(stop, error));
+        TDI_TRY(source->checksum(source, column, first, count, crc, error));
+    }
+    return TD_OK;
+}
+
+static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error)
 {
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         const tdi_column *column = &source->columns[i];
@@ -137,19 +152,19 @@ static td_status add_own(const tdi_source *source, uint32_t *crc, tdi_error *err
         if (column->values)
             *crc = tdi_crc32c(*crc, column->values, (size_t)source->samples * sample);
         else if (source->checksum)
-            TDI_TRY(source->checksum(source, i, 0, source->samples, crc, error));
+            TDI_TRY(add_stored(source, i, sample, crc, stop, error));
     }
     *crc = tdi_crc32c(*crc, &source->content, sizeof source->content);
     return TD_OK;
 }
 
-td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error)
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error)
 {
     const tdi_source *below;
     if (!source->beneath)
-        return add_own(source, crc, error);
+        return add_own(source, crc, stop, error);
     for (int i = 0; (below = source->beneath(source, i)); i++)
-        TDI_TRY(tdi_source_fingerprint(below, crc, error));
+        TDI_TRY(tdi_source_fingerprint(below, crc, stop, error));
     return TD_OK;
 }
 

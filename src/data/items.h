@@ -6,7 +6,7 @@
 #include "data/source.h"
 
 typedef struct tdi_items {
-    tdi_source source; /* gather is tdi_items_gather */
+    tdi_source source; /* gather is tdi_items_gather, or ends in it */
     /* Writes one sample of a column, packed, in the column's own dtype; called by several threads at once. */
     td_status (*read)(struct tdi_items *items, int column, int64_t row, void *to, tdi_error *error);
     /* The same of samples [first, first + count), instead of read: they lie one behind the other. NULL: they do not. */

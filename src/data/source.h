@@ -128,7 +128,7 @@ void tdi_source_content_file(tdi_source *source, const char *path);
 const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 
 /* Adds to a checksum all of the arrays and what is known of other files. */
-td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, tdi_error *error);
+td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error);
 
 /* Makes sure that the number of samples is known; `stop` as a pass's. `or_else` is what else could be given (" or
  * steps_per_epoch"), "" when nothing. */

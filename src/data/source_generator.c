@@ -233,7 +233,7 @@ static td_status find_begin(generator_source *of, const tdi_source_pass *pass, t
     if (of->args.restart) {
         TDI_TRY(failed(of, of->args.restart(of->args.user), 0, error));
         of->taken = 0;
-    } else if (pass->training) {
+    } else if (pass->samples != TDI_SAMPLES_UNKNOWN) {
         of->begin =
             pass->epoch * pass->samples; /* a run that is resumed takes what earlier epochs had, and leaves it */
     }

@@ -264,8 +264,10 @@ static td_status check_pairs(const images_source *source, const pairs *found, co
 {
     for (int i = 0; i < source->images.count; i++)
         if (found->label_of[i] < 0)
-            return tdi_fail(error, TD_BAD_FILE, "%s has no labels of its name in %s: every image needs one",
-                            source->images.at[i], labels);
+            return tdi_fail(
+                error, TD_BAD_FILE,
+                "%s has no labels of its name in %s, or another image of that name has them: every image needs its own",
+                source->images.at[i], labels);
     for (int i = 0; i < source->labels.count; i++)
         if (found->image_of[i] < 0)
             return tdi_fail(error, TD_BAD_FILE, "%s has no image of its name in %s", source->labels.at[i], images);
@@ -349,8 +351,12 @@ static td_status read_names(FILE *file, const char *path, json_t *names, tdi_err
 static td_status names_of_labels(const td_open_args *args, const char *labels, json_t **names, tdi_error *error)
 {
     char path[MAX_PATH + 16];
-    const char *slash = strrchr(labels, '/');
-    snprintf(path, sizeof path, "%.*sclasses.txt", slash ? (int)(slash + 1 - labels) : 0, labels);
+    size_t end = strlen(labels);
+    while (end > 1 && labels[end - 1] == '/')
+        end--;
+    while (end > 0 && labels[end - 1] != '/')
+        end--;
+    snprintf(path, sizeof path, "%.*sclasses.txt", (int)end, labels);
     FILE *file = fopen(path, "re");
     if (!file && errno != ENOENT)
         return tdi_fail(error, TD_IO, "%s: cannot be opened: %s", path, strerror(errno));

@@ -345,6 +345,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
     augment->source.release = augment_release;
     augment->source.beneath = augment_beneath;
     augment->source.origin = NULL;
+    augment->source.checksum = NULL;
     augment->source.drawn = true;
     augment->of = of;
     augment->args = *(const td_augment_args *)args;

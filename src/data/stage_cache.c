@@ -161,6 +161,7 @@ static td_status make_cache(td_data *of, const void *args, tdi_source **source, 
     cache->items.source.release = cache_release;
     cache->items.source.beneath = cache_beneath;
     cache->items.source.origin = NULL;
+    cache->items.source.checksum = NULL;
     cache->items.read = cache_read;
     cache->of = of;
     td_status status = fill(cache, args, error);

@@ -236,6 +236,7 @@ static td_status make_map(td_data *of, const void *args, tdi_source **source, td
     source_of(map)->release = map_release;
     source_of(map)->beneath = map_beneath;
     source_of(map)->origin = NULL;
+    source_of(map)->checksum = NULL;
     source_of(map)->drawn |= map->args.random == TD_YES;
     td_status status = fill(map, error);
     if (status == TD_OK)

@@ -157,6 +157,7 @@ static td_status make_resize(td_data *of, const void *args, tdi_source **source,
     stage->items.source.release = resize_release;
     stage->items.source.beneath = resize_beneath;
     stage->items.source.origin = NULL;
+    stage->items.source.checksum = NULL;
     stage->items.read = resize_read;
     stage->of = of;
     td_status status = fill(stage, args, error);

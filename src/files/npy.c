@@ -256,8 +256,10 @@ td_status tdi_npz_open(tdi_zip *zip, const char *array, tdi_npy *npy, tdi_store 
     const char *entry = npz_entry(zip, array, name);
     TDI_TRY(tdi_zip_store(zip, entry ? entry : array, store, error));
     td_status status = tdi_npy_look(*store, npy, error);
-    if (status != TD_OK)
+    if (status != TD_OK) {
         tdi_store_free(*store);
+        *store = NULL;
+    }
     return status;
 }
 

@@ -186,8 +186,8 @@ static td_status read_optimizer(td_model *model, tdi_hdf5_file *file, tdi_error 
     }
     if (count > counters(model))
         tdi_log(model->context, TD_LOG_WARNING,
-                "the file's optimizer state has %lld arrays where %lld are needed: the optimizer starts afresh",
-                (long long)count, (long long)wanted);
+                "the file's optimizer state has %lld arrays where %lld are needed: it is left out", (long long)count,
+                (long long)wanted);
     return TD_OK;
 }
 

@@ -116,6 +116,7 @@ static void take(td_model *model, const td_model *from)
             memcpy(model->slots[s], from->slots[s], (size_t)model->trained * sizeof *model->slots[s]);
     model->iteration = from->iteration;
     model->optimizer.learning_rate = from->optimizer.learning_rate;
+    model->last_rate = 0;
 }
 
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)

@@ -20,7 +20,7 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
     TDI_TRY(tdi_model_check_samples(model, samples, batch, source->name, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, &samples, batch, "",
+    TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, 0, &samples, batch, "",
                                 args->progress, &logs, error));
     if (args->confusion)
         TDI_TRY(tdi_confusion_create(runtime, model, args, samples, args->confusion, error));

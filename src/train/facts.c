@@ -86,8 +86,11 @@ static td_status add_data(json_t **facts, const char *about, tdi_source *source,
     uint32_t fingerprint = 0;
     tdi_text text = {0};
     TDI_TRY(add_samples(source, training, stop, &checksum, error));
-    TDI_TRY(tdi_source_fingerprint(source, &fingerprint, error));
-    tdi_text_format(&text, "%lld samples of", (long long)source->samples);
+    TDI_TRY(tdi_source_fingerprint(source, &fingerprint, stop, error));
+    if (source->samples == TDI_SAMPLES_UNKNOWN)
+        tdi_text_format(&text, "a stream of");
+    else
+        tdi_text_format(&text, "%lld samples of", (long long)source->samples);
     for (int i = 0; i < source->n_x + source->n_y; i++)
         tdi_text_format(&text, " %s %s%s", i < source->n_x ? "x" : "y", td_dtype_name(source->columns[i].dtype),
                         tdi_shape_text(&source->columns[i].shape, shape));

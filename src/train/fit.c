@@ -226,7 +226,7 @@ static td_status run_epoch(fit *f, int epoch, tdi_error *error)
     began = tdi_seconds();
     int64_t samples = f->validation_samples;
     if (f->validation)
-        TDI_TRY(tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, &samples, f->batch, "val_", NULL,
+        TDI_TRY(tdi_evaluate_source(f->model, f->validation, TDI_EVALUATE, epoch, &samples, f->batch, "val_", NULL,
                                     &result.logs, error));
     tdi_note_host(f->model, "validation", began, epoch);
     began = tdi_seconds();

@@ -308,8 +308,8 @@ td_status tdi_check_rows(const char *what, int64_t rows, tdi_error *error)
                     (long long)MOST_ROWS);
 }
 
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t *samples, int64_t batch,
-                              const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t epoch, int64_t *samples,
+                              int64_t batch, const char *prefix, FILE *out, td_logs *logs, tdi_error *error)
 {
     tdi_runtime *runtime;
     tdi_progress progress;
@@ -317,6 +317,7 @@ td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode
                      .source = source,
                      .samples = *samples,
                      .batch = batch,
+                     .epoch = epoch,
                      .progress = &progress,
                      .job = {.mode = mode}};
     TDI_TRY(tdi_runtime_of(model, &runtime, error));

@@ -60,9 +60,9 @@ td_status tdi_report(td_model *model, const td_location *at, td_status status, c
 void tdi_note_host(const td_model *model, const char *what, double began, int64_t number);
 
 /* Loss and metrics over the first *samples of `source`, which become their number where that was TDI_SAMPLES_UNKNOWN;
- * `mode` is TDI_EVALUATE or TDI_CONFUSION. */
-td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t *samples, int64_t batch,
-                              const char *prefix, FILE *progress, td_logs *logs, tdi_error *error);
+ * `mode` is TDI_EVALUATE or TDI_CONFUSION, `epoch` the one that it is the validation of, else 0. */
+td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode, int64_t epoch, int64_t *samples,
+                              int64_t batch, const char *prefix, FILE *progress, td_logs *logs, tdi_error *error);
 
 td_status tdi_check_batch_size(td_guard guard, const char *function, int64_t batch_size, tdi_error *error);
 /* TD_INVALID_ARGUMENT for a batch beyond what anything can hold. */

@@ -198,6 +198,21 @@ static void missing_values_are_stood_in_for(void **state)
     expect_error(td_open(path, .missing = TD_MISSING_MEAN), "\"a\" holds no number", "none.csv");
 }
 
+static void a_file_without_rows_begins_none(void **state)
+{
+    char all[256];
+    const char *parts[] = {"a,b\n", "a,b\n1,1\n", "a,b\nNA,2\n3,3\n"};
+    put(*state, "f1.csv", parts[0]);
+    put(*state, "f2.csv", parts[1]);
+    put(*state, "f3.csv", parts[2]);
+    snprintf(all, sizeof all, "%s,", folder_path(*state, "f1.csv"));
+    snprintf(all + strlen(all), sizeof all - strlen(all), "%s,", folder_path(*state, "f2.csv"));
+    snprintf(all + strlen(all), sizeof all - strlen(all), "%s", folder_path(*state, "f3.csv"));
+    td_data *data = td_open(all, .missing = TD_MISSING_PREVIOUS); /* of the file before none stands in */
+    EXPECT_DATA(data, 2, FLOATS(1, 3), FLOATS(1, 3));
+    td_data_release(data);
+}
+
 static void missing_categories(void **state)
 {
     const char *path = put(*state, "c.csv", "k,y\nu,1\n,2\nv,3\n");
@@ -384,6 +399,7 @@ int main(void)
                                        TEST(several_files_are_one),
                                        TEST(windows_go_over_time),
                                        TEST(missing_values_are_stood_in_for),
+                                       TEST(a_file_without_rows_begins_none),
                                        TEST(missing_categories),
                                        TEST(a_recipe_keeps_what_was_found),
                                        TEST(what_is_wrong_is_named),

@@ -119,7 +119,7 @@ static uint32_t fingerprint(const folder *in)
     td_data *data = td_open(in->path);
     fine(data);
     uint32_t crc = 0;
-    assert_int_equal(tdi_source_fingerprint(data->source, &crc, NULL), TD_OK);
+    assert_int_equal(tdi_source_fingerprint(data->source, &crc, NULL, NULL), TD_OK);
     td_data_release(data);
     return crc;
 }

@@ -89,7 +89,7 @@ static void any_numbers_are_as_in_memory(void **state)
 static uint32_t fingerprint(const tdi_source *source)
 {
     uint32_t crc = 0;
-    assert_int_equal(tdi_source_fingerprint(source, &crc, NULL), TD_OK);
+    assert_int_equal(tdi_source_fingerprint(source, &crc, NULL, NULL), TD_OK);
     return crc;
 }
 

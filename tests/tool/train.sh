@@ -122,6 +122,11 @@ expect 0 predict mlp-trained.keras --data digits --output p.npy
 head -c 128 p.npy | grep -a -q "'descr': '<f4', 'fortran_order': False, 'shape': (50, 10,\{0,1\})" || fail "p.npy: $(head -c 128 p.npy)"
 [ "$(wc -c <p.npy)" -eq 2128 ] || fail "p.npy has $(wc -c <p.npy) bytes"
 
+# What it is called by itself may be what it is made of.
+: >mlp-trained-predictions.npy
+says 2 "output and --data name one file" predict mlp-trained.keras --data mlp-trained-predictions.npy
+rm mlp-trained-predictions.npy
+
 # The first batches only.
 expect 0 predict mlp-trained.keras --data digits --batch-size 8 --steps 3 --output first.npy
 grep -q "predictions for 24 samples" out || fail "predict --steps 3 printed: $(cat out)"

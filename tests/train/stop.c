@@ -277,13 +277,68 @@ static void test_a_run_goes_on(void **state)
     }
 }
 
+/* ---- a validation stream that cannot begin again ---- */
+
+static td_status stop_at_second(void *user, td_training *training, td_epoch *epoch)
+{
+    (void)training;
+    if (epoch->epoch == 1)
+        td_request_stop(user);
+    return TD_OK;
+}
+
+static td_status fit_validated(td_context *context, bool stops, const char *name)
+{
+    gate of = gate_of(SAMPLES, NEVER);
+    char backups[64], log[64];
+    snprintf(backups, sizeof backups, "%s-backups", name);
+    snprintf(log, sizeof log, "%s.csv", name);
+    td_callback *asks =
+        td_callback_create(&(td_callback_functions){.epoch_end = stops ? stop_at_second : NULL}, context);
+    td_data *train = td_arrays(8, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
+    return td_fit(model_with_normalization(context), train, .epochs = 4, .batch_size = FEW_AT_ONCE,
+                  .validation =
+                      td_generator(TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .next = next, .user = &of),
+                  .validation_steps = 3,
+                  .callbacks = TD_CALLBACKS(td_csv_logger(scratch_path(log), .append = TD_YES), asks,
+                                            td_backup_and_restore(scratch_path(backups))));
+}
+
+static void read_log(const char *name, char *text, size_t size)
+{
+    char log[64];
+    snprintf(log, sizeof log, "%s.csv", name);
+    FILE *file = fopen(scratch_path(log), "r");
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void test_validation_goes_on(void **state)
+{
+    (void)state;
+    const char *const names[] = {"whole", "parts"};
+    char logs[2][2048];
+    for (int i = 0; i < 2; i++) {
+        td_context *context = td_context_create(NULL);
+        if (i)
+            assert_int_equal(fit_validated(context, true, names[i]), TD_STOPPED);
+        td_context *again = td_context_create(NULL);
+        assert_int_equal(fit_validated(again, false, names[i]), TD_OK);
+        td_context_free(context);
+        td_context_free(again);
+        read_log(names[i], logs[i], sizeof logs[i]);
+    }
+    assert_string_equal(logs[0], logs[1]);
+}
+
 int main(void)
 {
     small_data(SAMPLES, x, y);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_sample),           cmocka_unit_test(test_a_stream),
         cmocka_unit_test(test_a_stream_s_beginning), cmocka_unit_test(test_what_is_taken_and_left),
-        cmocka_unit_test(test_a_run_goes_on),
+        cmocka_unit_test(test_a_run_goes_on),        cmocka_unit_test(test_validation_goes_on),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }
