@@ -27,7 +27,7 @@ typedef struct td_generator_args {
     td_dtype x_dtype;        /* TD_FLOAT32 */
     td_shape y_shape;        /* rank 0: a number */
     td_dtype y_dtype;        /* TD_FLOAT32 */
-    td_choice targets;       /* yes: every sample has a y */
+    td_choice targets;       /* yes, the default: every sample has a y */
     float scale;             /* x is multiplied by this; 0: 1 */
     const td_column *more_x; /* TD_COLUMNS(...): inputs behind the first, copied; NULL: none */
     const td_column *more_y; /* targets behind the first */

@@ -26,8 +26,9 @@ typedef struct td_cache_args {
 
 /* Keeps samples as they are first read and decoded, in memory or in a file, so that every later epoch finds them there.
  * A file becomes complete, under its name, once every sample has been read; when it exists it is used, and refused with
- * a sentence when the data it was made of has changed. Cache before samples are drawn anew (td_augment). Poison, never
- * NULL, when there is no room for all samples. */
+ * a sentence when the data it was made of has changed. Cache before samples are drawn anew (td_augment). A stream whose
+ * length is not known is run through once, here, to count it: it must have an end. Poison, never NULL, when there is no
+ * room for all samples. */
 TD_API td_data *td_cache_(const td_cache_args *args);
 #ifndef __cplusplus
 #define td_cache(...) td_cache_(&(td_cache_args){.at = TD_HERE, .data = __VA_ARGS__})

@@ -154,7 +154,7 @@ static td_status parse_type(const char *descr, const char *what, tdi_numbers *nu
         return TD_OK;
     return tdi_fail(
         error, TD_UNSUPPORTED,
-        "%s: elements of NumPy type '%s' cannot be read; convert them to float32, float64, int32, int64, uint8 "
+        "%s: elements of NumPy type '%s' cannot be read; convert them to floats of 16 to 64 bits, integers of 8 to 64 "
         "or bool (array.astype)",
         what, descr);
 }

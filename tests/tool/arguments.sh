@@ -36,6 +36,13 @@ says 2 "log and --train name one file, d.npz" fit m.keras --train 'd*.npz' --log
 says 2 "output and --data name one file" predict m.keras --data d.npz --output ./d.npz
 says 2 "confusion-file and --data name one file" evaluate m.keras --data d.csv --confusion-file d.csv
 says 2 "csv-log and --train name one file" find-lr m.keras --train d.npz --csv-log d.npz
+mkdir images && : >images/a.png && : >classes.txt
+for words in "--trace images/a.png" "--csv-log classes.txt" "--log ./images/../images/a.png"; do
+    says 2 "a.* of the data of --train, images; give it another name" fit m.keras --train images --output o.keras $words
+done
+says 2 "checkpoint: ./{epoch}.keras may become the name of MODEL, 1.keras, which is read" \
+    fit 1.keras --train d.npz --output o.keras --checkpoint './{epoch}.keras'
+[ ! -s images/a.png ] && [ ! -s classes.txt ] && rm -r images classes.txt || fail "data was written"
 [ ! -s d.npz ] && [ ! -s m.keras ] || fail "something was written"
 
 # What stands after the options.
