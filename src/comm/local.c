@@ -89,8 +89,10 @@ td_status tdi_local_group_create(int size, int lanes, bool spin, int collectives
         made->references--;
         return TD_OK;
     }
-    for (int i = 0; i < rank - 1; i++)
+    for (int i = 0; i < rank - 1; i++) {
         handles[i]->release(handles[i]);
+        handles[i] = NULL;
+    }
     tdi_buffer_free(made->begun);
     tdi_buffer_free(made);
     return tdi_no_memory(error);

@@ -149,22 +149,25 @@ void tdi_onednn_release(void *state)
 /* ---- running ---- */
 
 /* Setting an address makes the library clear padding, so it is set only when it is a new one. */
-static void bind(dnnl_memory_t memory, void *address)
+static dnnl_status_t bind(dnnl_memory_t memory, void *address)
 {
     void *now = NULL;
-    if (dnnl_memory_get_data_handle(memory, &now) == dnnl_success && now != address)
-        dnnl_memory_set_data_handle(memory, address);
+    dnnl_status_t status = dnnl_memory_get_data_handle(memory, &now);
+    return status == dnnl_success && now != address ? dnnl_memory_set_data_handle(memory, address) : status;
 }
 
-static void bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *scratch)
+static dnnl_status_t bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *scratch)
 {
-    bind(p->src, at.src);
-    bind(p->weights, at.weights);
-    bind(p->packed, p->reorder || p->packing ? scratch : at.weights);
-    bind(p->dst, at.dst);
-    bind(p->scratchpad, (char *)scratch + rounded(p->packed_bytes));
-    if (p->bias)
-        bind(p->bias, at.bias);
+    dnnl_status_t status = bind(p->src, at.src);
+    if (status == dnnl_success)
+        status = bind(p->weights, at.weights);
+    if (status == dnnl_success)
+        status = bind(p->packed, p->reorder || p->packing ? scratch : at.weights);
+    if (status == dnnl_success)
+        status = bind(p->dst, at.dst);
+    if (status == dnnl_success)
+        status = bind(p->scratchpad, (char *)scratch + rounded(p->packed_bytes));
+    return status == dnnl_success && p->bias ? bind(p->bias, at.bias) : status;
 }
 
 static dnnl_status_t reorder(const tdi_onednn_primitive *p, dnnl_memory_t from, dnnl_memory_t to)
@@ -186,11 +189,10 @@ static dnnl_status_t execute(const tdi_onednn_primitive *p, int src, int weights
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst)
 {
     const tdi_onednn_primitive *p = call->state;
-    dnnl_status_t status = dnnl_success;
-    bind_all(p, at, scratch);
-    if (p->packing)
+    dnnl_status_t status = bind_all(p, at, scratch);
+    if (status == dnnl_success && p->packing)
         tdi_cpu_loops()->pack(p->packing, at.weights, scratch);
-    else if (weights == DNNL_ARG_WEIGHTS)
+    else if (status == dnnl_success && weights == DNNL_ARG_WEIGHTS)
         status = reorder(p, p->weights, p->packed);
     if (status == dnnl_success)
         status = execute(p, src, weights, dst);

@@ -74,9 +74,10 @@ static inline float mish(float x)
     return x * (n / (n + 2.0f));
 }
 
+/* Below -104 e^x is 0, and what it is multiplied by must be finite. */
 static inline float mish_slope(float x)
 {
-    float reach = mish_reach(x), e = math_exp(reach), n = e * (e + 2.0f), d = n + 2.0f;
+    float reach = math_clamp(x, -104.0f, 20.0f), e = math_exp(reach), n = e * (e + 2.0f), d = n + 2.0f;
     return (n + 4.0f * reach * e * (1.0f + e) / d) / d;
 }
 
@@ -90,8 +91,8 @@ static inline float squareplus_root(float x)
 /* (x + root) / 2, which is 2 / (root - x) and loses no digits so where x is negative */
 static inline float squareplus(float x)
 {
-    float sum = squareplus_root(x) + math_abs(x);
-    return x < 0.0f ? 2.0f / sum : 0.5f * sum;
+    float half = 0.5f * squareplus_root(x) + 0.5f * math_abs(x);
+    return x < 0.0f ? 1.0f / half : half;
 }
 
 static inline float silu_slope(float x)

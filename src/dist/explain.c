@@ -22,7 +22,7 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
                      "losses float32\n");
 }
 
-const tdi_choice *tdi_sharing_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
+const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
 {
     const tdi_part_state *part = &runtime->parts[0];
     for (int i = 0; i < part->plans[mode].count; i++)
@@ -33,7 +33,7 @@ const tdi_choice *tdi_sharing_of(const tdi_runtime *runtime, tdi_mode mode, int6
 
 static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
-    const tdi_choice *sharing = tdi_sharing_of(runtime, mode, batch);
+    const tdi_choice *sharing = tdi_sharing_choice_of(runtime, mode, batch);
     if (!sharing)
         return;
     fprintf(out, "so short a step is made by %s: ", sharing->candidates[sharing->chosen].name);

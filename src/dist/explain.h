@@ -19,7 +19,7 @@ typedef struct tdi_step_memory {
 tdi_step_memory tdi_memory_of_step(const tdi_explained *explained);
 
 /* How many lanes share the ops of such steps, as the clock said; NULL: it was not asked. */
-const tdi_choice *tdi_sharing_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
+const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
 
 td_status tdi_explain_json(const tdi_explained *explained, FILE *out, tdi_error *error);
 

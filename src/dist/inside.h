@@ -72,7 +72,10 @@ struct tdi_runtime {
     bool unbound;         /* there are plans whose addresses are not resolved */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
-    tdi_chooser chooser;    /* choices NULL: rules alone choose kernels */
+    tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
+    /* By turns of steps: a kernel's library had no memory for its work. Two, for some threads are in the next step
+     * before others have seen how this one went. */
+    atomic_bool lacked[2];
     bool settled;           /* nobody asks the clock for another way any more */
     bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
     tdi_division by_rules;  /* before the clock was asked */

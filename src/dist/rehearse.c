@@ -106,7 +106,8 @@ static td_status rehearse(tdi_runtime *runtime, tdi_mode mode, int64_t rows, con
         status = compete(&r, error);
     for (int i = 0; i < choice->count; i++)
         tdi_runtime_free(r.trials[i]);
-    runtime->rehearsed_bytes = fmax(runtime->rehearsed_bytes, tdi_shadow_bytes(&r.shadow) + r.bytes);
+    if (status == TD_OK)
+        runtime->rehearsed_bytes = fmax(runtime->rehearsed_bytes, tdi_shadow_bytes(&r.shadow) + r.bytes);
     tdi_shadow_release(&r.shadow);
     tdi_choices_spend(choices, runtime->model->context, tdi_seconds() - choices->seconds - begun);
     return status;

@@ -14,7 +14,6 @@ typedef struct run {
     double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
-    atomic_bool lacked;   /* a kernel's library had no memory for its work */
     tdi_error error;      /* the feed's, or that of who takes the outputs */
     bool alone;           /* one lane makes all: the others are not woken */
     bool noted;           /* in a trace */
@@ -51,6 +50,11 @@ static float rate_of(const run *r, int64_t index)
            tdi_ramp_factor(&r->job->ramp, r->job->first_step + index);
 }
 
+static atomic_bool *lacked(const run *r, int64_t step)
+{
+    return &r->runtime->lacked[step % 2];
+}
+
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
@@ -62,7 +66,7 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
                              .step = now,
                              .seed = r->job->seed,
                              .skip = each && (now + 1) % each != 0,
-                             .failed = &r->lacked};
+                             .failed = lacked(r, step.index)};
 }
 
 static bool losses_finite(const run *r, int first, int count)
@@ -127,7 +131,8 @@ static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *cons
     double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
         tdi_barrier_wait(lanes);
-    if (lane == 0 && take_outputs(r, worker, step, plans, &error) != TD_OK)
+    bool made = !atomic_load(lacked(r, step.index));
+    if (lane == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
         fail_before(r, step.index + 1, &error);
     if (!r->alone)
         tdi_barrier_wait(lanes);
@@ -167,7 +172,14 @@ static void account(run *r, int first, int count, int64_t i)
         atomic_store(&r->not_finite, true);
         end_before(r, i + 1);
     }
-    if (atomic_load(&r->lacked) || (r->job->stop && atomic_load(r->job->stop)))
+    if (r->job->stop && atomic_load(r->job->stop))
+        end_before(r, i + 1);
+}
+
+/* When all have met after step i, none of its kernels can fail any more: all threads end alike. */
+static void end_if_lacked(run *r, int64_t i)
+{
+    if (atomic_load(lacked(r, i)))
         end_before(r, i + 1);
 }
 
@@ -202,6 +214,7 @@ static void run_steps(run *r, int index)
             account(r, first, count, i);
         feed(r, worker, lane, i + 1);
         meet(r, worker, lane, i);
+        end_if_lacked(r, i);
     }
 }
 
@@ -227,7 +240,8 @@ static void end_all(run *r, int64_t i, tdi_plan *const *plans)
     tdi_error error = {0};
     for (int worker = 0; worker < r->runtime->division.workers; worker++) {
         int first = tdi_worker_first_part(r->runtime, worker);
-        if (r->job->take && take_outputs(r, worker, step_of(r, i), plans, &error) != TD_OK)
+        bool made = !atomic_load(lacked(r, i));
+        if (r->job->take && made && take_outputs(r, worker, step_of(r, i), plans, &error) != TD_OK)
             fail_before(r, i + 1, &error);
         account(r, first, tdi_worker_first_part(r->runtime, worker + 1) - first, i);
     }
@@ -244,6 +258,7 @@ static void run_steps_in_turn(run *r)
         begin_all(r, i, plans);
         tdi_plans_run_in_turn(plans, d->parts, d->workers, mode->steps + (uint32_t)i + 1, mode->communicators);
         end_all(r, i, plans);
+        end_if_lacked(r, i);
         feed_all(r, i + 1);
     }
 }
@@ -286,7 +301,7 @@ static bool runs_alone(const run *r)
 
 static td_status outcome(const run *r, tdi_error *error)
 {
-    if (atomic_load(&r->lacked))
+    if (r->done && atomic_load(lacked(r, r->done - 1)))
         return tdi_fail(
             error, TD_NO_MEMORY,
             "out of memory inside step %lld: what it computed, and the weights if it trained, are not to be "
@@ -332,6 +347,8 @@ static void run_all(run *r)
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
     run r = {.runtime = runtime, .job = job, .end = job->steps};
+    atomic_store(&runtime->lacked[0], false);
+    atomic_store(&runtime->lacked[1], false);
     job->done = 0;
     job->waited = 0;
     TDI_TRY(prepare(&r, error));

@@ -156,6 +156,7 @@ static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
     free(mode->sums);
     runtime->devices[0]->release(runtime->devices[0], mode->exchange);
     tdi_program_release(&mode->program);
+    *mode = (tdi_mode_state){0};
 }
 
 static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
@@ -164,6 +165,17 @@ static void free_worker(tdi_runtime *runtime, tdi_worker *worker)
         runtime->devices[0]->release(runtime->devices[0], worker->scratch[lane]);
     free(worker->scratch);
     free(worker->control);
+}
+
+static void forget(tdi_runtime *runtime)
+{
+    runtime->traced = (tdi_traced){0};
+    runtime->team = NULL;
+    runtime->parts = NULL;
+    runtime->gradients = NULL;
+    runtime->workers = NULL;
+    runtime->fresh_gradients = false;
+    memset(runtime->modes, 0, sizeof runtime->modes);
 }
 
 /* All that `furnish` made, and what was made since: devices stay. */
@@ -180,13 +192,7 @@ static void clear(tdi_runtime *runtime)
     free(runtime->traced.tracks);
     free(runtime->gradients);
     tdi_buffer_free(runtime->workers);
-    runtime->traced = (tdi_traced){0};
-    runtime->team = NULL;
-    runtime->parts = NULL;
-    runtime->gradients = NULL;
-    runtime->workers = NULL;
-    runtime->fresh_gradients = false;
-    memset(runtime->modes, 0, sizeof runtime->modes);
+    forget(runtime);
 }
 
 void tdi_runtime_free(tdi_runtime *runtime)
@@ -199,6 +205,17 @@ void tdi_runtime_free(tdi_runtime *runtime)
 }
 
 /* ---- modes ---- */
+
+static td_status connect_workers(tdi_runtime *runtime, tdi_mode_state *state, tdi_error *error)
+{
+    const tdi_division *d = &runtime->division;
+    state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
+    state->sums = calloc(1, tdi_metric_bytes(&state->program.slots) + 1);
+    if (!state->communicators || !state->sums)
+        return tdi_no_memory(error);
+    return tdi_local_group_create(d->workers, d->workers * d->lanes, tdi_team_spins(runtime->team),
+                                  state->program.collectives, state->communicators, error);
+}
 
 static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
 {
@@ -217,12 +234,10 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
                 "batch normalization takes its statistics from each of the %d parts of a batch, not from the whole as "
                 "on one device; its layers are not `synchronized`",
                 d->groups);
-    state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
-    state->sums = calloc(1, tdi_metric_bytes(&state->program.slots) + 1);
-    if (!state->communicators || !state->sums)
-        return tdi_no_memory(error);
-    return tdi_local_group_create(d->workers, d->workers * d->lanes, tdi_team_spins(runtime->team),
-                                  state->program.collectives, state->communicators, error);
+    td_status status = connect_workers(runtime, state, error);
+    if (status != TD_OK)
+        free_mode(runtime, state);
+    return status;
 }
 
 /* ---- memory of a part ---- */
@@ -282,8 +297,10 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
 static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t need, bool *grown, tdi_error *error)
 {
     tdi_worker *worker = &runtime->workers[worker_index];
-    if (worker->scratch[0] && worker->scratch_bytes >= need)
+    need = need ? need : 1; /* so that 0 bytes are those of lanes without */
+    if (worker->scratch_bytes >= need)
         return TD_OK;
+    worker->scratch_bytes = 0;
     for (int lane = 0; lane < runtime->division.lanes; lane++) {
         size_t none = 0;
         TDI_TRY(grow(runtime, runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
@@ -463,7 +480,8 @@ static td_status plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi
     return TD_OK;
 }
 
-/* Makes all anew for another way; sums that a backup has brought before the first step stay. */
+/* Makes all anew for another way; sums that a backup has brought before the first step stay. When it fails all is as it
+ * was, and is asked again. */
 static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *way, tdi_error *error)
 {
     int parts = runtime->division.parts, count = tdi_runtime_sums(runtime, mode);
@@ -471,18 +489,26 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
     if (!sums)
         return tdi_no_memory(error);
     tdi_runtime_get_sums(runtime, mode, sums);
-    clear(runtime);
+    tdi_runtime before = *runtime;
+    forget(runtime);
     runtime->division = way->division;
     runtime->float32 = way->float32;
     td_status status = furnish(runtime, error);
     if (status == TD_OK && count)
         status = tdi_runtime_put_sums(runtime, mode, parts, count, sums, error);
     free(sums);
+    if (status == TD_OK) {
+        clear(&before);
+        return TD_OK;
+    }
+    clear(runtime);
+    *runtime = before;
+    runtime->settled = false;
     return status;
 }
 
 /* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
- * to be trained goes its own by the rules, but for the precision: that one is asked of predictions too. */
+ * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
 static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
 {
     bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
@@ -497,12 +523,12 @@ static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
 /* What predictions alone have settled: a run that trains makes the same choices with them and without. */
 static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    bool was = runtime->settled_for_now;
+    bool changed = runtime->settled_for_now && runtime->way && runtime->way->chosen > 0;
+    if (changed)
+        TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
+    runtime->way = NULL;
     runtime->settled_for_now = !runtime->settled;
-    if (!was || !runtime->way || runtime->way->chosen == 0)
-        return TD_OK;
-    TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
-    return plans_of(runtime, mode, rows, plans, error);
+    return changed ? plans_of(runtime, mode, rows, plans, error) : TD_OK;
 }
 
 static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
@@ -515,7 +541,12 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
     if (!other)
         return TD_OK;
-    TDI_TRY(change_way(runtime, mode, &way, error));
+    td_status status = change_way(runtime, mode, &way, error);
+    if (status != TD_OK) {
+        runtime->settled_for_now = false;
+        runtime->way = NULL;
+        return status;
+    }
     if (way.float32)
         say_float32(runtime->model, "a step takes no less time in bfloat16 here");
     return plans_of(runtime, mode, rows, plans, error);
@@ -523,13 +554,13 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
 
 static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
 {
-    bool grown = runtime->unbound;
+    bool *grown = &runtime->unbound; /* until all are bound, though there be no room for some */
     for (int p = 0; p < runtime->division.parts; p++) {
         TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
-        TDI_TRY(grow_part(runtime, p, mode, plans[p], &grown, error));
-        TDI_TRY(grow_scratch(runtime, worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), &grown, error));
+        TDI_TRY(grow_part(runtime, p, mode, plans[p], grown, error));
+        TDI_TRY(grow_scratch(runtime, worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), grown, error));
     }
-    if (grown)
+    if (*grown)
         bind_all(runtime);
     runtime->unbound = false;
     return TD_OK;

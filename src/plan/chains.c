@@ -38,8 +38,7 @@ static bool reads_from(const tdi_planned *step, const tdi_planned *before)
     return false;
 }
 
-/* Not when one op would write bytes of a stretch that another has not come to: those at another place in their value.
- */
+/* The same bytes, the same element at the same place: a stretch of one is a stretch of the other. */
 static bool in_step(const tdi_touch *a, const tdi_touch *b)
 {
     return a->begin == b->begin && a->end == b->end && tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);

@@ -79,7 +79,8 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .kept_bytes = kept_bytes(plan, step),
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .once = node->once,
-                        .barrier = step->barrier};
+                        .barrier = step->barrier,
+                        .chained = step->chained};
     return true;
 }
 

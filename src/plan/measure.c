@@ -31,6 +31,8 @@ typedef struct contest {
     tdi_barrier start;
     const contestant *turn;
     double *elapsed; /* [threads] */
+    tdi_control control;
+    atomic_bool failed; /* a contestant's library: it would look fast */
 } contest;
 
 /* ---- memory ---- */
@@ -73,17 +75,16 @@ static td_status make_operands(contest *c, const tdi_call *like, char **operands
     return operands[like->n_in] ? TD_OK : tdi_no_memory(error);
 }
 
-static void bind_call(const contestant *one, int worker, int thread, char *const *operands, tdi_call *call)
+static void bind_call(const contest *c, const contestant *one, int thread, char *const *operands, tdi_call *call)
 {
-    static const tdi_control control = {.inverse_count = 1};
     static const tdi_part part = {.parts = 1, .group_count = 1};
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
     for (int i = 0; i < call->n_in; i++)
         in[i].data = operands[i];
     call->out.data = operands[call->n_in];
     call->scratch = one->scratch[thread];
-    call->sums = one->sums ? one->sums + worker * one->sums_each : NULL;
-    call->control = &control;
+    call->sums = one->sums ? one->sums + thread / c->plan->spec.lanes * one->sums_each : NULL;
+    call->control = &c->control;
     call->part = &part;
 }
 
@@ -92,9 +93,9 @@ static void bind_calls(const contest *c, const contestant *one, int worker, char
     const tdi_prepared *prepared = &one->workers[worker];
     for (int lane = 0; lane < c->plan->spec.lanes; lane++) {
         int thread = worker * c->plan->spec.lanes + lane;
-        bind_call(one, worker, thread, operands, &prepared->calls[lane]);
+        bind_call(c, one, thread, operands, &prepared->calls[lane]);
         if (prepared->finish)
-            bind_call(one, worker, thread, operands, &prepared->finish[lane]);
+            bind_call(c, one, thread, operands, &prepared->finish[lane]);
     }
 }
 
@@ -238,6 +239,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     int count = choice->count;
     contest c = {.plan = plan, .node = node, .workers = chooser->workers};
     contestant all[TDI_MAX_CANDIDATES] = {{0}};
+    c.control = (tdi_control){.inverse_count = 1, .failed = &c.failed};
     c.threads = c.workers * plan->spec.lanes;
     c.start.count = (uint32_t)c.threads;
     c.start.spin = tdi_team_spins(chooser->team);
@@ -246,6 +248,8 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     td_status status = c.elapsed ? enter_all(&c, kernels, count, all, error) : tdi_no_memory(error);
     if (status == TD_OK)
         choice->disturbed = !compete(&c, all, count);
+    if (atomic_load(&c.failed))
+        status = tdi_no_memory(error);
     for (int i = 0; i < count; i++)
         choice->candidates[i].us = all[i].seconds * 1e6;
     leave_all(&c, all, count);

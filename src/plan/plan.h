@@ -106,6 +106,7 @@ typedef struct tdi_plan_op {
     bool bfloat16;       /* products of bfloat16 numbers */
     bool once;           /* for all parts of a replica */
     bool barrier;        /* the lanes meet before it */
+    bool chained;        /* runs with the op before it, a stretch of elements at a time */
 } tdi_plan_op;
 
 int tdi_plan_steps(const tdi_plan *plan);

@@ -18,8 +18,18 @@
 
 enum { ROWS = 4, SIDE = 24, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
 
-static bool refuses;
+static bool refuses, refuses_addresses;
 static int executions;
+
+dnnl_status_t dnnl_memory_set_data_handle(dnnl_memory_t memory, void *address)
+{
+    static dnnl_status_t (*library)(dnnl_memory_t, void *);
+    if (refuses_addresses)
+        return dnnl_out_of_memory;
+    if (!library)
+        *(void **)&library = dlsym(RTLD_NEXT, "dnnl_memory_set_data_handle");
+    return library(memory, address);
+}
 
 dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
                                      const dnnl_exec_arg_t *arguments)
@@ -60,6 +70,12 @@ static void check(const char *devices)
     td_clear_error(context);
     refuses = false;
     assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
+    refuses_addresses = true;
+    assert_int_equal(td_test_on_batch(model, ROWS, x, y, &logs), TD_NO_MEMORY);
+    assert_non_null(strstr(td_error(context), "out of memory inside step"));
+    td_clear_error(context);
+    refuses_addresses = false;
+    assert_int_equal(td_test_on_batch(model, ROWS, x, y, &logs), TD_OK);
     td_context_free(context);
     free(x);
 }
