@@ -210,10 +210,12 @@ static td_status find_columns(csv_logger *self, const td_logs *logs, tdi_error *
     return TD_OK;
 }
 
-static td_status write_epoch(csv_logger *self, const td_epoch *epoch, tdi_error *error)
+static td_status write_epoch(csv_logger *self, const td_training *training, const td_epoch *epoch, tdi_error *error)
 {
-    if (!self->columns.count)
+    if (!self->columns.count) {
         TDI_TRY(find_columns(self, &epoch->logs, error));
+        tell_left_out(self, training);
+    }
     write_row(self, epoch->epoch, &epoch->logs);
     bool written = fflush(self->file) == 0 && !ferror(self->file), removed = written && tdi_is_removed(self->file);
     if (written && !removed)
@@ -226,7 +228,7 @@ static td_status csv_epoch_end(void *user, td_training *training, td_epoch *epoc
 {
     csv_logger *self = user;
     tdi_error failed = {0};
-    if (write_epoch(self, epoch, &failed) == TD_OK)
+    if (write_epoch(self, training, epoch, &failed) == TD_OK)
         return TD_OK;
     clearerr(self->file);
     if (self->failed.status == TD_OK)

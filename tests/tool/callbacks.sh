@@ -40,6 +40,9 @@ fit --epochs 1 --csv-log b.csv --csv-log-options append --metrics accuracy,spars
 grep -q "b.csv has no column for sparse_top_k_categorical_accuracy: left out" err || fail "not said: $(cat err)"
 [ "$(tail -1 b.csv | tr -dc , | wc -c)" -eq 6 ] || fail "columns: $(cat b.csv)"
 tail -1 b.csv | grep -q ",NA,.*,NA,NA,NA" || fail "no rate was logged, but: $(tail -1 b.csv)"
+fit --epochs 1 --csv-log r.csv --backup-dir bk --keep-backup
+fit --epochs 2 --csv-log r.csv --backup-dir bk --reduce-lr 1,monitor=loss
+grep -q "r.csv has no column for learning_rate: left out" err || fail "resumed, not said: $(cat err)"
 says 2 "a.csv begins with \"epoch;accuracy.*name another file" fit mlp.keras --train digits --quiet --csv-log a.csv \
     --csv-log-options append
 
