@@ -196,11 +196,11 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
 static td_status stream_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
 {
     generator_source *of = (generator_source *)items;
-    if (!of->places)
-        return tdi_fail(error, TD_UNSUPPORTED,
-                        "%s: a stream can be passed over, but not read here and there: give .read", items->source.name);
     pthread_mutex_lock(&of->lock);
-    td_status status = gather_row(of, column, row, to, error);
+    td_status status = of->places ? gather_row(of, column, row, to, error)
+                                  : tdi_fail(error, TD_UNSUPPORTED,
+                                             "%s: a stream can be passed over, but not read here and there: give .read",
+                                             items->source.name);
     pthread_mutex_unlock(&of->lock);
     return status;
 }
