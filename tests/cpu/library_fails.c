@@ -23,11 +23,10 @@ static int executions;
 
 dnnl_status_t dnnl_memory_set_data_handle(dnnl_memory_t memory, void *address)
 {
-    static dnnl_status_t (*library)(dnnl_memory_t, void *);
+    dnnl_status_t (*library)(dnnl_memory_t, void *);
     if (refuses_addresses)
         return dnnl_out_of_memory;
-    if (!library)
-        *(void **)&library = dlsym(RTLD_NEXT, "dnnl_memory_set_data_handle");
+    *(void **)&library = dlsym(RTLD_NEXT, "dnnl_memory_set_data_handle");
     return library(memory, address);
 }
 
