@@ -13,9 +13,10 @@
 bool tdi_array_size(const tdi_array *array, size_t *size)
 {
     int64_t bytes = (int64_t)td_dtype_size(array->dtype);
-    bool overflow = array->samples < 0 || __builtin_mul_overflow(bytes, array->samples, &bytes);
-    for (int i = 0; i < array->shape.rank; i++)
+    bool overflow = array->samples < 0;
+    for (int i = 0; i < array->shape.rank; i++) /* a sample may be too large where there is none */
         overflow |= array->shape.dim[i] < 0 || __builtin_mul_overflow(bytes, array->shape.dim[i], &bytes);
+    overflow |= __builtin_mul_overflow(bytes, array->samples, &bytes);
     *size = (size_t)bytes;
     return !overflow;
 }
