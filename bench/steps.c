@@ -1,7 +1,8 @@
 /* steps.c - trains or asks the model of a .keras file, a round each time it is told to, for bench/run.
  *
  * bench_steps fit MODEL BATCH STEPS CLASSES float|bytes DEVICES PRECISION   epochs of STEPS steps by td_fit
- * bench_steps train|predict MODEL BATCH 1 CLASSES float|bytes DEVICES PRECISION   calls with one batch, each timed
+ * bench_steps train|predict MODEL BATCH 1 CLASSES float|bytes DEVICES PRECISION   calls with one batch, each timed:
+ * back to back, and in a round that is given a tick at each tick
  *
  * CLASSES 0: one number is to be learnt. PRECISION: as --precision of `tandem fit`. Metrics are the file's, rows are
  * shuffled. The protocol is that of bench/peers/peer.py.
@@ -14,6 +15,14 @@
 #include <tandem/tandem.h>
 #include <time.h>
 
+#include "overhead.h"
+
+/* Microseconds of every call so far. */
+typedef struct calls {
+    double *us;
+    size_t count, capacity;
+} calls;
+
 typedef struct bench {
     td_context *context;
     td_model *model;
@@ -25,8 +34,7 @@ typedef struct bench {
     size_t elements;
     void *x, *y; /* the data */
     float *batch_x, *batch_y, *output;
-    double *calls; /* microseconds of every call so far */
-    size_t n_calls, capacity;
+    calls in_a_row, at_ticks;
 } bench;
 
 static double now(void)
@@ -133,8 +141,9 @@ static void make_batch(bench *bench)
 /* ---- rounds ---- */
 
 /* With the loss, as the peers' calls return it. */
-static void call(bench *bench)
+static void call(void *context)
 {
+    bench *bench = context;
     td_logs logs;
     if (strcmp(bench->what, "predict") == 0)
         must(bench, td_predict_on_batch(bench->model, bench->batch, bench->batch_x, bench->output));
@@ -166,20 +175,36 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median's microseconds. */
-static double run_calls(bench *bench, double seconds)
+static void add_call(calls *calls, double us)
 {
-    size_t first = bench->n_calls;
-    for (double end = now() + seconds, began; (began = now()) < end;) {
+    if (calls->count == calls->capacity)
+        calls->us = allocate(calls->us, (calls->capacity = 2 * calls->capacity + 4096) * sizeof(double));
+    calls->us[calls->count++] = us;
+}
+
+/* Sleeps until the next of the instants first + n * tick. */
+static void await_tick(double first, double tick)
+{
+    double next = first + tick * (double)(int64_t)((now() - first) / tick + 1);
+    struct timespec at = {.tv_sec = (time_t)next, .tv_nsec = (long)((next - (double)(time_t)next) * 1e9)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* The median's microseconds; tick 0: back to back. */
+static double run_calls(bench *bench, double seconds, double tick)
+{
+    calls *calls = tick > 0 ? &bench->at_ticks : &bench->in_a_row;
+    size_t first = calls->count;
+    for (double start = now(), began = start; began < start + seconds;) {
+        if (tick > 0)
+            await_tick(start, tick);
+        began = now();
         call(bench);
-        double microseconds = (now() - began) * 1e6;
-        if (bench->n_calls == bench->capacity)
-            bench->calls = allocate(bench->calls, (bench->capacity = 2 * bench->capacity + 4096) * sizeof(double));
-        bench->calls[bench->n_calls++] = microseconds;
+        add_call(calls, (now() - began) * 1e6);
     }
-    size_t count = bench->n_calls - first;
-    qsort(bench->calls + first, count, sizeof(double), compare);
-    return count ? bench->calls[first + count / 2] : 0;
+    size_t count = calls->count - first;
+    qsort(calls->us + first, count, sizeof(double), compare);
+    return count ? calls->us[first + count / 2] : 0;
 }
 
 /* Of the whole life of this process. (ru_maxrss would begin with the size of the parent.) */
@@ -195,18 +220,27 @@ static long kilobytes(void)
     return most;
 }
 
+static void report_percentiles(const char *name, calls *calls)
+{
+    static const char *const percents[] = {"50", "99", "99.9"};
+    if (!calls->count)
+        return;
+    qsort(calls->us, calls->count, sizeof(double), compare);
+    printf(", \"%s\": {\"calls\": %zu", name, calls->count);
+    for (int i = 0; i < 3; i++)
+        printf(", \"%s\": %.3f", percents[i], calls->us[(size_t)((double)calls->count * atof(percents[i]) / 100)]);
+    printf("}");
+}
+
 static void report_end(bench *bench)
 {
-    static const char *const names[] = {"50", "99", "99.9"};
+    overhead found;
+    bool trains = strcmp(bench->what, "train") == 0, calls = trains || strcmp(bench->what, "predict") == 0;
     printf("{\"kilobytes\": %ld", kilobytes());
-    if (bench->n_calls) {
-        qsort(bench->calls, bench->n_calls, sizeof(double), compare);
-        printf(", \"calls\": %zu, \"percentiles\": {", bench->n_calls);
-        for (int i = 0; i < 3; i++)
-            printf("%s\"%s\": %.3f", i ? ", " : "", names[i],
-                   bench->calls[(size_t)((double)bench->n_calls * atof(names[i]) / 100)]);
-        printf("}");
-    }
+    report_percentiles("percentiles", &bench->in_a_row);
+    report_percentiles("at_ticks", &bench->at_ticks);
+    if (calls && measure_overhead(bench->model, trains, bench->batch, call, bench, &found))
+        printf(", \"overhead\": {\"call\": %.4f, \"kernels\": %.4f}", found.call, found.kernels);
     printf("}\n");
 }
 
@@ -217,7 +251,8 @@ static void release(bench *bench)
     free(bench->batch_x);
     free(bench->batch_y);
     free(bench->output);
-    free(bench->calls);
+    free(bench->in_a_row.us);
+    free(bench->at_ticks.us);
     td_context_free(bench->context);
 }
 
@@ -246,13 +281,13 @@ int main(int count, char **arguments)
     if (fits)
         make_data(&bench);
     int round = 0;
-    for (char line[32]; fgets(line, sizeof line, stdin);) {
-        double seconds = 0;
-        sscanf(line, "round %lf", &seconds);
-        printf("{\"us\": %.3f}\n", fits ? run_epochs(&bench, seconds) : run_calls(&bench, seconds));
+    for (char line[64]; fgets(line, sizeof line, stdin);) {
+        double seconds = 0, tick = 0;
+        sscanf(line, "round %lf %lf", &seconds, &tick);
+        printf("{\"us\": %.3f}\n", fits ? run_epochs(&bench, seconds) : run_calls(&bench, seconds, tick));
         fflush(stdout);
         if (round++ == 0)
-            bench.n_calls = 0; /* those that warmed up */
+            bench.in_a_row.count = 0; /* those that warmed up */
     }
     report_end(&bench);
     release(&bench);

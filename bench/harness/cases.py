@@ -50,7 +50,7 @@ class Case:
     steps: int = 1  # in an epoch, which is the least that a round measures
     classes: int = 10  # 0: one number is to be learnt
     images: bool = False  # x holds bytes, as image files do; Tandem is given them so, peers floats
-    what: str = "fit"  # or "train", "predict": calls with one batch, each timed
+    what: str = "fit"  # or "train", "predict": calls with one batch, each timed, back to back and at ticks
     devices: str = "cpu"  # Tandem's
     precision: str = "float32"
     reach: float = 0  # the ratio to the best peer that was set as the aim; 0: none
@@ -61,6 +61,8 @@ MLP = {"network": "mlp", "shape": (784,), "images": True, "ways": CLASSIFIER_WAY
 RESNET = {"network": "resnet50", "batch": 8, "shape": (224, 224, 3), "classes": 1000, "images": True, "steps": 3,
           "together": False}
 LSTM = {"network": "lstm", "shape": (50, 8), "classes": 0}
+POLICY = {"network": "policy", "shape": (8,), "classes": 2, "ways": CALL_WAYS}
+TICK = 1e-3  # seconds: of a control loop
 
 PEERS = (
     Case("mlp", "MLP 784-256-256-10, batch 32", batch=32, steps=500, reach=2.4, **MLP),
@@ -79,6 +81,8 @@ PEERS = (
     Case("lstm-train", "that LSTM, train_on_batch, one sample", batch=1, what="train", ways=CALL_WAYS, **LSTM),
     Case("lstm-predict", "that LSTM, predict, one sample", batch=1, what="predict", reach=4.7,
          ways=CALL_WAYS + ("keras-tf-predict", "keras-jax-predict"), **LSTM),
+    Case("policy-train", "policy 8-64-64-2, train_on_batch, 32", batch=32, what="train", **POLICY),
+    Case("policy-predict", "that policy, predict, one sample", batch=1, what="predict", **POLICY),
 )
 SCALING = tuple(replace(case, name=f"scaling-{case.name}", title=f"Tandem's scaling: {case.title}", ways=tuple(VARIANTS), reach=0)
                 for case in PEERS if case.name in ("mlp", "mlp128", "lenet5", "cifar", "lstm32"))
@@ -86,7 +90,7 @@ CASES = {case.name: case for case in PEERS + SCALING}
 
 # What --quick measures: of each peer the way that is best in most cases, and no large network with a slow peer.
 QUICK_WAYS = {"keras-tf-spe", "keras-jax", "keras-tf-call", "keras-jax-call", "keras-tf-mirrored", "jax-jit", "torch"}
-QUICK_CASES = [case.name for case in PEERS if case.name != "lstm-train"]
+QUICK_CASES = [case.name for case in PEERS if case.name not in ("lstm-train", "policy-train")]
 
 
 def is_quick(case, way):

@@ -49,10 +49,10 @@ class Contender:
             lines = [line.strip() for line in log if line.strip()]
         return f"{lines[-1][:160] if lines else 'ended'} (exit status {status}; {self.log})"
 
-    def round(self, seconds):
-        """Microseconds a step, of at least `seconds` of work."""
+    def round(self, seconds, tick=None):
+        """Microseconds a step, of at least `seconds` of work, or of calls at ticks."""
         try:
-            self.process.stdin.write(f"round {seconds}\n".encode())
+            self.process.stdin.write(f"round {seconds} {tick or ''}\n".encode())
             self.process.stdin.flush()
         except BrokenPipeError:
             raise Failed(self.last_words()) from None
@@ -78,8 +78,7 @@ class Contender:
         found = {"title": self.title, "us": statistics.median(self.rounds), "least": min(self.rounds),
                  "most": max(self.rounds), "rounds": len(self.rounds), "first": self.facts["first"],
                  "parameters": self.facts["parameters"], "kilobytes": self.facts.get("kilobytes")}
-        if "percentiles" in self.facts:
-            found.update(percentiles=self.facts["percentiles"], calls=self.facts["calls"])
+        found.update((name, self.facts[name]) for name in ("percentiles", "at_ticks", "overhead") if name in self.facts)
         if base:
             ratios = sorted(mine / tandem for mine, tandem in zip(self.rounds, base))
             found["ratio"] = statistics.median(ratios)

@@ -4,7 +4,7 @@ import os
 import time
 
 from . import floor, machine, setup
-from .cases import VARIANTS, WAYS, is_quick
+from .cases import TICK, VARIANTS, WAYS, is_quick
 from .contender import Contender, Failed
 
 BEGAN = time.monotonic()
@@ -23,6 +23,7 @@ class Plan:
         self.rounds = 5 if quick else 7
         self.slow_rounds = 2 if quick else 3
         self.seconds = 0.15 if quick else 0.4  # of a round, at least
+        self.tick_rounds = 2 if quick else 4
         self.patience = 60 if quick else 150
 
 
@@ -101,8 +102,18 @@ class Measurement:
                 except Failed as reason:
                     self.leave_out(contender.title, reason)
                     group.remove(contender)
+        for _ in range(self.plan.tick_rounds if self.case.what != "fit" else 0):
+            self.run_ticks(group)
         foreign = machine.busy_seconds() - before - sum(map(machine.process_seconds, pids)) + own
         self.foreign.append(max(0.0, foreign / (time.monotonic() - began) / os.cpu_count()))
+
+    def run_ticks(self, group):
+        for contender in list(group):
+            try:
+                contender.round(self.plan.seconds, TICK)
+            except Failed as reason:
+                self.leave_out(contender.title, reason)
+                group.remove(contender)
 
     def finish(self, group, tandem):
         for contender in group:

@@ -1,6 +1,6 @@
 """Tables of the results, as text."""
 from . import machine
-from .cases import VARIANTS
+from .cases import TICK, VARIANTS
 
 BEGIN, END = "<!-- bench/run --record writes from here -->", "<!-- to here -->"
 
@@ -44,14 +44,14 @@ def detail(case):
     contenders = ([tandem] if tandem else []) + list(case["peers"].values())
     rows = [("", "us/step", "least", "most", "/ Tandem", "first step", "memory")]
     if case["what"] != "fit":
-        rows[0] = ("", "us, median", "99 %", "99.9 %", "/ Tandem", "first step", "memory")
+        rows[0] = ("us", "median", "99 %", "99.9 %", "/ Tandem", "first step", "memory")
     for found in contenders:
         middle = (number(found["least"]), number(found["most"]))
         if "percentiles" in found:
             middle = (number(found["percentiles"]["99"]), number(found["percentiles"]["99.9"]))
         rows.append((found["title"], number(found["us"]), *middle, number(found.get("ratio", 1.0 if tandem else None)),
                      f"{found['first']:.3f} s", f"{(found['kilobytes'] or 0) / 1024:.0f} MB"))
-    lines = ["", f"{case['title']} ({case['when']})"] + table(rows)
+    lines = ["", f"{case['title']} ({case['when']})"] + table(rows) + at_ticks(contenders) + overhead(tandem)
     if case["floor"]:
         lines.append(f"floor {number(case['floor']['us'])} us: {case['floor']['flops'] / 1e6:.1f} MFLOP, "
                      f"{case['floor']['bytes'] / 1e6:.2f} MB at {case['floor']['speed'] / 1e9:.0f} GB/s; hand-over "
@@ -63,6 +63,28 @@ def detail(case):
     if len(different) > 1:
         lines.append(f"warning: not the same network: {sorted(different)} parameters")
     return lines
+
+
+def at_ticks(contenders):
+    """Lines: calls with sleep between them, as a control loop makes them."""
+    paced = [found for found in contenders if "at_ticks" in found]
+    if not paced:
+        return []
+    base = paced[0]["at_ticks"]["50"]
+    rows = [(f"us, a call every {TICK * 1e3:g} ms", "median", "99 %", "99.9 %", f"/ {paced[0]['title']}")]
+    for found in paced:
+        times = found["at_ticks"]
+        rows.append((found["title"], *(number(times[name]) for name in ("50", "99", "99.9")), number(times["50"] / base)))
+    return table(rows)
+
+
+def overhead(tandem):
+    """Lines: what of a call is not the kernels of its plan."""
+    if not tandem or "overhead" not in tandem:
+        return []
+    call, kernels = tandem["overhead"]["call"], tandem["overhead"]["kernels"]
+    return [f"of {call:.2f} us a call of Tandem's, back to back, its kernels alone take {kernels:.2f} and the rest "
+            f"{call - kernels:.2f}"]
 
 
 def summary(cases):

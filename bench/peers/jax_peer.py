@@ -16,6 +16,7 @@ SHAPES = {
     "lenet5": [(5, 5, 1, 6), (5, 5, 6, 16), (400, 120), (120, 84), (84, 10)],
     "cifar": [(3, 3, 3, 32), (3, 3, 32, 64), (3, 3, 64, 64), (1024, 64), (64, 10)],
     "lstm": [(8 + UNITS, 4 * UNITS), (UNITS, 1)],
+    "policy": [(8, 64), (64, 64), (64, 2)],
 }[case.network]
 
 
@@ -76,6 +77,10 @@ def lstm(layers, x):
     zero = jnp.zeros((x.shape[0], UNITS))
     (h, _), _ = lax.scan(step, (zero, zero), jnp.swapaxes(inputs, 0, 1))
     return dense(layers[1:], h, None)
+
+
+def policy(layers, x):
+    return dense(layers, x, jnp.tanh)
 
 
 network = globals()[case.network]

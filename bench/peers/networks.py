@@ -36,6 +36,11 @@ def lstm():
     return keras.Sequential([layers.Input((50, 8)), layers.LSTM(128), layers.Dense(1)])
 
 
+def policy():
+    return keras.Sequential([layers.Input((8,)), layers.Dense(64, activation="tanh"), layers.Dense(64, activation="tanh"),
+                             layers.Dense(2)])
+
+
 LOSSES = {"resnet50": keras.losses.SparseCategoricalCrossentropy(), "lstm": keras.losses.MeanSquaredError()}
 
 

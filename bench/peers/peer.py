@@ -1,7 +1,8 @@
 """The protocol between bench/run and what it measures, in lines of JSON. A program is started as `PROGRAM CASE WAY MODEL`;
 it says {"first": SECONDS since BENCH_STARTED (monotonic clock), "parameters": N} once its first step is done; then for
-each line "round SECONDS" it works at least that long and says {"us": microseconds a step}; at the end of input it says its
-largest resident size, and where single calls were timed the percentiles of all but the first round's, which warms up."""
+each line "round SECONDS" it works at least that long and says {"us": microseconds a step}; where single calls are timed,
+"round SECONDS TICK" has one made every TICK seconds, with sleep between them. At the end of input it says its largest
+resident size, and where single calls were timed the percentiles of both kinds, but for the first round's, which warms up."""
 import json
 import os
 import pathlib
@@ -41,10 +42,10 @@ def kilobytes():
 
 
 def rounds(measure, forget=lambda: None):
-    """measure(seconds): microseconds a step. Ends with the input. What the first round left, which warms up, is
-    forgotten."""
+    """measure(seconds), measure(seconds, tick): microseconds a step. Ends with the input. What the first round left, which
+    warms up, is forgotten."""
     for number, line in enumerate(sys.stdin):
-        say(us=measure(float(line.split()[1])))
+        say(us=measure(*map(float, line.split()[1:])))
         if number == 0:
             forget()
 
@@ -67,21 +68,28 @@ def serve_epochs(case, parameters, first_step, make_epoch):
     say(kilobytes=kilobytes())
 
 
+def percentiles(calls):
+    ordered = sorted(calls)
+    return {"calls": len(ordered), **{str(p): ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))] for p in PERCENTILES}}
+
+
 def serve_calls(parameters, call):
     """call(): one training step or prediction, whose result the caller then has."""
     call()
     say(first=time.monotonic() - float(os.environ["BENCH_STARTED"]), parameters=parameters())
-    calls = []
+    in_a_row, at_ticks = [], []
 
-    def measure(seconds):
-        before, end = len(calls), time.monotonic() + seconds
-        while time.monotonic() < end:
+    def measure(seconds, tick=0):
+        calls = at_ticks if tick else in_a_row
+        before, start = len(calls), time.monotonic()
+        while (now := time.monotonic()) < start + seconds:
+            if tick:
+                time.sleep(tick - (now - start) % tick)
             began = time.perf_counter_ns()
             call()
             calls.append((time.perf_counter_ns() - began) / 1e3)
         return sorted(calls[before:])[(len(calls) - before) // 2]
 
-    rounds(measure, calls.clear)
-    ordered = sorted(calls)
-    say(kilobytes=kilobytes(), calls=len(ordered),
-        percentiles={str(p): ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))] for p in PERCENTILES})
+    rounds(measure, in_a_row.clear)
+    say(kilobytes=kilobytes(), **{name: percentiles(calls) for name, calls in
+                                  (("percentiles", in_a_row), ("at_ticks", at_ticks)) if calls})

@@ -57,6 +57,7 @@ NETWORKS = {
         nn.Conv2d(64, 64, 3), nn.ReLU(), nn.Flatten(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, 10)),
     "resnet50": resnet50,
     "lstm": Lstm,
+    "policy": lambda: nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2)),
 }
 IMAGES = len(case.shape) == 3
 

@@ -1,5 +1,6 @@
 """The programs of the bench keep to its protocol; ratios, floors, tables and the picture are right for made-up results."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -28,9 +29,10 @@ def case(**peers):
             "floor": {"us": 50.0, "flops": 1e6, "bytes": 1e6, "speed": 1e9, "in_use": 1e6}}
 
 
-def speak(*words, rounds=2):
+def speak(*words, rounds=("round 0.01",) * 2):
     """The lines of JSON that a program of the bench answers."""
-    run = subprocess.run([str(word) for word in words], input="round 0.01\n" * rounds, stdout=subprocess.PIPE, text=True,
+    lines = "".join(f"{line}\n" for line in rounds)
+    run = subprocess.run([str(word) for word in words], input=lines, stdout=subprocess.PIPE, text=True,
                          check=True)
     return [json.loads(line) for line in run.stdout.splitlines()]
 
@@ -57,12 +59,21 @@ class Programs(unittest.TestCase):
 
     def test_calls(self):
         for what in ("train", "predict"):
-            *_, end = speak(STEPS, what, self.model, 1, 1, 10, "float", "cpu", "float32")
-            values = [end["percentiles"][name] for name in ("50", "99", "99.9")]
-            self.assertEqual(values, sorted(values))
+            rounds = ("round 0.01", "round 0.01", "round 0.03 0.002")
+            *_, end = speak(STEPS, what, self.model, 1, 1, 10, "float", "cpu", "float32", rounds=rounds)
+            for kind in ("percentiles", "at_ticks"):
+                values = [end[kind][name] for name in ("50", "99", "99.9")]
+                self.assertEqual(values, sorted(values))
+            self.assertLessEqual(end["at_ticks"]["calls"], 16)
+
+    def test_what_is_around_the_kernels(self):
+        core = min(os.sched_getaffinity(0))
+        *_, end = speak("taskset", "-c", core, STEPS, "predict", self.model, 1, 1, 10, "float", "cpu", "float32")
+        self.assertGreater(end["overhead"]["kernels"], 0)
+        self.assertGreater(end["overhead"]["call"], 0)
 
     def test_handover_of_one_core(self):
-        self.assertIsNone(speak(ROOFS, 1, "meet", rounds=0)[0]["handover_ns"])
+        self.assertIsNone(speak(ROOFS, 1, "meet", rounds=())[0]["handover_ns"])
 
     def test_plan(self):
         total = floor.of_step(self.explain(), ROOFS_MADE)
@@ -122,6 +133,15 @@ class Reports(unittest.TestCase):
         text = "\n".join(report.whole(results, self.cases) + report.detail(self.cases["mlp"]) + report.short(self.cases))
         for words in ("hand-over", "left out: someone else", "speed-up", "not installed", "other processes had 20%"):
             self.assertIn(words, text)
+
+    def test_calls_at_ticks(self):
+        times = {"percentiles": {"50": 2.0, "99": 3.0, "99.9": 4.0}, "at_ticks": {"50": 8.0, "99": 9.0, "99.9": 21.0}}
+        calls = dict(case(torch=found(300.0, ratio=3.0, **times)), what="predict")
+        calls["tandem"] = found(100.0, overhead={"call": 2.5, "kernels": 1.9}, **dict(times, at_ticks={"50": 4.0, "99": 5.0,
+                                                                                                   "99.9": 6.0}))
+        text = "\n".join(report.detail(calls))
+        self.assertRegex(text, r"someone +8 +9 +21 +2\n")
+        self.assertIn("kernels alone take 1.90 and the rest 0.60", text)
 
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:

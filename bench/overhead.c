@@ -1,0 +1,82 @@
+/* overhead.c - calls, and in turn with them the same kernels walked through by the plan alone, on the same memory. */
+#include "overhead.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "dist/inside.h"
+
+enum { ROUNDS = 1001 };
+static const double round_seconds = 100e-6;
+
+typedef struct kernels {
+    tdi_runtime *runtime;
+    tdi_mode mode;
+    tdi_plan *plan;
+    int times;
+} kernels;
+
+static tdi_plan *plan_of(const tdi_runtime *runtime, tdi_mode mode, int64_t rows)
+{
+    for (int i = 0; i < runtime->parts[0].plans[mode].count; i++)
+        if (runtime->parts[0].plans[mode].at[i].rows == rows)
+            return runtime->parts[0].plans[mode].at[i].plan;
+    return NULL;
+}
+
+static void walk(void *context, int index)
+{
+    const kernels *k = context;
+    (void)index;
+    for (int i = 0; i < k->times; i++)
+        tdi_plans_run(&k->plan, 1, 0, 1, &k->runtime->workers[0].lanes, k->runtime->modes[k->mode].communicators[0],
+                      NULL);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *seconds)
+{
+    qsort(seconds, ROUNDS, sizeof *seconds, compare);
+    return seconds[ROUNDS / 2];
+}
+
+static double time_calls(void (*call)(void *context), void *context, int times)
+{
+    double began = tdi_seconds();
+    for (int i = 0; i < times; i++)
+        call(context);
+    return (tdi_seconds() - began) / times * 1e6;
+}
+
+/* As calls walk: denormals flushed, no other thread woken. */
+static double time_kernels(kernels *k, int times)
+{
+    k->times = times;
+    double began = tdi_seconds();
+    tdi_run_alone(walk, k);
+    return (tdi_seconds() - began) / times * 1e6;
+}
+
+bool measure_overhead(td_model *model, bool trains, int64_t rows, void (*call)(void *context), void *context,
+                      overhead *found)
+{
+    static double calls[ROUNDS], alone[ROUNDS];
+    tdi_runtime *runtime = model->runtime;
+    kernels k = {.runtime = runtime, .mode = trains ? TDI_TRAIN : TDI_PREDICT};
+    k.plan = plan_of(runtime, k.mode, rows);
+    if (runtime->division.parts > 1 || !k.plan || tdi_plan_sharing(k.plan) > 1)
+        return false;
+    double one = time_calls(call, context, 10);
+    int times = one < round_seconds * 1e6 ? (int)(round_seconds * 1e6 / one) + 1 : 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        calls[i] = time_calls(call, context, times);
+        alone[i] = time_kernels(&k, times);
+    }
+    *found = (overhead){median(calls), median(alone)};
+    return true;
+}
