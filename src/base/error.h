@@ -10,6 +10,13 @@ typedef struct tdi_error {
     char message[1024];
 } tdi_error;
 
+/* None yet: what a call that takes no time has time for, as zeroing the sentence's room is not. */
+static inline void tdi_error_init(tdi_error *error)
+{
+    error->status = TD_OK;
+    error->message[0] = '\0';
+}
+
 /* Keeps the failure, unless one is kept already, and returns `status`. The sentence says what, where, expected, seen
  * and what to try; it ends without a newline. `error` may be NULL. */
 __attribute__((format(printf, 3, 4))) td_status tdi_fail(tdi_error *error, td_status status, const char *format, ...);

@@ -263,12 +263,11 @@ static td_status write_file(const char *path, const json_t *root, tdi_error *err
     return status;
 }
 
-void tdi_choices_remember(td_context *context)
+static void remember(td_context *context, tdi_choices *choices)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    tdi_choices *choices = context->choices;
     tdi_error error = {0};
-    if (!choices || !choices->changed || find_place(folder, path) != PLACE_FILE || is_no_file(path))
+    if (find_place(folder, path) != PLACE_FILE || is_no_file(path))
         return;
     choices->changed = false;
     tdi_make_folders(folder, 0700); /* private, as XDG wants it */
@@ -276,6 +275,14 @@ void tdi_choices_remember(td_context *context)
     if (write_file(path, root, &error) != TD_OK)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
     json_decref(root);
+}
+
+/* Called after each job: a small one has no time for more than a look. */
+void tdi_choices_remember(td_context *context)
+{
+    tdi_choices *choices = context->choices;
+    if (choices && choices->changed)
+        remember(context, choices);
 }
 
 /* Why the file cannot be written, NULL when it can: in its folder, or in the one in which that would be made. */

@@ -8,13 +8,13 @@
 typedef struct run {
     tdi_runtime *runtime;
     const tdi_job *job;
-    tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
+    tdi_plan **full, **last; /* [parts]: of whole steps, of the last one */
     int64_t last_rows;
     int64_t done;        /* steps completed */
     double waited;       /* the first thread, for rows */
     _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
     atomic_bool failed, not_finite;
-    tdi_error error;      /* the feed's, or that of who takes the outputs */
+    tdi_error *error;     /* the feed's, or that of who takes the outputs */
     bool alone;           /* one lane makes all: the others are not woken */
     bool noted;           /* in a trace */
     bool in_turn;         /* one thread makes what all would */
@@ -91,7 +91,7 @@ static void fail_before(run *r, int64_t step, const tdi_error *error)
 {
     end_before(r, step);
     if (!atomic_exchange(&r->failed, true))
-        r->error = *error;
+        *r->error = *error;
 }
 
 static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *const *plans, tdi_error *error)
@@ -127,7 +127,8 @@ static void meet(const run *r, int worker, int lane, int64_t i)
 static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
-    tdi_error error = {0};
+    tdi_error error;
+    tdi_error_init(&error);
     double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
         tdi_barrier_wait(lanes);
@@ -142,7 +143,8 @@ static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *cons
 
 static void bring(run *r, int worker, int lane, int64_t i)
 {
-    tdi_error error = {0};
+    tdi_error error;
+    tdi_error_init(&error);
     int lanes = r->alone ? 1 : r->runtime->division.lanes;
     if (tdi_inputs_feed(r->runtime, r->job, step_of(r, i), worker, lane, lanes, &error) == TD_OK)
         return;
@@ -153,7 +155,7 @@ static void feed(run *r, int worker, int lane, int64_t i)
 {
     if (i >= r->until)
         return;
-    bool timed = worker == 0 && lane == 0;
+    bool timed = r->job->timed && worker == 0 && lane == 0;
     double began = timed || r->noted ? tdi_seconds() : 0;
     bring(r, worker, lane, i);
     if (timed)
@@ -237,7 +239,8 @@ static void begin_all(run *r, int64_t i, tdi_plan *const *plans)
 
 static void end_all(run *r, int64_t i, tdi_plan *const *plans)
 {
-    tdi_error error = {0};
+    tdi_error error;
+    tdi_error_init(&error);
     for (int worker = 0; worker < r->runtime->division.workers; worker++) {
         int first = tdi_worker_first_part(r->runtime, worker);
         bool made = !atomic_load(lacked(r, i));
@@ -313,7 +316,7 @@ static td_status outcome(const run *r, tdi_error *error)
             "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning rate",
             (long long)(r->job->first_step + r->done - 1));
     if (atomic_load(&r->failed))
-        return tdi_fail(error, r->error.status, "%s", r->error.message);
+        return tdi_fail(error, r->error->status, "%s", r->error->message);
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
@@ -334,7 +337,7 @@ static void run_all(run *r)
         int64_t left = r->job->steps - r->begin, steps = paced ? tdi_pace_steps(pace) : left, before = r->done;
         r->until = r->begin + (steps < left ? steps : left);
         r->in_turn = paced && tdi_pace_in_turn(pace);
-        double begun = tdi_seconds();
+        double begun = paced ? tdi_seconds() : 0;
         if (r->alone || r->in_turn)
             tdi_run_alone(run_thread, r);
         else
@@ -346,9 +349,12 @@ static void run_all(run *r)
 
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 {
-    run r = {.runtime = runtime, .job = job, .end = job->steps};
-    atomic_store(&runtime->lacked[0], false);
-    atomic_store(&runtime->lacked[1], false);
+    tdi_plan *full[TDI_MAX_PARTS], *last[TDI_MAX_PARTS];
+    tdi_error failure;
+    run r = {.runtime = runtime, .job = job, .full = full, .last = last, .end = job->steps, .error = &failure};
+    tdi_error_init(&failure);
+    atomic_store_explicit(&runtime->lacked[0], false, memory_order_relaxed); /* no thread is at work yet */
+    atomic_store_explicit(&runtime->lacked[1], false, memory_order_relaxed);
     job->done = 0;
     job->waited = 0;
     TDI_TRY(prepare(&r, error));

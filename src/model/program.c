@@ -1,7 +1,6 @@
 /* program.c - emitting a model's graph for each kind of step. */
 #include "model/program.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -410,14 +409,18 @@ void tdi_program_release(tdi_program *program)
 
 /* ---- logs ---- */
 
-__attribute__((format(printf, 3, 4))) static void add_log(td_logs *logs, double value, const char *format, ...)
+typedef const char *const name_parts[7]; /* up to NULL */
+
+/* The name's parts one behind the other: a small step has no time for printf. */
+static void add_log(td_logs *logs, double value, name_parts parts)
 {
     if (logs->count >= TD_MAX_LOGS)
         return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(logs->entry[logs->count].name, sizeof logs->entry[0].name, format, args);
-    va_end(args);
+    char *to = logs->entry[logs->count].name, *last = to + sizeof logs->entry[0].name - 1;
+    for (int i = 0; parts[i]; i++)
+        for (const char *from = parts[i]; *from && to < last; from++)
+            *to++ = *from;
+    *to = '\0';
     logs->entry[logs->count++].value = value;
 }
 
@@ -428,7 +431,7 @@ static double mean_of(const double *sums, int slot)
 
 /* Keras numbers those of one name: precision, precision_1. Where it logs a list its entries are precision[0], ... */
 static void add_metric(const tdi_output_training *training, int m, const double *sums, const char *prefix,
-                       td_logs *logs)
+                       const char *output, td_logs *logs)
 {
     const td_metric *metric = &training->metrics[m];
     const char *name = tdi_metric_name(metric);
@@ -441,7 +444,8 @@ static void add_metric(const tdi_output_training *training, int m, const double 
     for (int i = 0; i < results; i++) {
         if (results > 1)
             snprintf(entry, sizeof entry, "[%d]", i);
-        add_log(logs, sums ? tdi_metric_result(metric, sums, i) : 0, "%s%s%s%s", prefix, name, number, entry);
+        double value = sums ? tdi_metric_result(metric, sums, i) : 0;
+        add_log(logs, value, (name_parts){prefix, output, *output ? "_" : "", name, number, entry});
     }
 }
 
@@ -451,17 +455,16 @@ void tdi_program_logs(const td_model *model, const tdi_metric_slots *slots, cons
     double total = slots->regularization >= 0 ? mean_of(sums, slots->regularization) : 0;
     for (int o = 0; o < model->n_outputs; o++)
         total += model->training[o].loss_weight * mean_of(sums, slots->loss[o]);
-    add_log(logs, total, "%sloss", prefix);
+    add_log(logs, total, (name_parts){prefix, "loss"});
     bool several = model->n_outputs > 1;
     for (int o = 0; o < model->n_outputs && several; o++)
-        add_log(logs, mean_of(sums, slots->loss[o]), "%s%s_loss", prefix, model->outputs[o]->site->layer->name);
+        add_log(logs, mean_of(sums, slots->loss[o]),
+                (name_parts){prefix, model->outputs[o]->site->layer->name, "_loss"});
     for (int o = 0; o < model->n_outputs; o++) {
         const tdi_output_training *training = &model->training[o];
-        char with_output[sizeof logs->entry[0].name];
-        snprintf(with_output, sizeof with_output, "%s%s%s", prefix, several ? model->outputs[o]->site->layer->name : "",
-                 several ? "_" : "");
+        const char *output = several ? model->outputs[o]->site->layer->name : "";
         for (int m = 0; m < training->n_metrics; m++)
-            add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, with_output, logs);
+            add_metric(training, m, sums ? sums + 2 * slots->metrics[o][m] : NULL, prefix, output, logs);
     }
 }
 

@@ -62,8 +62,9 @@ static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mo
 /* Steps are counted as the model counts them: a job of one batch is always at its first. */
 static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *job, tdi_error *error)
 {
-    tdi_error own = {0};
+    tdi_error own;
     long long step = (long long)model->iteration;
+    tdi_error_init(&own);
     td_status status = tdi_runtime_run(runtime, job, &own);
     if (status == TD_NOT_FINITE)
         return tdi_fail(error, status,
@@ -87,7 +88,7 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     td_status status = run_step(runtime, model, job, error);
     if (!logs || (status != TD_OK && status != TD_NOT_FINITE))
         return status;
-    *logs = (td_logs){0};
+    logs->count = 0;
     tdi_runtime_logs(runtime, job->mode, "", logs);
     return status;
 }
@@ -95,16 +96,18 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
 static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
                           td_logs *logs)
 {
-    tdi_error error = {0};
+    tdi_error error;
     tdi_job job = {.mode = mode};
     if (!model)
         return TD_INVALID_ARGUMENT;
+    tdi_error_init(&error);
     return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, y}, logs, &error), &error);
 }
 
 static td_status on_batch(td_model *model, tdi_mode mode, int64_t rows, const float *x, const float *y, td_logs *logs)
 {
-    tdi_error error = {0};
+    tdi_error error;
+    tdi_error_init(&error);
     td_status status = check_one(model, &error);
     if (status != TD_OK)
         return tdi_report(model, NULL, status, &error);
@@ -148,10 +151,11 @@ td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float 
 
 td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs)
 {
-    tdi_error error = {0};
+    tdi_error error;
     tdi_collector collector;
     if (!model)
         return TD_INVALID_ARGUMENT;
+    tdi_error_init(&error);
     if (!all_there((const float *const *)outputs, model->n_outputs)) {
         tdi_fail(&error, TD_INVALID_ARGUMENT, "a prediction needs a place for every output");
         return tdi_report(model, NULL, error.status, &error);
@@ -163,7 +167,8 @@ td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *
 
 td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output)
 {
-    tdi_error error = {0};
+    tdi_error error;
+    tdi_error_init(&error);
     td_status status = check_one(model, &error);
     if (status != TD_OK)
         return tdi_report(model, NULL, status, &error);

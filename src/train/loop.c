@@ -104,6 +104,7 @@ static td_status run_job(tdi_pass *pass, tdi_runtime *runtime, int64_t steps, in
     job.batch = pass->batch;
     job.steps = steps;
     job.samples = samples;
+    job.timed = true;
     double began = tdi_seconds();
     td_status status = tdi_runtime_run(runtime, &job, error);
     pass->seconds += tdi_seconds() - began;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "support/small.h"
 
@@ -185,6 +186,40 @@ static void test_a_control_loop(void **state)
     td_context_free(context);
 }
 
+static void rest(long milliseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
+}
+
+/* Threads have gone to sleep between two calls, and who makes the next one is found out meanwhile. */
+static void check_with_pauses(small_kind kind)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){.devices = "cpu:0"});
+    td_logs logs;
+    assert_string_equal(td_error(context), "");
+    steps(model, ROWS);
+    steps(model, 1);
+    atomic_store(&allocations, 0);
+    atomic_store(&counting, 1);
+    for (int i = 0; i < 60; i++) {
+        rest(i % 20 ? 1 : 100);
+        assert_int_equal(td_predict_on_batch(model, 1, x + i, predictions), TD_OK);
+        rest(1);
+        assert_int_equal(td_train_on_batch(model, ROWS, x, y, &logs), TD_OK);
+    }
+    atomic_store(&counting, 0);
+    assert_int_equal(atomic_load(&allocations), 0);
+    td_context_free(context);
+}
+
+static void test_calls_with_pauses(void **state)
+{
+    (void)state;
+    check_with_pauses(SMALL_MLP);
+    check_with_pauses(SMALL_LSTM);
+}
+
 enum { LARGE_ROWS = 320, LARGE_SAMPLE = 16 * 16 * 16 };
 
 static td_tensor *wide(td_tensor *in)
@@ -251,8 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_counter_counts), cmocka_unit_test(test_one_device),
         cmocka_unit_test(test_two_devices),        cmocka_unit_test(test_more_devices_than_cores),
-        cmocka_unit_test(test_a_control_loop),     cmocka_unit_test(test_large_products),
-        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_a_control_loop),     cmocka_unit_test(test_calls_with_pauses),
+        cmocka_unit_test(test_large_products),     cmocka_unit_test(test_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
