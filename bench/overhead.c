@@ -65,7 +65,7 @@ static double time_kernels(kernels *k, int times)
 bool measure_overhead(td_model *model, bool trains, int64_t rows, void (*call)(void *context), void *context,
                       overhead *found)
 {
-    static double calls[ROUNDS], alone[ROUNDS];
+    static double calls[ROUNDS], alone[ROUNDS], around[ROUNDS];
     tdi_runtime *runtime = model->runtime;
     kernels k = {.runtime = runtime, .mode = trains ? TDI_TRAIN : TDI_PREDICT};
     k.plan = plan_of(runtime, k.mode, rows);
@@ -76,7 +76,8 @@ bool measure_overhead(td_model *model, bool trains, int64_t rows, void (*call)(v
     for (int i = 0; i < ROUNDS; i++) {
         calls[i] = time_calls(call, context, times);
         alone[i] = time_kernels(&k, times);
+        around[i] = calls[i] - alone[i];
     }
-    *found = (overhead){median(calls), median(alone)};
+    *found = (overhead){median(calls), median(alone), median(around)};
     return true;
 }

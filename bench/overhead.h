@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <tandem/tandem.h>
 
-/* Microseconds: medians over rounds of calls, and of the plan's kernels alone, in turn. */
+/* Microseconds a call: medians over rounds of calls and rounds of the plan's kernels alone, in turn, and of what each
+ * two rounds differ by, which a machine that changes its speed leaves comparable. */
 typedef struct overhead {
-    double call, kernels;
+    double call, kernels, around;
 } overhead;
 
 /* `call` has been made before, with one batch of `rows` rows, which lies where it did: td_train_on_batch, or

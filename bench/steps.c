@@ -240,7 +240,8 @@ static void report_end(bench *bench)
     report_percentiles("percentiles", &bench->in_a_row);
     report_percentiles("at_ticks", &bench->at_ticks);
     if (calls && measure_overhead(bench->model, trains, bench->batch, call, bench, &found))
-        printf(", \"overhead\": {\"call\": %.4f, \"kernels\": %.4f}", found.call, found.kernels);
+        printf(", \"overhead\": {\"call\": %.4f, \"kernels\": %.4f, \"around\": %.4f}", found.call, found.kernels,
+               found.around);
     printf("}\n");
 }
 

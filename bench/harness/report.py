@@ -82,9 +82,8 @@ def overhead(tandem):
     """Lines: what of a call is not the kernels of its plan."""
     if not tandem or "overhead" not in tandem:
         return []
-    call, kernels = tandem["overhead"]["call"], tandem["overhead"]["kernels"]
-    return [f"of {call:.2f} us a call of Tandem's, back to back, its kernels alone take {kernels:.2f} and the rest "
-            f"{call - kernels:.2f}"]
+    return ["a call of Tandem's, back to back: {call:.2f} us; its kernels alone, in turn with it: {kernels:.2f}; around them: "
+            "{around:.2f}".format(**tandem["overhead"])]
 
 
 def summary(cases):
