@@ -72,6 +72,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .op = node->op->name,
                         .pass = pass_of(node),
                         .kernel = step->kernel ? step->kernel->name : "reference",
+                        .choice = step->choice,
                         .share = tdi_planned_share(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
                         .flops = planned_flops(step),
