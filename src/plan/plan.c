@@ -1,10 +1,11 @@
 /* plan.c - making a plan, binding it to memory, listing what each lane does. */
 #include "plan/inside.h"
 
-/* Leaves are there already, views are their input's bytes, and a gather's input was written where it belongs. */
+/* Leaves are there already, views are their input's bytes, a gather's input was written where it belongs, and a room is
+ * filled by another. */
 static bool computed(const tdi_node *node)
 {
-    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather;
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_room;
 }
 
 static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
