@@ -21,7 +21,7 @@ static void fill_room(const tdi_call *call, void (*reference)(const tdi_call *ca
 
 static void grad_describe(const tdi_node *node, char *text, size_t size)
 {
-    snprintf(text, size, "%s", node->n_in > 3 ? "and the losses" : "");
+    snprintf(text, size, "%s", node->n_in > 3 ? "and the losses" : "without the losses");
 }
 
 /* ---- class numbers ---- */
