@@ -24,6 +24,7 @@ int *tdi_count_readers(const tdi_graph *graph);
 /* Puts ops that another one can do on its way, and that nothing else reads, into that op (fuse.c says which). One line
  * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
+td_status tdi_fuse_losses(tdi_graph *graph, tdi_text *notes); /* a part of it */
 
 /* Lets the nodes behind the first `forward_nodes` read copies of what is cheap to compute anew, made right before they
  * are first read, so that the originals need not be kept. After the passes that change nodes. */

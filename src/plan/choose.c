@@ -173,6 +173,9 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
     step->calls = prepared->calls;
     step->finish = prepared->finish;
     tdi_placed_of(plan, step->node)->split = prepared->split;
+    for (int i = 0; i < step->node->n_in; i++)
+        if (tdi_fills(step->node, i) && prepared->split != TDI_WHOLE)
+            tdi_placed_of(plan, step->node->in[i])->split = step->node->op->reads(step->node, i, prepared->split);
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;
 }

@@ -112,7 +112,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
     if (tdi_placed_of(plan, node)->abreast)
         fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
     if (step->chained)
-        fprintf(out, "%-22s   in one pass with the op before it\n", "");
+        fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
+                step->taken ? ", whose value is not stored" : "");
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
         tdi_choice_explain(step->choice, out);

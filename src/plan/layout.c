@@ -8,6 +8,11 @@ const tdi_node *tdi_root(const tdi_node *node)
     return node;
 }
 
+bool tdi_fills(const tdi_node *node, int i)
+{
+    return node->in[i] && node->in[i]->op == &tdi_op_room;
+}
+
 bool tdi_is_leaf(const tdi_node *node)
 {
     return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
@@ -139,8 +144,9 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
     if (!plan->storages)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
-        if (plan->planned[s].node && in_activations(plan, plan->planned[s].node))
-            lay_out_node(plan, plan->planned[s].node, s);
+        const tdi_node *node = plan->spec.schedule->at[s].node;
+        if (node && in_activations(plan, node))
+            lay_out_node(plan, node, s);
         if (plan->planned[s].finish)
             lay_out_sums(plan, &plan->planned[s], s);
     }

@@ -1,10 +1,11 @@
 /* plan.c - making a plan, binding it to memory, listing what each lane does. */
 #include "plan/inside.h"
 
-/* Leaves are there already, views are their input's bytes, and a gather's input was written where it belongs. */
+/* Leaves are there already, views are their input's bytes, a gather's input was written where it belongs, and a room is
+ * filled by another. */
 static bool computed(const tdi_node *node)
 {
-    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather;
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_room;
 }
 
 static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
@@ -93,7 +94,7 @@ static void lengthen_chain(tdi_lane_items *list)
 static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
 {
     const tdi_call *call = &step->calls[lane];
-    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, call, NULL, 1};
+    tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->passes, step->taken};
     if (!has_work(plan, step, lane))
         return true;
     if (step->kernel && call->split == TDI_COLUMNS)
@@ -119,10 +120,11 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
         return false;
     if (!step->finish)
         return true;
-    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
     const tdi_call *finish = &step->finish[lane];
     return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
-           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish, NULL, 1})));
+           (!finish->run ||
+            tdi_push(&list->items,
+                     ((tdi_item){.kind = TDI_ITEM_CALL, .once = step->node->once, .call = finish, .length = 1})));
 }
 
 static td_status list_items(tdi_plan *plan, tdi_error *error)
@@ -267,6 +269,8 @@ static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_pla
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
+    for (int lane = 0; lane < plan->spec.lanes; lane++)
+        plan->lanes[lane].passed = bindings->scratch[lane] + plan->passed_at;
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {

@@ -28,10 +28,12 @@ static tdi_touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split
     return t;
 }
 
-/* Updates write their weight and its slots, not only what the graph calls their output. */
+/* Updates write their weight and its slots, not only what the graph calls their output; and a room is written by whom
+ * it is given to. */
 static bool writes_input(const tdi_node *node, int i)
 {
-    return node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
+    bool slot = node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
+    return slot || tdi_fills(node, i);
 }
 
 tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
