@@ -47,6 +47,8 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
             if (first)
                 item->call->run(item->call);
             break;
+        case TDI_ITEM_APART:
+            break;
         }
     }
 }
@@ -76,8 +78,9 @@ static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool
         }
         run_items(list, i, i + 1, first, barrier);
         double ended = tdi_seconds();
-        bool waits = list->items.at[i].kind == TDI_ITEM_BARRIER;
-        if (first || list->items.at[i].kind != TDI_ITEM_ONCE)
+        tdi_item_kind kind = list->items.at[i].kind;
+        bool waits = kind == TDI_ITEM_BARRIER;
+        if (kind != TDI_ITEM_APART && (first || kind != TDI_ITEM_ONCE))
             tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
         began = ended;
     }
@@ -134,7 +137,7 @@ static bool run_stretch(tdi_lane_items *list, int end, bool first)
 {
     while (list->reached < end) {
         const tdi_item *item = &list->items.at[list->reached++];
-        if (item->kind == TDI_ITEM_BARRIER)
+        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
             return true;
         if (item->together) {
             if (item->call->lane + 1 == item->call->lanes)
