@@ -17,8 +17,8 @@ static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
 {
     const tdi_node *node = step->node;
     const tdi_placed *placed = tdi_placed_of(plan, node);
-    bool pointwise =
-        step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_LINK_INPUTS && placed->split != TDI_COLUMNS;
+    bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_LINK_INPUTS &&
+                     placed->by.split != TDI_COLUMNS;
     for (int i = 0; i < node->n_in && pointwise; i++)
         pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->abreast;
     return pointwise && !placed->abreast;
@@ -27,8 +27,9 @@ static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
 static bool same_elements(const tdi_plan *plan, const tdi_planned *a, const tdi_planned *b)
 {
     const tdi_placed *first = tdi_placed_of(plan, a->node), *second = tdi_placed_of(plan, b->node);
-    return a->node->once == b->node->once && first->split == second->split &&
-           tdi_split_extent(first->split, &first->shape) == tdi_split_extent(second->split, &second->shape) &&
+    tdi_split split = first->by.split;
+    return a->node->once == b->node->once && split == second->by.split && first->by.lanes == second->by.lanes &&
+           tdi_split_extent(split, &first->shape) == tdi_split_extent(split, &second->shape) &&
            tdi_shape_elements(&first->shape) == tdi_shape_elements(&second->shape);
 }
 
@@ -79,7 +80,7 @@ static bool fits(const chain *c, const tdi_touch *touches, int n)
 
 static void visit(chain *c, tdi_planned *step, tdi_touch *touches)
 {
-    int n = tdi_touches_of(c->plan, step, tdi_placed_of(c->plan, step->node)->split, touches);
+    int n = tdi_touches_of(c->plan, step, false, touches);
     step->chained = c->last && !step->barrier && c->length < TDI_MOST_CHAINED && reads_from(step, c->last) &&
                     same_elements(c->plan, step, c->last) && fits(c, touches, n);
     if (step->chained)

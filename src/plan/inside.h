@@ -7,7 +7,7 @@
 /* What the plan settles for one node of the graph, by id. */
 typedef struct tdi_placed {
     td_shape shape;   /* batch resolved */
-    tdi_split split;  /* of the value; never TDI_DEPTH */
+    tdi_placement by; /* who makes it */
     int abreast;      /* as in tdi_value */
     int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
@@ -26,6 +26,7 @@ typedef struct tdi_planned {
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
     tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
     int sums;                 /* with `finish`: the storage of the lanes' sums */
+    tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
     tdi_text notes;           /* who declined and why */
     const tdi_choice *choice; /* NULL: nothing was in doubt */
 } tdi_planned;
@@ -39,7 +40,9 @@ enum { TDI_STRETCH = 16384 };
 /* What is passed on goes to the lane's scratch: the links write to two stretches there in turn. */
 enum { TDI_PASSED_BYTES = 2 * TDI_STRETCH * 4 };
 
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN } tdi_item_kind;
+/* APART: nothing, while other lanes wait for each other inside a kernel: where lanes run in turn, none is a meeting
+ * ahead. */
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_APART } tdi_item_kind;
 
 typedef struct tdi_item {
     tdi_item_kind kind;
@@ -83,7 +86,6 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants;                 /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes, passed_at; /* where in the scratch chains pass values on */
-    tdi_lockstep lockstep;           /* of the lanes that share, when a kernel says `together` */
     tdi_lane_items *lanes;           /* [lanes] */
     uint64_t labelled;               /* the trace that the labels belong to */
 };
@@ -107,7 +109,7 @@ int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 /* One kernel (NULL: the reference) made ready for every lane of a step. */
 typedef struct tdi_prepared {
     const tdi_kernel *kernel;
-    tdi_split split;
+    tdi_placement by;
     tdi_call *calls;  /* [lanes] */
     tdi_call *finish; /* [lanes], or NULL */
     size_t scratch_bytes;
@@ -126,6 +128,7 @@ td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* befo
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
+int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that share it */
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);

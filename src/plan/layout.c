@@ -79,12 +79,13 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
         return -1;
     const tdi_node *from = tdi_root(node->in[0]);
     int storage = tdi_placed_of(plan, from)->storage;
-    tdi_split split = tdi_placed_of(plan, node)->split;
+    const tdi_placement *by = &tdi_placed_of(plan, node)->by, *before = &tdi_placed_of(plan, from)->by;
     if (storage < 0 || tdi_placed_of(plan, from)->abreast != tdi_placed_of(plan, node)->abreast ||
         plan->storages[storage].last != position || plan->storages[storage].bytes != tdi_node_bytes(plan, node))
         return -1;
-    bool same_share = plan->spec.lanes == 1 || (tdi_placed_of(plan, from)->split == split && split != TDI_WHOLE &&
-                                                node->op->reads && node->op->reads(node, 0, split) == split);
+    bool same_share =
+        plan->spec.lanes == 1 || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
+                                  node->op->reads && node->op->reads(node, 0, by->split) == by->split);
     for (int i = 1; i < node->n_in; i++)
         if (node->in[i] && tdi_root(node->in[i]) == from)
             return -1;
@@ -129,9 +130,10 @@ static int first_reader(const tdi_plan *plan, const tdi_node *node)
 static void lay_out_sums(tdi_plan *plan, tdi_planned *step, int position)
 {
     step->sums = plan->n_storages++;
-    plan->storages[step->sums] = (tdi_storage){.bytes = tdi_node_bytes(plan, step->node) * plan->spec.lanes,
-                                               .first = position,
-                                               .last = first_reader(plan, step->node)};
+    plan->storages[step->sums] =
+        (tdi_storage){.bytes = tdi_node_bytes(plan, step->node) * tdi_placed_of(plan, step->node)->by.depth,
+                      .first = position,
+                      .last = first_reader(plan, step->node)};
 }
 
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)

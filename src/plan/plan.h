@@ -101,6 +101,7 @@ typedef struct tdi_plan_op {
     const tdi_choice *choice; /* between kernels, by the clock; NULL: nothing was in doubt */
     const char *pass;         /* "forward", "backward" or "update" */
     const char *share;        /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
+    int lanes;                /* that share it: the first so many */
     td_shape shape;
     double flops, bytes; /* read and written */
     double kept_bytes;   /* of them, of weights and slots */

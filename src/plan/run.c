@@ -68,6 +68,8 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
                 run_chain(list, i, NULL);
             i += item->length - 1;
             break;
+        case TDI_ITEM_APART:
+            break;
         }
     }
 }
@@ -100,7 +102,7 @@ static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool
         run_items(list, i, i + 1, first, barrier);
         double ended = tdi_seconds();
         bool waits = item->kind == TDI_ITEM_BARRIER;
-        if (runs)
+        if (runs && item->kind != TDI_ITEM_APART)
             tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
         began = ended;
     }
@@ -157,7 +159,7 @@ static bool run_stretch(tdi_lane_items *list, int end, bool first)
 {
     while (list->reached < end) {
         const tdi_item *item = &list->items.at[list->reached++];
-        if (item->kind == TDI_ITEM_BARRIER)
+        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
             return true;
         if (item->together) {
             if (item->call->lane + 1 == item->call->lanes)
