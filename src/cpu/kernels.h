@@ -102,6 +102,7 @@
     X(conv2d_matmul_onednn)                                                                                            \
     X(conv2d_grad_input_matmul_onednn)                                                                                 \
     X(conv2d_grad_filter_matmul_onednn)                                                                                \
+    X(conv2d_grad_input_thin_onednn)                                                                                   \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)
