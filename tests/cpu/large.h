@@ -364,6 +364,18 @@ static const op_case large_cases[] = {
          OP_DIMS(5, 5, 4, 9), 1, TD_SAME),
     CONV(conv2d_grad_filter, "3x3 by rows, zeros around", 16, OP_DIMS(BATCH, 9, 11, 5), OP_DIMS(BATCH, 10, 10, 7),
          OP_DIMS(3, 3, 5, 7), 1, AROUND),
+    CONV(conv2d_grad_filter, "3x3 by tiles", 3, OP_DIMS(BATCH, 9, 6, 32), OP_DIMS(BATCH, 9, 6, 96),
+         OP_DIMS(3, 3, 32, 96), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "3x5 by tiles, zeros around", 3, OP_DIMS(BATCH, 9, 6, 64), OP_DIMS(BATCH, 10, 3, 32),
+         OP_DIMS(3, 5, 64, 32), 1, AROUND),
+    CONV(conv2d_grad_filter, "2x3 by tiles, several chunks", 15, OP_DIMS(BATCH, 28, 21, 32), OP_DIMS(BATCH, 27, 19, 32),
+         OP_DIMS(2, 3, 32, 32), 1, TD_VALID),
+    CONV(conv2d_grad_filter, "1x1 by tiles, strides", 3, OP_DIMS(BATCH, 5, 8, 32), OP_DIMS(BATCH, 3, 4, 64),
+         OP_DIMS(1, 1, 32, 64), 2, TD_VALID),
+    CONV(conv2d_grad_filter, "1x1 by tiles, several chunks", 7, OP_DIMS(BATCH, 9, 9, 416), OP_DIMS(BATCH, 9, 9, 608),
+         OP_DIMS(1, 1, 416, 608), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "1x1 by tiles, zeros around", 3, OP_DIMS(BATCH, 5, 8, 32), OP_DIMS(BATCH, 8, 9, 32),
+         OP_DIMS(1, 1, 32, 32), 1, AROUND),
 
 #ifdef TANDEM_ONEDNN
     CONV(conv2d, "1x1, zeros around", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, AROUND),
