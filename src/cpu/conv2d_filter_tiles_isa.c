@@ -265,6 +265,13 @@ static void filter_run(const tdi_call *call)
     tdi_tiles_end();
 }
 
+/* Filters of several places take x several times. */
+static tdi_doubt filter_doubts(const tdi_call *call)
+{
+    const td_shape *filter = &call->out.shape;
+    return filter->dim[0] * filter->dim[1] > 1 ? TDI_LIKELY : TDI_SURE;
+}
+
 #else
 
 static const char *declines(const tdi_call *call)
@@ -274,6 +281,7 @@ static const char *declines(const tdi_call *call)
 }
 #define filter_prepare NULL
 #define filter_run     NULL
+#define filter_doubts  NULL
 
 #endif
 
@@ -281,5 +289,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d_grad_filter) = {.name = TDI_I
                                                                    .op = &tdi_op_conv2d_grad_filter,
                                                                    .takes = TDI_TAKES_BFLOAT16,
                                                                    .declines = declines,
+                                                                   .doubts = filter_doubts,
                                                                    .prepare = filter_prepare,
                                                                    .run = filter_run};

@@ -73,6 +73,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
+                           .multiplies_bfloat16 = tdi_cpu_detect().amx_bf16,
                            .allocate = allocate,
                            .release = release,
                            .convert_bytes = tdi_cpu_loops()->convert_bytes,

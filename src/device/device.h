@@ -44,6 +44,7 @@ struct tdi_device {
     const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
     const char *no_bfloat16;          /* NULL: it computes faster in bfloat16; else why it does not, as in "this CPU has
                                          neither AMX nor AVX512-BF16": it is asked for float32 throughout */
+    bool multiplies_bfloat16;         /* by a unit of its own, many times faster than float32 */
     /* Zeroed, 64-byte aligned; NULL when memory is out. The host and the devices used beside this one read and write it
      * in place. */
     void *(*allocate)(tdi_device *device, size_t size);

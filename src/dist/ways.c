@@ -9,6 +9,8 @@
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
+static const double long_flops =
+    5e9; /* of a core: some hundredths of a second, what rehearsing them often costs is felt */
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -64,13 +66,21 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
 
 /* ---- precision and division ---- */
 
+/* Most of a long step are products that a matrix unit makes, by kernels that nothing is held against. */
+static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    double flops = tdi_plan_flops(plan);
+    return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.lanes &&
+           tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
+}
+
 /* A rehearsal has weights and slots of its own. */
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
                   (double)runtime->model->total * 4 * sizeof(float);
     return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           step < (double)runtime->memory / LARGEST_SHARE;
+           !bfloat16_is_faster(runtime, plan) && step < (double)runtime->memory / LARGEST_SHARE;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)

@@ -152,6 +152,17 @@ double tdi_plan_flops(const tdi_plan *plan)
     return flops;
 }
 
+double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
+{
+    double flops = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        const tdi_planned *step = &plan->planned[s];
+        if (step->node && !step->choice && step->node->op->multiplies && is_narrow(step->node))
+            flops += planned_flops(step);
+    }
+    return flops;
+}
+
 /* FNV-1a */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
