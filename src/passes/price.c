@@ -20,7 +20,8 @@ static bool is_there_before(const tdi_node *node)
     while (node->op->view)
         node = node->in[0];
     const tdi_op *op = node->op;
-    return op == &tdi_op_input || op == &tdi_op_parameter || op == &tdi_op_slot || op == &tdi_op_fill;
+    return op == &tdi_op_input || op == &tdi_op_parameter || op == &tdi_op_slot || op == &tdi_op_fill ||
+           op == &tdi_op_room;
 }
 
 static double bytes_of(const tdi_value *value)
