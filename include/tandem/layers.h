@@ -415,8 +415,7 @@ TD_BY_NAME_(td_tensor *, td_embedding, td_embedding_args)
  * .shuffle = TD_NO. Such a layer is called once.
  *
  * In training `dropout` leaves out inputs, `recurrent_dropout` parts of h, each chosen once per sample for all steps.
- * The activations are element-wise ones whose derivative follows from their output: all but softmax, log-softmax, GELU,
- * SiLU, softsign, hard SiLU, Mish, tanh-shrink and squareplus. */
+ * The activations can be any; tanh and sigmoid have the fastest loops. */
 typedef struct td_lstm_args {
     td_location at;
     td_tensor *x;

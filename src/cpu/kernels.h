@@ -62,8 +62,10 @@
     X(batch_norm_grad_input, isa)                                                                                      \
     X(batch_norm_inference, isa)                                                                                       \
     X(lstm, isa)                                                                                                       \
+    X(lstm_by_rows, isa)                                                                                               \
     X(lstm_output, isa)                                                                                                \
     X(lstm_grad, isa)                                                                                                  \
+    X(lstm_grad_by_rows, isa)                                                                                          \
     X(lstm_grad_recurrent, isa)                                                                                        \
     X(dropout, isa)                                                                                                    \
     X(adam, isa)                                                                                                       \

@@ -25,13 +25,14 @@ typedef struct backward {
     float *packed;         /* by panels [4 units, PANEL] of R' */
     float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
     float *apart;          /* [rows, PANEL] of one gate, before its mask; NULL without a mask */
+    float *row;            /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } backward;
 
 static size_t backward_floats(const backward *b)
 {
-    int64_t mask = tdi_lstm_has(b->call, TDI_LSTM_GRAD_MASK);
+    int64_t mask = tdi_lstm_has(b->call, TDI_LSTM_GRAD_MASK), row = tdi_lstm_usual(b->attrs) ? 0 : GATES + 1;
     int64_t weights = b->in_place ? b->own.units * TDI_WIDTH : GATES * b->tape.units * b->width;
-    return (size_t)(weights + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL);
+    return (size_t)(weights + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL + row * b->own.units);
 }
 
 static backward backward_of(const tdi_call *call)
@@ -48,7 +49,9 @@ static backward backward_of(const tdi_call *call)
     b.sums = b.packed = call->scratch;
     b.dh = b.packed + (b.in_place ? b.own.units * TDI_WIDTH : GATES * b.tape.units * b.width);
     b.dc = b.dh + b.own.rows * b.width;
-    b.apart = tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) ? b.dc + b.own.rows * b.width : NULL;
+    float *behind = b.dc + b.own.rows * b.width;
+    b.apart = tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) ? behind : NULL;
+    b.row = b.apart ? behind + b.own.rows * PANEL : behind;
     return b;
 }
 
@@ -114,67 +117,51 @@ static void unsquash_abreast(const blocks *b)
     unsquash(*b, TDI_LSTM_ABREAST);
 }
 
-static void unsquash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
-{
-    int inner = attrs->activation, outer = attrs->recurrent_activation;
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        const float *made = b.made + i;
-        float in = made[0], forget = made[b.units], candidate = made[2 * b.units], out = made[3 * b.units];
-        float squashed = tdi_unary_value(inner, made[GATES * b.units]);
-        float dh = b.dh[i] + (b.outside ? b.outside[i] : 0.0f), *dz = b.dz + i;
-        float dc = b.dc[i] + dh * out * tdi_unary_derivative(inner, squashed);
-        dz[0] = dc * candidate * tdi_unary_derivative(outer, in);
-        dz[b.units] = dc * (b.before ? b.before[i] : 0.0f) * tdi_unary_derivative(outer, forget);
-        dz[2 * b.units] = dc * in * tdi_unary_derivative(inner, candidate);
-        dz[3 * b.units] = dh * squashed * tdi_unary_derivative(outer, out);
-        b.dc[i] = dc * forget;
-    }
-}
-
 static const float *padded(const float *from, int64_t units, float *to)
 {
     return from ? memcpy(to, from, (size_t)units * sizeof *to) : NULL;
 }
 
 /* Fewer units than a vector has; dh and dc are whole vectors all the same. */
-static void unsquash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
+static void unsquash_part(blocks b, int64_t units)
 {
     float made[GATES + 1][TDI_WIDTH] = {{0}}, dz[GATES][TDI_WIDTH], before[TDI_WIDTH] = {0}, outside[TDI_WIDTH] = {0};
     for (int s = 0; s <= GATES; s++)
         padded(b.made + s * b.units, units, made[s]);
     blocks whole = {made[0],  padded(b.before, units, before), padded(b.outside, units, outside), b.dh, b.dc, dz[0],
                     TDI_WIDTH};
-    if (tdi_lstm_usual(attrs))
-        unsquash_one(&whole);
-    else
-        unsquash_otherwise(attrs, whole);
+    unsquash_one(&whole);
     for (int g = 0; g < GATES; g++)
         memcpy(b.dz + g * b.units, dz[g], (size_t)units * sizeof(float));
 }
 
-static void row_back(const backward *b, int64_t step, int64_t i)
+/* A row's own units. */
+static blocks blocks_of(const backward *b, int64_t step, int64_t i)
 {
-    int64_t row = b->own.row + i, unit = b->own.unit, units = b->own.units;
+    int64_t row = b->own.row + i, unit = b->own.unit;
     const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step);
     const float *before = tdi_lstm_c_before(b->call, &b->tape, TDI_LSTM_GRAD_C, row, step);
-    blocks at = {.made = tdi_lstm_at(&b->tape, row, step, 0) + unit,
-                 .before = before ? before + unit : NULL,
-                 .outside = outside ? outside + unit : NULL,
-                 .dh = b->dh + i * b->width,
-                 .dc = b->dc + i * b->width,
-                 .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit,
-                 .units = b->tape.units};
+    return (blocks){.made = tdi_lstm_at(&b->tape, row, step, 0) + unit,
+                    .before = before ? before + unit : NULL,
+                    .outside = outside ? outside + unit : NULL,
+                    .dh = b->dh + i * b->width,
+                    .dc = b->dc + i * b->width,
+                    .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit,
+                    .units = b->tape.units};
+}
+
+static void row_back(const backward *b, int64_t step, int64_t i)
+{
+    blocks at = blocks_of(b, step, i);
+    int64_t units = b->own.units;
     for (int64_t count; units > 0; units -= count) {
-        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH && tdi_lstm_usual(b->attrs) ? TDI_LSTM_ABREAST * TDI_WIDTH
-                                                                                  : TDI_WIDTH;
+        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH ? TDI_LSTM_ABREAST * TDI_WIDTH : TDI_WIDTH;
         if (units < TDI_WIDTH)
-            unsquash_part(b->attrs, at, units);
+            unsquash_part(at, units);
         else if (count > TDI_WIDTH)
             unsquash_abreast(&at);
-        else if (tdi_lstm_usual(b->attrs))
-            unsquash_one(&at);
         else
-            unsquash_otherwise(b->attrs, at);
+            unsquash_one(&at);
         at = (blocks){at.made + count,
                       at.before ? at.before + count : NULL,
                       at.outside ? at.outside + count : NULL,
@@ -185,10 +172,52 @@ static void row_back(const backward *b, int64_t step, int64_t i)
     }
 }
 
+/* dc += dh out, by the derivative of the activation of c; to = that activation of c. */
+static void through_cell(const backward *b, blocks at, const float *out, float *to)
+{
+    int64_t units = b->own.units;
+    int activation = b->attrs->activation;
+    const float *c = at.made + GATES * at.units;
+    float *through = at.dz; /* which is made later */
+    memcpy(to, c, (size_t)units * sizeof *to);
+    tdi_lstm_activate(activation, units, to);
+    for (int64_t j = 0; j < units; j++)
+        through[j] = at.dh[j] * out[j];
+    tdi_lstm_slope(activation, units, tdi_lstm_keeps_output(activation) ? to : c, through);
+    for (int64_t j = 0; j < units; j++)
+        at.dc[j] += through[j];
+}
+
+/* With activations other than the usual ones. */
+static void row_back_otherwise(const backward *b, int64_t step, int64_t i)
+{
+    blocks at = blocks_of(b, step, i);
+    int64_t units = b->own.units;
+    const float *in = b->row, *forget = in + units, *candidate = forget + units, *out = candidate + units;
+    float *squashed = b->row + GATES * units, *dh = b->dh + i * b->width;
+    for (int g = 0; g < GATES; g++) {
+        memcpy(b->row + g * units, at.made + g * at.units, (size_t)units * sizeof *squashed);
+        if (!tdi_lstm_keeps_output(tdi_lstm_activation(b->attrs, g)))
+            tdi_lstm_activate(tdi_lstm_activation(b->attrs, g), units, b->row + g * units);
+    }
+    for (int64_t j = 0; at.outside && j < units; j++)
+        dh[j] += at.outside[j];
+    through_cell(b, at, out, squashed);
+    for (int64_t j = 0; j < units; j++) {
+        at.dz[j] = at.dc[j] * candidate[j];
+        at.dz[at.units + j] = at.before ? at.dc[j] * at.before[j] : 0.0f;
+        at.dz[2 * at.units + j] = at.dc[j] * in[j];
+        at.dz[3 * at.units + j] = dh[j] * squashed[j];
+        at.dc[j] *= forget[j];
+    }
+    for (int g = 0; g < GATES; g++)
+        tdi_lstm_slope(tdi_lstm_activation(b->attrs, g), units, at.made + g * at.units, at.dz + g * at.units);
+}
+
 static void step_back(const backward *b, int64_t step)
 {
     for (int64_t i = 0; i < b->own.rows; i++)
-        row_back(b, step, i);
+        (tdi_lstm_usual(b->attrs) ? row_back : row_back_otherwise)(b, step, i);
 }
 
 /* dh += mask . what one gate gave. */
@@ -385,7 +414,14 @@ static void run_back_together(const tdi_call *calls, int lanes)
 }
 
 TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_back_together,
-               .prepare = prepare_back, .run = run_back);
+               .declines = tdi_lstm_declines, .prepare = prepare_back, .run = run_back);
+
+extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows);
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm_grad",
+                                                            .op = &tdi_op_lstm_grad,
+                                                            .splits = TDI_CAN_ROWS,
+                                                            .prepare = prepare_back,
+                                                            .run = run_back};
 
 /* ---- the recurrent weights' gradient ---- */
 

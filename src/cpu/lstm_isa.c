@@ -32,6 +32,7 @@ typedef struct forward {
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
     float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
+    float *row;           /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } forward;
 
 static int64_t wide_blocks(int64_t rows)
@@ -53,11 +54,12 @@ static bool shares_depth(const forward *f)
 
 static size_t forward_floats(const forward *f)
 {
+    int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(GATES * (f->own.rows * f->own.units + f->by_depth * 2 * others(f)));
+        return (size_t)(GATES * (f->own.rows * f->own.units + f->by_depth * 2 * others(f)) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
-                    mask * GATES * f->own.rows * f->tape.units);
+                    mask * GATES * f->own.rows * f->tape.units + row);
 }
 
 static forward forward_of(const tdi_call *call)
@@ -75,12 +77,15 @@ static forward forward_of(const tdi_call *call)
         f.given = call->scratch;
         f.sums = f.given + f.by_depth * 2 * GATES * others(&f);
         f.taken = f.by_depth ? call[1 - 2 * call->lane].scratch : NULL;
+        f.row = f.sums + GATES * f.own.rows * f.own.units;
         return f;
     }
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
     f.packed_input = f.sums + f.own.rows * f.blocks * BLOCK;
-    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? f.packed_input + f.features * f.blocks * BLOCK : NULL;
+    float *behind = f.packed_input + f.features * f.blocks * BLOCK;
+    f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? behind : NULL;
+    f.row = f.masked ? behind + GATES * f.own.rows * f.tape.units : behind;
     return f;
 }
 
@@ -331,24 +336,8 @@ static void squash_abreast(const blocks *b)
     squash(*b, TDI_LSTM_ABREAST);
 }
 
-static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
-{
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        float gate[GATES];
-        for (int g = 0; g < GATES; g++) {
-            float sum = b.sums[g * b.apart + i] + (b.bias ? b.bias[g * b.units + i] : 0.0f);
-            gate[g] = tdi_unary_value(g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation, sum);
-            if (b.sections > 2)
-                b.made[g * b.units + i] = gate[g];
-        }
-        float c = gate[TDI_LSTM_F] * (b.before ? b.before[i] : 0.0f) + gate[TDI_LSTM_I] * gate[TDI_LSTM_G];
-        b.made[(b.sections - 2) * b.units + i] = c;
-        b.made[(b.sections - 1) * b.units + i] = gate[TDI_LSTM_O] * tdi_unary_value(attrs->activation, c);
-    }
-}
-
 /* Fewer units than a vector has. */
-static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
+static void squash_part(blocks b, int64_t units)
 {
     float made[GATES + 2][TDI_WIDTH], before[TDI_WIDTH] = {0}, bias[GATES][TDI_WIDTH] = {{0}};
     if (b.before)
@@ -356,10 +345,7 @@ static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
     for (int g = 0; g < GATES && b.bias; g++)
         memcpy(bias[g], b.bias + g * b.units, (size_t)units * sizeof *before);
     blocks whole = {b.sums, before, bias[0], made[0], b.next, b.apart, b.sections, TDI_WIDTH};
-    if (tdi_lstm_usual(attrs))
-        squash_one(&whole);
-    else
-        squash_otherwise(attrs, whole);
+    squash_one(&whole);
     for (int64_t s = 0; s < b.sections; s++)
         memcpy(b.made + s * b.units, made[s], (size_t)units * sizeof *before);
 }
@@ -378,15 +364,13 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
                 .sections = f->tape.sections,
                 .units = f->tape.units};
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
-        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH && tdi_lstm_usual(f->attrs) ? TDI_LSTM_ABREAST : 1;
+        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH ? TDI_LSTM_ABREAST : 1;
         if (units < TDI_WIDTH)
-            squash_part(f->attrs, b, units);
+            squash_part(b, units);
         else if (count == TDI_LSTM_ABREAST)
             squash_abreast(&b);
-        else if (tdi_lstm_usual(f->attrs))
-            squash_one(&b);
         else
-            squash_otherwise(f->attrs, b);
+            squash_one(&b);
         b.sums += count * b.next;
         b.made += count * TDI_WIDTH;
         b.before += b.before ? count * TDI_WIDTH : 0;
@@ -408,11 +392,82 @@ static void make_panel(const forward *f, int64_t step, int64_t first)
         make_units(f, step, f->own.row + i, f->own.unit + at, tdi_least(wide * TDI_WIDTH, f->own.units - at), sums);
 }
 
-static void step_in_place(const forward *f, int64_t step)
+/* ---- activations other than the usual ones ---- */
+
+static void take_sums(const forward *f, int64_t i, int64_t gate, float *to)
+{
+    int64_t units = f->own.units;
+    if (f->in_place)
+        memcpy(to, f->sums + (i * GATES + gate) * units, (size_t)units * sizeof *to);
+    for (int64_t first = 0; !f->in_place && first < f->blocks; first += f->wide) {
+        int64_t wide = panel_blocks(f, first);
+        const float *from = panel_sums(f, first) + i * wide * BLOCK + gate * TDI_WIDTH;
+        for (int64_t at = first * TDI_WIDTH; at < units && wide > 0; at += TDI_WIDTH, from += BLOCK, wide--)
+            memcpy(to + at, from, (size_t)tdi_least(TDI_WIDTH, units - at) * sizeof *to);
+    }
+}
+
+/* A gate's values; what the tape keeps of it goes there. */
+static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, float *to)
+{
+    const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
+    int64_t units = f->own.units;
+    int activation = tdi_lstm_activation(f->attrs, (int)gate);
+    float *kept = tdi_lstm_at(&f->tape, f->own.row + i, step, gate) + f->own.unit;
+    size_t size = (size_t)units * sizeof *to;
+    take_sums(f, i, gate, to);
+    for (int64_t j = 0; bias && j < units; j++)
+        to[j] += bias[gate * f->tape.units + f->own.unit + j];
+    if (f->attrs->gates && !tdi_lstm_keeps_output(activation))
+        memcpy(kept, to, size);
+    tdi_lstm_activate(activation, units, to);
+    if (f->attrs->gates && tdi_lstm_keeps_output(activation))
+        memcpy(kept, to, size);
+}
+
+static void make_row(const forward *f, int64_t step, int64_t i)
+{
+    int64_t units = f->own.units, row = f->own.row + i, unit = f->own.unit;
+    const float *before = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
+    float *c = tdi_lstm_c(&f->tape, row, step) + unit, *h = tdi_lstm_h(&f->tape, row, step) + unit;
+    const float *in = f->row, *forget = in + units, *candidate = forget + units, *out = candidate + units;
+    float *squashed = f->row + GATES * units;
+    for (int64_t g = 0; g < GATES; g++)
+        make_gate(f, step, i, g, f->row + g * units);
+    for (int64_t j = 0; j < units; j++)
+        c[j] = in[j] * candidate[j] + (before ? forget[j] * before[unit + j] : 0.0f);
+    memcpy(squashed, c, (size_t)units * sizeof *c);
+    tdi_lstm_activate(f->attrs->activation, units, squashed);
+    for (int64_t j = 0; j < units; j++)
+        h[j] = out[j] * squashed[j];
+}
+
+static void make_panels(const forward *f, int64_t step)
+{
+    for (int64_t first = 0; first < f->blocks; first += f->wide)
+        make_panel(f, step, first);
+}
+
+static void make_rows(const forward *f, int64_t step)
+{
+    for (int64_t i = 0; i < f->own.rows; i++)
+        make_row(f, step, i);
+}
+
+static void make(const forward *f, int64_t step)
+{
+    if (!tdi_lstm_usual(f->attrs))
+        make_rows(f, step);
+    else
+        (f->in_place ? make_in_place : make_panels)(f, step);
+}
+
+/* ---- steps ---- */
+
+static void sum_in_place(const forward *f, int64_t step)
 {
     begin_in_place(f, step);
     recur(f, step);
-    make_in_place(f, step);
 }
 
 /* ---- by depth ---- */
@@ -473,16 +528,14 @@ static void take(const forward *f, int64_t step)
         for (int64_t i = 0; i < GATES * own->units; i += TDI_WIDTH)
             tdi_store(f->sums + i, tdi_load(f->sums + i) + tdi_load(taken + i));
     }
-    make_in_place(f, step);
+    make(f, step);
 }
 
-static void step_by_panels(const forward *f, int64_t step)
+static void sum_by_panels(const forward *f, int64_t step)
 {
     for (int64_t first = 0; first < f->blocks; first += f->wide)
         begin_panel(f, step, first);
     recur(f, step);
-    for (int64_t first = 0; first < f->blocks; first += f->wide)
-        make_panel(f, step, first);
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -510,7 +563,8 @@ static void make_step(const forward *f, int64_t step)
         take(f, step);
         return;
     }
-    (f->in_place ? step_in_place : step_by_panels)(f, step);
+    (f->in_place ? sum_in_place : sum_by_panels)(f, step);
+    make(f, step);
     tdi_lstm_step_is_made(f->call, &f->own);
 }
 
@@ -547,7 +601,14 @@ static void run_forward_together(const tdi_call *calls, int lanes)
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .prepare = prepare_forward, .run = run_forward);
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .run = run_forward);
+
+extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
+                                                       .op = &tdi_op_lstm,
+                                                       .splits = TDI_CAN_ROWS,
+                                                       .prepare = prepare_forward,
+                                                       .run = run_forward};
 
 /* ---- what is taken from the tape ---- */
 

@@ -5,7 +5,9 @@
 
 #include "base/thread.h"
 #include "cpu/isa.h"
+#include "cpu/loops.h"
 #include "cpu/math_isa.h"
+#include "cpu/softmax_isa.h"
 #include "ops/lstm.h"
 
 #if defined(__AVX512F__)
@@ -229,6 +231,35 @@ static inline tdi_lstm_share tdi_lstm_share_of(const tdi_call *call, int64_t row
 static inline bool tdi_lstm_usual(const tdi_lstm_attrs *attrs)
 {
     return attrs->activation == TD_TANH && attrs->recurrent_activation == TD_SIGMOID;
+}
+
+/* y = activation(y), and dy = dy by its derivative, which `kept` tells, of some units of a row; for softmax of all. */
+static inline void tdi_lstm_activate(int activation, int64_t units, float *y)
+{
+    if (activation == TD_SOFTMAX)
+        tdi_softmax_row(units, y, y);
+    else if (activation == TD_LOG_SOFTMAX)
+        tdi_log_softmax_row(units, y, y);
+    else
+        TDI_ISA_NAME(tdi_loops).epilogue(1, units, units, NULL, activation, y);
+}
+
+static inline void tdi_lstm_slope(int activation, int64_t units, const float *kept, float *dy)
+{
+    if (activation == TD_SOFTMAX)
+        tdi_softmax_slope_row(units, kept, dy, dy);
+    else if (activation == TD_LOG_SOFTMAX)
+        tdi_log_softmax_slope_row(units, kept, dy, dy);
+    else
+        TDI_ISA_NAME(tdi_loops).slope(activation, units, kept, dy, dy);
+}
+
+/* Of the kernels whose lanes may share units. */
+static inline const char *tdi_lstm_declines(const tdi_call *call)
+{
+    const tdi_lstm_attrs *attrs = call->attrs;
+    bool over_units = tdi_lstm_over_units(attrs->activation) || tdi_lstm_over_units(attrs->recurrent_activation);
+    return over_units ? "softmax over units" : NULL;
 }
 
 /* What other lanes have made, asked for all at once: each line comes from another core's cache. */

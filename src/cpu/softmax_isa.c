@@ -1,5 +1,5 @@
 /* softmax_isa.c - softmax, log-softmax and softmax cross-entropy, with their gradients, row by row. */
-#include "cpu/math_isa.h"
+#include "cpu/softmax_isa.h"
 
 /* Rows of the last axis that a call is to make; `call->out`, or for a loss per row its logits, give the row's length.
  */
@@ -21,103 +21,40 @@ static const char *declines(const tdi_call *call)
     return call->in[0].shape.rank < 2 ? "a single row" : NULL;
 }
 
-/* to = exp(x - largest), in place of nothing else; returns the sum */
-static float exponentials(int64_t n, const float *x, float largest, float *to)
-{
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = math_exp(x[i] - largest);
-    return (float)tdi_sum(to, n);
-}
-
-enum { CHUNK = 256 };
-
-static int64_t chunk_at(int64_t i, int64_t n)
-{
-    return n - i < CHUNK ? n - i : CHUNK;
-}
-
-static float sum_exponentials(int64_t n, const float *x, float largest)
-{
-    float part[CHUNK];
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += CHUNK)
-        sum += (double)exponentials(chunk_at(i, n), x + i, largest, part);
-    return (float)sum;
-}
-
-/* The same sum, the exponentials kept. */
-static float keep_exponentials(int64_t n, const float *x, float largest, float *to)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += CHUNK)
-        sum += (double)exponentials(chunk_at(i, n), x + i, largest, to + i);
-    return (float)sum;
-}
-
-static void scale(int64_t n, float by, float *x)
-{
-    TDI_LANES for (int64_t i = 0; i < n; i++) x[i] *= by;
-}
-
-static float dot(int64_t n, const float *a, const float *b)
-{
-    int64_t i = 0;
-    tdi_vector sum = {0};
-    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
-        sum += tdi_load(a + i) * tdi_load(b + i);
-    float rest = 0;
-    for (; i < n; i++)
-        rest += a[i] * b[i];
-    return tdi_fold_sum(sum) + rest;
-}
-
-static void softmax_row(int64_t n, const float *x, float *to)
-{
-    float sum = exponentials(n, x, tdi_largest(x, n), to);
-    scale(n, 1.0f / sum, to);
-}
-
 static void softmax_run(const tdi_call *call)
 {
     const float *x = call->in[0].data;
     rows w = rows_of(call, &call->out.shape);
     for (int64_t r = w.begin; r < w.end; r++)
-        softmax_row(w.length, x + r * w.length, (float *)call->out.data + r * w.length);
+        tdi_softmax_row(w.length, x + r * w.length, (float *)call->out.data + r * w.length);
 }
 TDI_CPU_KERNEL(softmax, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_run);
 
 static void softmax_grad_run(const tdi_call *call)
 {
     rows w = rows_of(call, &call->out.shape);
-    for (int64_t r = w.begin; r < w.end; r++) {
-        const float *y = (const float *)call->in[0].data + r * w.length;
-        const float *dy = (const float *)call->in[1].data + r * w.length;
-        float *to = (float *)call->out.data + r * w.length, d = dot(w.length, y, dy);
-        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = y[i] * (dy[i] - d);
-    }
+    for (int64_t r = w.begin; r < w.end; r++)
+        tdi_softmax_slope_row(w.length, (const float *)call->in[0].data + r * w.length,
+                              (const float *)call->in[1].data + r * w.length, (float *)call->out.data + r * w.length);
 }
 TDI_CPU_KERNEL(softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_grad_run);
 
 static void log_softmax_run(const tdi_call *call)
 {
+    const float *x = call->in[0].data;
     rows w = rows_of(call, &call->out.shape);
-    for (int64_t r = w.begin; r < w.end; r++) {
-        const float *x = (const float *)call->in[0].data + r * w.length;
-        float *to = (float *)call->out.data + r * w.length, largest = tdi_largest(x, w.length);
-        float log_sum = math_log(sum_exponentials(w.length, x, largest));
-        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (x[i] - largest) - log_sum;
-    }
+    for (int64_t r = w.begin; r < w.end; r++)
+        tdi_log_softmax_row(w.length, x + r * w.length, (float *)call->out.data + r * w.length);
 }
 TDI_CPU_KERNEL(log_softmax, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_run);
 
 static void log_softmax_grad_run(const tdi_call *call)
 {
     rows w = rows_of(call, &call->out.shape);
-    for (int64_t r = w.begin; r < w.end; r++) {
-        const float *y = (const float *)call->in[0].data + r * w.length;
-        const float *dy = (const float *)call->in[1].data + r * w.length;
-        float *to = (float *)call->out.data + r * w.length, sum = (float)tdi_sum(dy, w.length);
-        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = dy[i] - math_exp(y[i]) * sum;
-    }
+    for (int64_t r = w.begin; r < w.end; r++)
+        tdi_log_softmax_slope_row(w.length, (const float *)call->in[0].data + r * w.length,
+                                  (const float *)call->in[1].data + r * w.length,
+                                  (float *)call->out.data + r * w.length);
 }
 TDI_CPU_KERNEL(log_softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_grad_run);
 
@@ -152,7 +89,7 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
             loss[r] = 0;
             continue;
         }
-        float largest = tdi_largest(x, w.length), sum = sum_exponentials(w.length, x, largest);
+        float largest = tdi_largest(x, w.length), sum = tdi_sum_exponentials(w.length, x, largest);
         loss[r] = class_loss(sum, is_class(labels[r], w.length) ? x[labels[r]] - largest : NAN);
     }
 }
@@ -164,7 +101,7 @@ static float class_grad_row(int64_t n, const float *x, int32_t label, float dlos
 {
     bool valid = is_class(label, n);
     float largest = tdi_largest(x, n), below = valid ? x[label] - largest : NAN;
-    float sum = keep_exponentials(n, x, largest, to), inverse = 1.0f / sum;
+    float sum = tdi_keep_exponentials(n, x, largest, to), inverse = 1.0f / sum;
     float p = valid ? to[label] * inverse : 0.0f, by = valid ? dloss : NAN;
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = to[i] * inverse * by;
     if (valid)
@@ -194,10 +131,10 @@ TDI_CPU_KERNEL(sparse_softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .decli
 /* The sum of target (log_sum - (x - largest)) */
 static float distribution_loss(int64_t n, const float *x, const float *target, float largest, float log_sum)
 {
-    float part[CHUNK];
+    float part[TDI_SOFTMAX_CHUNK];
     double sum = 0;
-    for (int64_t i = 0; i < n; i += CHUNK) {
-        int64_t length = chunk_at(i, n);
+    for (int64_t i = 0; i < n; i += TDI_SOFTMAX_CHUNK) {
+        int64_t length = tdi_softmax_chunk(i, n);
         TDI_LANES for (int64_t j = 0; j < length; j++) part[j] = target[i + j] * (log_sum - (x[i + j] - largest));
         sum += tdi_sum(part, length);
     }
@@ -211,7 +148,7 @@ static void softmax_cross_entropy_run(const tdi_call *call)
     for (int64_t r = w.begin; r < w.end; r++) {
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
-        float largest = tdi_largest(x, w.length), log_sum = math_log(sum_exponentials(w.length, x, largest));
+        float largest = tdi_largest(x, w.length), log_sum = math_log(tdi_sum_exponentials(w.length, x, largest));
         loss[r] = distribution_loss(w.length, x, target, largest, log_sum);
     }
 }
@@ -225,7 +162,7 @@ static void softmax_cross_entropy_grad_run(const tdi_call *call)
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
         float *to = (float *)call->out.data + r * w.length, mass = (float)tdi_sum(target, w.length);
-        float largest = tdi_largest(x, w.length), sum = keep_exponentials(w.length, x, largest, to);
+        float largest = tdi_largest(x, w.length), sum = tdi_keep_exponentials(w.length, x, largest, to);
         float inverse = 1.0f / sum, by = dloss[r];
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (to[i] * inverse * mass - target[i]) * by;
         if (call->n_in > 3)

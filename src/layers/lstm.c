@@ -35,16 +35,6 @@ static const tdi_field fields[] = {
 
 /* ---- shapes and weights ---- */
 
-static td_status check_activation(td_activation activation, const char *which, tdi_error *error)
-{
-    TDI_TRY(tdi_activation_check(activation, &(td_shape){1, {1}}, error));
-    if (tdi_unary_grad_from_output((int)activation))
-        return TD_OK;
-    return tdi_fail(error, TD_UNSUPPORTED,
-                    "%s is %s, which Tandem's LSTM cannot have: its derivative does not follow from its output", which,
-                    tdi_activation_name((int)activation));
-}
-
 static td_status check_rate(float rate, const char *which, tdi_error *error)
 {
     if (rate >= 0 && rate < 1)
@@ -82,8 +72,8 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     if (in[0].rank != 2)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "it takes [batch, time, features], and was called on %s",
                         tdi_sample_text(&in[0], text));
-    TDI_TRY(check_activation(args->activation, "activation", error));
-    TDI_TRY(check_activation(args->recurrent_activation, "recurrent_activation", error));
+    TDI_TRY(tdi_activation_check(args->activation, &(td_shape){1, {args->units}}, error));
+    TDI_TRY(tdi_activation_check(args->recurrent_activation, &(td_shape){1, {args->units}}, error));
     TDI_TRY(check_rate(args->dropout, "dropout", error));
     TDI_TRY(check_rate(args->recurrent_dropout, "recurrent_dropout", error));
     TDI_TRY(check_initial_state(layer, n_in, in, error));

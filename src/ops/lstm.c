@@ -2,14 +2,59 @@
  * leave a tape; what is taken from the tape; the state that is kept from batch to batch. */
 #include "ops/lstm.h"
 
+#include "ops/softmax.h"
+
+/* ---- activations ---- */
+
+/* The logarithm of the sum that softmax and log-softmax divide by. */
+static double divisor_of(int activation, int64_t units, const float *x)
+{
+    double top = 0, log_sum = tdi_lstm_over_units(activation) ? tdi_log_sum_exp(x, units, &top) : 0;
+    return top + log_sum;
+}
+
+static float value_of(int activation, float x, double divisor)
+{
+    if (activation == TD_SOFTMAX)
+        return (float)exp((double)x - divisor);
+    return activation == TD_LOG_SOFTMAX ? (float)((double)x - divisor) : tdi_unary_value(activation, x);
+}
+
+void tdi_lstm_activate_row(int activation, int64_t units, const float *x, float *y)
+{
+    double divisor = divisor_of(activation, units, x);
+    for (int64_t i = 0; i < units; i++)
+        y[i] = value_of(activation, x[i], divisor);
+}
+
+void tdi_lstm_multiply_row(int activation, int64_t units, const float *x, float *to)
+{
+    double divisor = divisor_of(activation, units, x);
+    for (int64_t i = 0; i < units; i++)
+        to[i] *= value_of(activation, x[i], divisor);
+}
+
+void tdi_lstm_slope_row(int activation, int64_t units, const float *kept, const float *dy, float *dx)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < units && tdi_lstm_over_units(activation); i++)
+        sum += activation == TD_SOFTMAX ? (double)kept[i] * (double)dy[i] : (double)dy[i];
+    for (int64_t i = 0; i < units; i++)
+        if (activation == TD_SOFTMAX)
+            dx[i] = (float)((double)kept[i] * ((double)dy[i] - sum));
+        else if (activation == TD_LOG_SOFTMAX)
+            dx[i] = (float)((double)dy[i] - exp((double)kept[i]) * sum);
+        else
+            dx[i] = dy[i] * tdi_unary_derivative(activation, kept[i]);
+}
+
 /* ---- checks ---- */
 
 static td_status check_activation(int activation, const char *which, tdi_error *error)
 {
-    if (activation >= 0 && activation < TD_ACTIVATION_COUNT && tdi_unary_grad_from_output(activation))
+    if (activation >= 0 && activation < TD_ACTIVATION_COUNT)
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s %s: its derivative does not follow from its output", which,
-                    tdi_unary_name(activation));
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "%s %s is no activation", which, tdi_unary_name(activation));
 }
 
 static td_status check_attrs(const tdi_lstm_attrs *attrs, tdi_error *error)
@@ -122,23 +167,39 @@ static float sum_of(const tdi_call *call, double sum, const float *h, const floa
     return (float)sum;
 }
 
-static void make_unit(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit)
+/* The gate's values; what the tape keeps of it goes there. */
+static void make_gate(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int gate, float *to)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_H, row, step);
-    const float *c = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_MASK, row);
-    float gate[TDI_LSTM_GATES];
-    for (int g = 0; g < TDI_LSTM_GATES; g++) {
-        int activation = g == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation;
-        double outside = outside_sum(call, tape, row, step, g * tape->units + unit);
-        gate[g] = tdi_unary_value(activation, sum_of(call, outside, h, mask, tape->units, g, unit));
-        if (attrs->gates)
-            tdi_lstm_at(tape, row, step, g)[unit] = gate[g];
+    int activation = tdi_lstm_activation(attrs, gate);
+    size_t size = (size_t)tape->units * sizeof *to;
+    for (int64_t unit = 0; unit < tape->units; unit++) {
+        double outside = outside_sum(call, tape, row, step, gate * tape->units + unit);
+        to[unit] = sum_of(call, outside, h, mask, tape->units, gate, unit);
     }
-    float cell = gate[TDI_LSTM_F] * (c ? c[unit] : 0.0f) + gate[TDI_LSTM_I] * gate[TDI_LSTM_G];
-    tdi_lstm_c(tape, row, step)[unit] = cell;
-    tdi_lstm_h(tape, row, step)[unit] = gate[TDI_LSTM_O] * tdi_unary_value(attrs->activation, cell);
+    if (attrs->gates && !tdi_lstm_keeps_output(activation))
+        memcpy(tdi_lstm_at(tape, row, step, gate), to, size);
+    tdi_lstm_activate_row(activation, tape->units, to, to);
+    if (attrs->gates && tdi_lstm_keeps_output(activation))
+        memcpy(tdi_lstm_at(tape, row, step, gate), to, size);
+}
+
+/* The gates come one after the other into the place of c or h. */
+static void make_step(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step)
+{
+    const float *before = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
+    float *c = tdi_lstm_c(tape, row, step), *h = tdi_lstm_h(tape, row, step);
+    make_gate(call, tape, row, step, TDI_LSTM_I, h);
+    make_gate(call, tape, row, step, TDI_LSTM_G, c);
+    for (int64_t unit = 0; unit < tape->units; unit++)
+        c[unit] *= h[unit];
+    make_gate(call, tape, row, step, TDI_LSTM_F, h);
+    for (int64_t unit = 0; before && unit < tape->units; unit++)
+        c[unit] += h[unit] * before[unit];
+    make_gate(call, tape, row, step, TDI_LSTM_O, h);
+    tdi_lstm_multiply_row(((const tdi_lstm_attrs *)call->attrs)->activation, tape->units, c, h);
 }
 
 static void lstm_reference(const tdi_call *call)
@@ -146,8 +207,7 @@ static void lstm_reference(const tdi_call *call)
     tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
     for (int64_t row = 0; row < tape.rows; row++)
         for (int64_t step = 0; step < tape.steps; step++)
-            for (int64_t unit = 0; unit < tape.units; unit++)
-                make_unit(call, &tape, row, step, unit);
+            make_step(call, &tape, row, step);
 }
 
 static double lstm_flops(const tdi_call *call)

@@ -40,6 +40,33 @@ static inline float *tdi_lstm_h(const tdi_lstm_tape *tape, int64_t row, int64_t 
     return tdi_lstm_at(tape, row, step, tape->sections - 1);
 }
 
+/* ---- activations ---- */
+
+static inline int tdi_lstm_activation(const tdi_lstm_attrs *attrs, int gate)
+{
+    return gate == TDI_LSTM_G ? attrs->activation : attrs->recurrent_activation;
+}
+
+/* Softmax and log-softmax, which need all units. */
+static inline bool tdi_lstm_over_units(int activation)
+{
+    return activation == TD_SOFTMAX || activation == TD_LOG_SOFTMAX;
+}
+
+/* Does the derivative follow from the output? Then the tape keeps that of a gate, else what it was taken of. */
+static inline bool tdi_lstm_keeps_output(int activation)
+{
+    return tdi_lstm_over_units(activation) || tdi_unary_grad_from_output(activation);
+}
+
+/* y = activation(x) and dx = dy by its derivative, which `kept` tells, of one row's units; in place or not. */
+void tdi_lstm_activate_row(int activation, int64_t units, const float *x, float *y);
+void tdi_lstm_slope_row(int activation, int64_t units, const float *kept, const float *dy, float *dx);
+/* to *= activation(x) */
+void tdi_lstm_multiply_row(int activation, int64_t units, const float *x, float *to);
+
+/* ---- states, masks and sequences ---- */
+
 /* The row's state before the first step, in a value [global batch, units], or [rows, units] when it was passed; NULL:
  * zeros. */
 static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t row)

@@ -38,43 +38,73 @@ static double through_recurrence(const tdi_call *call, const float *dz, const fl
     return sum;
 }
 
-/* dz of one unit at a step; *dc is what arrives at its c, and becomes what goes to the c before. */
-static void unit_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t unit,
-                      float dh, float *dc)
+static float gate_value(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape, int64_t row, int64_t step, int gate,
+                        int64_t unit)
+{
+    float kept = tdi_lstm_at(tape, row, step, gate)[unit];
+    int activation = tdi_lstm_activation(attrs, gate);
+    return tdi_lstm_keeps_output(activation) ? kept : tdi_unary_value(activation, kept);
+}
+
+/* What arrives at h, in the last gate's place, goes on to c, in the first's, by way of the other two; in its place
+ * stays what arrives at the output gate. */
+static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *tape, int64_t row, int64_t step, float *dz)
+{
+    int64_t units = tape->units;
+    const float *c = tdi_lstm_c(tape, row, step);
+    float *dc = dz + TDI_LSTM_I * units, *dh = dz + TDI_LSTM_O * units;
+    float *squashed = dz + TDI_LSTM_G * units, *more = dz + TDI_LSTM_F * units;
+    tdi_lstm_activate_row(attrs->activation, units, c, squashed);
+    for (int64_t unit = 0; unit < units; unit++)
+        more[unit] = dh[unit] * gate_value(attrs, tape, row, step, TDI_LSTM_O, unit);
+    tdi_lstm_slope_row(attrs->activation, units, tdi_lstm_keeps_output(attrs->activation) ? squashed : c, more, more);
+    for (int64_t unit = 0; unit < units; unit++) {
+        dc[unit] += more[unit];
+        dh[unit] *= squashed[unit];
+    }
+}
+
+/* dz of a step, from what arrives at c and h in the first and the last gate's place; dc_before: NULL where what goes to
+ * the c before is not asked for. */
+static void gates_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, float *dc_before)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    int inner = attrs->activation, outer = attrs->recurrent_activation;
-    float gate[TDI_LSTM_GATES], *dz = tdi_lstm_z(&call->out, attrs, tape, row, step) + unit;
-    for (int g = 0; g < TDI_LSTM_GATES; g++)
-        gate[g] = tdi_lstm_at(tape, row, step, g)[unit];
+    int64_t units = tape->units;
+    float *dz = tdi_lstm_z(&call->out, attrs, tape, row, step);
     const float *before = tdi_lstm_c_before(call, tape, TDI_LSTM_GRAD_C, row, step);
-    float squashed = tdi_unary_value(inner, tdi_lstm_c(tape, row, step)[unit]), units_dc = *dc;
-    units_dc += dh * gate[TDI_LSTM_O] * tdi_unary_derivative(inner, squashed);
-    dz[TDI_LSTM_I * tape->units] = units_dc * gate[TDI_LSTM_G] * tdi_unary_derivative(outer, gate[TDI_LSTM_I]);
-    dz[TDI_LSTM_F * tape->units] =
-        units_dc * (before ? before[unit] : 0.0f) * tdi_unary_derivative(outer, gate[TDI_LSTM_F]);
-    dz[TDI_LSTM_G * tape->units] = units_dc * gate[TDI_LSTM_I] * tdi_unary_derivative(inner, gate[TDI_LSTM_G]);
-    dz[TDI_LSTM_O * tape->units] = dh * squashed * tdi_unary_derivative(outer, gate[TDI_LSTM_O]);
-    *dc = units_dc * gate[TDI_LSTM_F];
+    through_cell(attrs, tape, row, step, dz);
+    for (int64_t unit = 0; unit < units; unit++) {
+        float dc = dz[unit];
+        if (dc_before)
+            dc_before[unit] = dc * gate_value(attrs, tape, row, step, TDI_LSTM_F, unit);
+        dz[TDI_LSTM_F * units + unit] = dc * (before ? before[unit] : 0.0f);
+        dz[TDI_LSTM_G * units + unit] = dc * gate_value(attrs, tape, row, step, TDI_LSTM_I, unit);
+        dz[TDI_LSTM_I * units + unit] = dc * gate_value(attrs, tape, row, step, TDI_LSTM_G, unit);
+    }
+    for (int g = 0; g < TDI_LSTM_GATES; g++)
+        tdi_lstm_slope_row(tdi_lstm_activation(attrs, g), units, tdi_lstm_at(tape, row, step, g), dz + g * units,
+                           dz + g * units);
 }
 
 /* dc runs from step to step in the first gate's place of the step before, which is made later. */
-static void row_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t unit, int64_t step)
+static void row_back(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     const tdi_value *dy = &call->in[TDI_LSTM_GRAD_DY];
     bool last = step + 1 == tape->steps;
     const float *dh_outside = tdi_lstm_dh(dy, attrs, tape, row, step), *dc_outside = tdi_lstm_dc(dy, attrs, tape, row);
-    double dh = dh_outside ? (double)dh_outside[unit] : 0;
-    float dc = last ? dc_outside ? dc_outside[unit] : 0.0f : tdi_lstm_z(&call->out, attrs, tape, row, step)[unit];
-    if (!last)
-        dh += through_recurrence(call, tdi_lstm_z(&call->out, attrs, tape, row, step + 1),
-                                 tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row), tape->units, unit);
-    unit_back(call, tape, row, step, unit, (float)dh, &dc);
-    if (step)
-        tdi_lstm_z(&call->out, attrs, tape, row, step - 1)[unit] = dc;
-    else if (attrs->passed)
-        tdi_lstm_dstate(&call->out, tape, row)[tape->units + unit] = dc;
+    float *dz = tdi_lstm_z(&call->out, attrs, tape, row, step);
+    for (int64_t unit = 0; unit < tape->units; unit++) {
+        double dh = dh_outside ? (double)dh_outside[unit] : 0;
+        if (last)
+            dz[unit] = dc_outside ? dc_outside[unit] : 0.0f;
+        else
+            dh += through_recurrence(call, tdi_lstm_z(&call->out, attrs, tape, row, step + 1),
+                                     tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row), tape->units, unit);
+        dz[TDI_LSTM_O * tape->units + unit] = (float)dh;
+    }
+    float *passed = attrs->passed ? tdi_lstm_dstate(&call->out, tape, row) + tape->units : NULL;
+    gates_back(call, tape, row, step, step ? tdi_lstm_z(&call->out, attrs, tape, row, step - 1) : passed);
 }
 
 /* dc is there already. */
@@ -93,8 +123,7 @@ static void lstm_grad_reference(const tdi_call *call)
     tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
     for (int64_t row = 0; row < tape.rows; row++) {
         for (int64_t step = tape.steps - 1; step >= 0; step--)
-            for (int64_t unit = 0; unit < tape.units; unit++)
-                row_back(call, &tape, row, unit, step);
+            row_back(call, &tape, row, step);
         if (((const tdi_lstm_attrs *)call->attrs)->passed)
             passed_back(call, &tape, row);
     }

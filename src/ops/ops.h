@@ -351,7 +351,7 @@ uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 
 /* What a step s of T does, for each row; gates stand in Keras's order i, f, g (the candidate), o:
  *     i, f, o = recurrent_activation(z + h R),  g = activation(z + h R),  c = f c + i g,  h = o activation(c)
- * Both activations are element-wise ones whose derivative comes from the output. */
+ * Softmax and log-softmax are over the units. */
 typedef struct tdi_lstm_attrs {
     int activation, recurrent_activation; /* td_activations */
     bool backwards;                       /* step s takes z at time T - 1 - s */
@@ -368,7 +368,8 @@ typedef struct tdi_lstm_inputs {
     /* lstm alone: with W [f, 4u], and b [4u] or NULL, `z` is x [B, T, f], and each step makes its own z */
     tdi_node *kernel, *bias;
 } tdi_lstm_inputs;
-/* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. */
+/* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. A gate of which the activation's
+ * derivative does not come from the output is there as what stands in the brackets above. */
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
 /* From the tape: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]: the
  * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; to h and c gradients go when they were

@@ -92,6 +92,7 @@ def cases():
     yield "one message at a time", stack(1, 1, 3, lstm(20, stateful=True), layers.Dense(2)), adam(0.01)
     yield "wide, one row", stack(1, 9, 8, lstm(128, stateful=True), layers.Dense(1)), adam()
     yield "wide, many rows", stack(32, 7, 8, lstm(64, stateful=True), layers.Dense(1)), adam()
+    yield "silu", stack(4, 6, 5, lstm(17, stateful=True, activation="silu"), layers.Dense(1)), adam(0.01)
     yield "backwards", stack(2, 4, 3, lstm(9, stateful=True, go_backwards=True, return_sequences=True), layers.Dense(1)), adam()
     yield "joined", joined(), adam(0.01)
 

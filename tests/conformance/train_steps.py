@@ -197,6 +197,14 @@ def recurrent():
     h, c = layers.Dense(20)(layers.Flatten()(x)), layers.Dense(20, activation="tanh")(layers.Flatten()(x))
     y, *state = lstm(20, go_backwards=True, return_state=True)(x, initial_state=(h, c))
     yield Case("state of the batch", keras.Model(x, layers.Dense(1)(layers.Concatenate()([y, state[1]]))), numbers(1), mse)
+    for activation, recurrent in (("silu", "sigmoid"), ("gelu", "softsign"), ("tanh", "mish"), ("tanh_shrink", "hard_silu"),
+                                  ("squareplus", "sigmoid"), ("softmax", "sigmoid"), ("tanh", "softmax"),
+                                  ("log_softmax", "hard_sigmoid")):
+        layer = lstm(9, activation=activation, recurrent_activation=recurrent)
+        yield Case(f"{activation}, {recurrent}", net(layer, layers.Dense(4)), classes(4), sparse())
+    both = dict(return_sequences=True, go_backwards=True, activation="gelu", recurrent_activation="silu")
+    yield Case("sequences backwards of gelu, silu", net(lstm(33, **both), lstm(32, **both), layers.Flatten(), layers.Dense(4)),
+               classes(4), sparse(), adam())
 
 
 def indices():

@@ -112,6 +112,13 @@ static td_tensor *activated(td_tensor *in, const recipe *r)
     return td_dense(x, CLASSES, .activation = r->activation);
 }
 
+static td_tensor *remembered(td_tensor *in, const recipe *r)
+{
+    td_tensor *x = td_reshape(in, TD_SHAPE(SIDE, SIDE * CHANNELS));
+    x = td_lstm(x, 24, .activation = r->activation, .return_sequences = TD_YES);
+    return td_dense(td_lstm(x, 16, .recurrent_activation = r->activation), CLASSES);
+}
+
 static void test_activations(void **state)
 {
     (void)state;
@@ -119,6 +126,7 @@ static void test_activations(void **state)
         char name[32];
         snprintf(name, sizeof name, "activation number %d", a);
         check(&(recipe){.network = activated, .name = name, .activation = (td_activation)a});
+        check(&(recipe){.network = remembered, .name = name, .activation = (td_activation)a});
     }
 }
 
