@@ -1,4 +1,4 @@
-/* text.c - growing strings, the clock. */
+/* text.c - growing strings, how a text ends, the clock. */
 #define _GNU_SOURCE
 #include "base/text.h"
 
@@ -51,6 +51,12 @@ void tdi_text_free(tdi_text *text)
 {
     free(text->chars);
     *text = (tdi_text){0};
+}
+
+bool tdi_ends_in(const char *text, const char *end)
+{
+    size_t length = text ? strlen(text) : 0, end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 double tdi_seconds(void)

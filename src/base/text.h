@@ -1,4 +1,4 @@
-/* text.h - a string that grows; the clock. */
+/* text.h - a string that grows; how a text ends; the clock. */
 #ifndef TDI_BASE_TEXT_H
 #define TDI_BASE_TEXT_H
 
@@ -15,6 +15,9 @@ typedef struct tdi_text {
 void tdi_text_add(tdi_text *text, const char *addition);
 __attribute__((format(printf, 2, 3))) void tdi_text_format(tdi_text *text, const char *format, ...);
 void tdi_text_free(tdi_text *text);
+
+/* NULL ends in nothing. */
+bool tdi_ends_in(const char *text, const char *end);
 
 /* Seconds on a clock that only goes forward. */
 double tdi_seconds(void);

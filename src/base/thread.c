@@ -164,6 +164,15 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
             wait_for_step(&lockstep->counts[i].steps, own, lockstep->spin);
 }
 
+bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
+{
+    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed), seen;
+    bool all = true;
+    for (int i = 0; i < lockstep->lanes; i++)
+        all = all && has_stepped(&lockstep->counts[i].steps, own, &seen);
+    return all;
+}
+
 /* ---- floating point ---- */
 
 typedef unsigned long long float_mode;

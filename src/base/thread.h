@@ -48,6 +48,7 @@ td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_
 void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
+bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane); /* would not wait */
 
 /* A thread beside the teams, as theirs without signals and with denormals flushed to zero. The caller joins it. */
 td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);

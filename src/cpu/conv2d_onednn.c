@@ -2,6 +2,8 @@
  *
  * Activations stay channels last. Left the choice of an activation's layout, or given the weights as they are, the
  * library takes far slower ways, up to its own plain reference. */
+#include <string.h>
+
 #include "cpu/kernels.h"
 #include "cpu/primitive_onednn.h"
 #include "ops/common.h"
@@ -232,8 +234,34 @@ static void conv2d_grad_filter_run(const tdi_call *call)
                        DNNL_ARG_DIFF_DST);
 }
 
-/* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few. */
-static tdi_doubt doubts(const tdi_call *call)
+static bool has_tiles(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), needed = (unsigned)dnnl_cpu_isa_avx512_core_amx;
+    return (isa & needed) == needed;
+}
+
+/* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
+ * AMX makes of many. */
+static tdi_doubt doubts(const tdi_call *call, direction way)
+{
+    enum { MANY = 32 };
+    const td_shape *filter = &values_of(call, way).filter->shape;
+    bool many = filter->dim[2] >= MANY && filter->dim[3] >= MANY;
+    return call->in[0].dtype != TD_BFLOAT16 || (many && has_tiles()) ? TDI_SURE : TDI_LIKELY;
+}
+
+static tdi_doubt forward_doubts(const tdi_call *call)
+{
+    return doubts(call, FORWARD);
+}
+
+static tdi_doubt grad_input_doubts(const tdi_call *call)
+{
+    return doubts(call, GRAD_INPUT);
+}
+
+/* The library's own kernels for it are slow of many channels too. */
+static tdi_doubt grad_filter_doubts(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_SURE;
 }
@@ -241,7 +269,7 @@ static tdi_doubt doubts(const tdi_call *call)
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
-                                          .doubts = doubts,
+                                          .doubts = forward_doubts,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
                                           .release = tdi_onednn_release,
@@ -250,7 +278,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
-                                                     .doubts = doubts,
+                                                     .doubts = grad_input_doubts,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
                                                      .release = tdi_onednn_release,
@@ -259,7 +287,116 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
 const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_grad_filter",
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
-                                                      .doubts = doubts,
+                                                      .doubts = grad_filter_doubts,
                                                       .prepare = prepare_grad_filter,
                                                       .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};
+
+/* ---- the gradient of the input, where a filter of one place skips cells ---- */
+
+/* The gradient is that of a convolution without strides, whose cells go apart: those between are zero. */
+typedef struct thin_call {
+    tdi_call call; /* makes what has no gaps */
+    tdi_value out;
+    tdi_conv2d_attrs attrs;
+} thin_call;
+
+static int64_t image_bytes(const tdi_value *value)
+{
+    const td_shape *shape = &value->shape;
+    return shape->dim[1] * shape->dim[2] * shape->dim[3] * (int64_t)td_dtype_size(value->dtype);
+}
+
+static size_t thin_bytes(const thin_call *thin)
+{
+    return (size_t)((thin->out.shape.dim[0] * image_bytes(&thin->out) + 63) / 64 * 64);
+}
+
+static void make_thin(const tdi_call *call, thin_call *thin)
+{
+    const td_shape *dy = &call->in[0].shape;
+    thin->out = call->out;
+    thin->out.shape.dim[1] = dy->dim[1];
+    thin->out.shape.dim[2] = dy->dim[2];
+    thin->out.data = call->scratch;
+    thin->attrs = *(const tdi_conv2d_attrs *)call->attrs;
+    thin->attrs.stride_h = thin->attrs.stride_w = 1;
+    thin->attrs.padding = TD_VALID;
+    thin->attrs.shape = thin->out.shape;
+    thin->call = *call;
+    thin->call.out = thin->out;
+    thin->call.attrs = &thin->attrs;
+    if (call->scratch)
+        thin->call.scratch = (char *)call->scratch + thin_bytes(thin);
+}
+
+static const char *thin_declines(const tdi_call *call)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    const td_shape *filter = &call->in[1].shape;
+    bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
+    bool zeros = a->sides.top || a->sides.bottom || a->sides.left || a->sides.right;
+    if (!point || zeros)
+        return "a filter of several places, or zeros around";
+    return a->stride_h > 1 || a->stride_w > 1 ? NULL : "no strides";
+}
+
+static td_status prepare_thin(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    thin_call thin;
+    make_thin(call, &thin);
+    TDI_TRY(prepare_grad_input(&thin.call, state, scratch, error));
+    *scratch += thin_bytes(&thin);
+    return TD_OK;
+}
+
+/* One line of cells, `apart` cells from each other. */
+static void spread_line(const char *from, int64_t count, size_t cell, int64_t apart, int64_t cells, char *to)
+{
+    for (int64_t i = 0; i < count; i++, from += cell, to += (size_t)apart * cell) {
+        int64_t gap = (i + 1 < count ? apart : cells - i * apart) - 1;
+        memcpy(to, from, cell);
+        memset(to + cell, 0, (size_t)gap * cell);
+    }
+}
+
+static void spread_image(const thin_call *thin, const tdi_call *call, int64_t n)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    const td_shape *small = &thin->out.shape, *large = &call->out.shape;
+    size_t cell = (size_t)large->dim[3] * td_dtype_size(call->out.dtype), line = (size_t)large->dim[2] * cell;
+    const char *from = sample(&thin->out, n);
+    char *to = sample(&call->out, n);
+    for (int64_t y = 0; y < large->dim[1]; y++, to += line)
+        if (y % a->stride_h)
+            memset(to, 0, line);
+        else
+            spread_line(from + (size_t)(y / a->stride_h * small->dim[2]) * cell, small->dim[2], cell, a->stride_w,
+                        large->dim[2], to);
+}
+
+static void conv2d_grad_input_thin_run(const tdi_call *call)
+{
+    thin_call thin;
+    make_thin(call, &thin);
+    conv2d_grad_input_run(&thin.call);
+    conv_values v = values_of(call, GRAD_INPUT);
+    for (int64_t n = first_sample(call), end = n + count_samples(call, &v); n < end; n++)
+        spread_image(&thin, call, n);
+}
+
+/* In bfloat16 there is so little to compute that the gaps may take the library longer. */
+static tdi_doubt thin_doubts(const tdi_call *call)
+{
+    return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_UNLIKELY;
+}
+
+const tdi_kernel tdi_cpu_conv2d_grad_input_thin_onednn = {.name = "onednn conv2d_grad_input without its strides",
+                                                          .op = &tdi_op_conv2d_grad_input,
+                                                          .takes = TDI_TAKES_BOTH,
+                                                          .declines = thin_declines,
+                                                          .doubts = thin_doubts,
+                                                          .splits = TDI_CAN_ROWS,
+                                                          .prepare = prepare_thin,
+                                                          .release = tdi_onednn_release,
+                                                          .run = conv2d_grad_input_thin_run};

@@ -118,23 +118,41 @@ TDI_CPU_KERNEL(cast, .takes = TDI_TAKES_BOTH, .pointwise = true, .splits = ANY_S
 
 /* ---- sigmoid cross-entropy ---- */
 
+static inline float sigmoid_loss(float x, float target)
+{
+    float positive = x < 0.0f ? 0.0f : x;
+    return positive - x * target + math_log1p_unit(math_exp(-math_abs(x)));
+}
+
 static void sigmoid_cross_entropy_loop(const tdi_call *call, int64_t at, int64_t n)
 {
     const float *x = input(call, 0, at), *target = input(call, 1, at);
     float *to = output(call, at);
-    TDI_LANES for (int64_t i = 0; i < n; i++)
-    {
-        float positive = x[i] < 0.0f ? 0.0f : x[i];
-        to[i] = positive - x[i] * target[i] + math_log1p_unit(math_exp(-math_abs(x[i])));
-    }
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = sigmoid_loss(x[i], target[i]);
 }
 EACH_RUN(sigmoid_cross_entropy)
 TDI_CPU_KERNEL(sigmoid_cross_entropy, .splits = ANY_SPLIT, .run = sigmoid_cross_entropy_run);
+
+/* And the losses, into the fourth input. */
+static void sigmoid_both_loop(const tdi_call *call, int64_t at, int64_t n)
+{
+    const float *x = input(call, 0, at), *target = input(call, 1, at), *dloss = input(call, 2, at);
+    float *to = output(call, at), *loss = (float *)call->in[3].data + at;
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        loss[i] = sigmoid_loss(x[i], target[i]);
+        to[i] = (math_sigmoid(x[i]) - target[i]) * dloss[i];
+    }
+}
 
 static void sigmoid_cross_entropy_grad_loop(const tdi_call *call, int64_t at, int64_t n)
 {
     const float *x = input(call, 0, at), *target = input(call, 1, at), *dloss = input(call, 2, at);
     float *to = output(call, at);
+    if (call->n_in > 3) {
+        sigmoid_both_loop(call, at, n);
+        return;
+    }
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = (math_sigmoid(x[i]) - target[i]) * dloss[i];
 }
 EACH_RUN(sigmoid_cross_entropy_grad)

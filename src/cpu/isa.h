@@ -195,6 +195,18 @@ static inline void tdi_transpose_square(const float *from, int64_t from_row, flo
         tdi_store(to + i * to_row, row[i]);
 }
 
+/* The sums of the rows of such a square, one an element: what is zipped is added at once. */
+static inline tdi_vector tdi_fold_rows(const float *from)
+{
+    tdi_vector row[TDI_WIDTH];
+    for (int i = 0; i < TDI_WIDTH; i++)
+        row[i] = tdi_load(from + i * TDI_WIDTH);
+    for (int half = TDI_WIDTH / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            row[i] = tdi_zip_low(row[i], row[i + half]) + tdi_zip_high(row[i], row[i + half]);
+    return row[0];
+}
+
 static inline int64_t tdi_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

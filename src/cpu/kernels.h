@@ -12,6 +12,7 @@
     X(matmul_update, isa)                                                                                              \
     X(winograd_rows_conv2d, isa)                                                                                       \
     X(winograd_rows_conv2d_grad_input, isa)                                                                            \
+    X(tiles_conv2d_grad_filter, isa)                                                                                   \
     X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
@@ -101,6 +102,7 @@
     X(conv2d_matmul_onednn)                                                                                            \
     X(conv2d_grad_input_matmul_onednn)                                                                                 \
     X(conv2d_grad_filter_matmul_onednn)                                                                                \
+    X(conv2d_grad_input_thin_onednn)                                                                                   \
     X(conv2d_onednn)                                                                                                   \
     X(conv2d_grad_input_onednn)                                                                                        \
     X(conv2d_grad_filter_onednn)

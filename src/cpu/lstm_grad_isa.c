@@ -1,9 +1,16 @@
 /* lstm_grad_isa.c - the steps of an LSTM, back, and the gradient of its recurrent weights.
  *
- * Products as in lstm_isa.c; a panel holds the transposed rows of some units. */
+ * Products as in lstm_isa.c; a panel holds the transposed rows of some units. A single row needs none: its dh are dot
+ * products with rows of the recurrent weights where they lie. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, PANEL = 4 * TDI_WIDTH };
+/* Vectors of dz, and rows' sums, that stay in registers. */
+#if defined(__AVX512F__)
+enum { DOT_BLOCKS = 4, DOT_ROWS = 4 };
+#else
+enum { DOT_BLOCKS = 2, DOT_ROWS = 4 };
+#endif
 
 /* ---- back ---- */
 
@@ -13,6 +20,8 @@ typedef struct backward {
     tdi_lstm_tape tape;
     tdi_lstm_share own;
     int64_t panels, width; /* of units; floats of a row of dh and dc */
+    bool in_place;         /* one row: R is read where it lies */
+    float *sums;           /* in place [own units, WIDTH]: of each dot product, before its vector is added up */
     float *packed;         /* by panels [4 units, PANEL] of R' */
     float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
     float *apart;          /* [rows, PANEL] of one gate, before its mask; NULL without a mask */
@@ -21,7 +30,8 @@ typedef struct backward {
 static size_t backward_floats(const backward *b)
 {
     int64_t mask = tdi_lstm_has(b->call, TDI_LSTM_GRAD_MASK);
-    return (size_t)(GATES * b->tape.units * b->width + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL);
+    int64_t weights = b->in_place ? b->own.units * TDI_WIDTH : GATES * b->tape.units * b->width;
+    return (size_t)(weights + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL);
 }
 
 static backward backward_of(const tdi_call *call)
@@ -30,10 +40,13 @@ static backward backward_of(const tdi_call *call)
     b.own = tdi_lstm_share_of(call, b.tape.rows, b.tape.units);
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
+    int64_t dot = DOT_BLOCKS * TDI_WIDTH,
+            ends = b.own.unit | b.own.units | b.tape.units; /* multiples of a power of 2 */
+    b.in_place = b.own.rows == 1 && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) && ends % dot == 0;
     if (!call->scratch) /* prepare asks for sizes */
         return b;
-    b.packed = call->scratch;
-    b.dh = b.packed + GATES * b.tape.units * b.width;
+    b.sums = b.packed = call->scratch;
+    b.dh = b.packed + (b.in_place ? b.own.units * TDI_WIDTH : GATES * b.tape.units * b.width);
     b.dc = b.dh + b.own.rows * b.width;
     b.apart = tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) ? b.dc + b.own.rows * b.width : NULL;
     return b;
@@ -91,14 +104,14 @@ TDI_INLINE void unsquash(blocks b, int count)
         unsquash_block(b, i * TDI_WIDTH, squashed[i]);
 }
 
-static void unsquash_one(blocks b)
+static void unsquash_one(const blocks *b)
 {
-    unsquash(b, 1);
+    unsquash(*b, 1);
 }
 
-static void unsquash_abreast(blocks b)
+static void unsquash_abreast(const blocks *b)
 {
-    unsquash(b, TDI_LSTM_ABREAST);
+    unsquash(*b, TDI_LSTM_ABREAST);
 }
 
 static void unsquash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
@@ -132,7 +145,7 @@ static void unsquash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
     blocks whole = {made[0],  padded(b.before, units, before), padded(b.outside, units, outside), b.dh, b.dc, dz[0],
                     TDI_WIDTH};
     if (tdi_lstm_usual(attrs))
-        unsquash_one(whole);
+        unsquash_one(&whole);
     else
         unsquash_otherwise(attrs, whole);
     for (int g = 0; g < GATES; g++)
@@ -157,9 +170,9 @@ static void row_back(const backward *b, int64_t step, int64_t i)
         if (units < TDI_WIDTH)
             unsquash_part(b->attrs, at, units);
         else if (count > TDI_WIDTH)
-            unsquash_abreast(at);
+            unsquash_abreast(&at);
         else if (tdi_lstm_usual(b->attrs))
-            unsquash_one(at);
+            unsquash_one(&at);
         else
             unsquash_otherwise(b->attrs, at);
         at = (blocks){at.made + count,
@@ -229,9 +242,72 @@ static void recur_back(const backward *b, int64_t step)
         add_gate_back(b, dz, g ^ turn, begin, end, false);
 }
 
+/* ---- in place ---- */
+
+/* The sums of DOT_ROWS dot products, of dz and rows of R from `from` on: over DOT_BLOCKS vectors of each gate. */
+TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *from, int64_t units, float *sums, bool fresh)
+{
+    tdi_vector sum[DOT_ROWS];
+    TDI_UNROLL
+    for (int j = 0; j < DOT_ROWS; j++)
+        sum[j] = fresh ? (tdi_vector){0} : tdi_load(sums + j * TDI_WIDTH);
+    TDI_UNROLL
+    for (int g = 0; g < GATES; g++) {
+        const float *gate = from + g * units;
+        __asm__("" : "+r"(gate)); /* else GCC keeps the addresses of all vectors from call to call, in memory */
+        TDI_UNROLL
+        for (int v = 0; v < DOT_BLOCKS; v++) {
+            TDI_UNROLL
+            for (int j = 0; j < DOT_ROWS; j++)
+                sum[j] += of_dz[g * DOT_BLOCKS + v] * tdi_load(gate + j * GATES * units + v * TDI_WIDTH);
+        }
+    }
+    TDI_UNROLL
+    for (int j = 0; j < DOT_ROWS; j++)
+        tdi_store(sums + j * TDI_WIDTH, sum[j]);
+}
+
+/* Over DOT_BLOCKS vectors from `unit` on, of all gates; every other step goes downwards, as forwards. */
+static void add_block_back(const backward *b, const float *dz, int64_t unit, bool down, bool fresh)
+{
+    const float *weights = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
+    int64_t units = b->tape.units, count = b->own.units / DOT_ROWS;
+    tdi_vector of_dz[GATES * DOT_BLOCKS];
+    TDI_UNROLL
+    for (int v = 0; v < GATES * DOT_BLOCKS; v++)
+        of_dz[v] = tdi_load(dz + v / DOT_BLOCKS * units + unit + v % DOT_BLOCKS * TDI_WIDTH);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = (down ? count - 1 - i : i) * DOT_ROWS;
+        add_dots(of_dz, weights + (b->own.unit + j) * GATES * units, units, b->sums + j * TDI_WIDTH, fresh);
+    }
+}
+
+static void add_units_back(const backward *b, const float *dz, int64_t begin, int64_t end, bool down, bool fresh)
+{
+    for (int64_t unit = begin; unit < end; unit += DOT_BLOCKS * TDI_WIDTH)
+        add_block_back(b, dz, unit, down, fresh && unit == begin);
+}
+
+/* The own units first; meanwhile the others' come. */
+static void recur_in_place(const backward *b, int64_t step)
+{
+    const tdi_lstm_share *own = &b->own;
+    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step);
+    int64_t begin = own->unit, end = begin + own->units, units = b->tape.units;
+    bool down = step & 1;
+    add_units_back(b, dz, begin, end, down, true);
+    tdi_lstm_wait(b->call, own);
+    tdi_fetch(dz, units, GATES, 0, begin);
+    tdi_fetch(dz, units, GATES, end, units);
+    add_units_back(b, dz, 0, begin, down, false);
+    add_units_back(b, dz, end, units, down, false);
+    for (int64_t j = 0; j < own->units; j += TDI_WIDTH)
+        tdi_store(b->dh + j, tdi_fold_rows(b->sums + j * TDI_WIDTH));
+}
+
 static void begin_back(const backward *b)
 {
-    for (int64_t p = 0; p < b->panels && (b->tape.steps > 1 || b->attrs->passed); p++)
+    for (int64_t p = 0; p < b->panels && !b->in_place && (b->tape.steps > 1 || b->attrs->passed); p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */
     for (int64_t i = 0; i < b->own.rows; i++) {
@@ -241,12 +317,17 @@ static void begin_back(const backward *b)
     }
 }
 
+static void recur_any(const backward *b, int64_t step)
+{
+    (b->in_place ? recur_in_place : recur_back)(b, step);
+}
+
 /* What goes to the passed h and c. */
 static void end_back(const backward *b)
 {
     if (!b->attrs->passed)
         return;
-    recur_back(b, 0);
+    recur_any(b, 0);
     for (int64_t i = 0; i < b->own.rows; i++) {
         float *to = tdi_lstm_dstate(&b->call->out, &b->tape, b->own.row + i) + b->own.unit;
         size_t size = (size_t)b->own.units * sizeof *to;
@@ -269,7 +350,7 @@ static td_status prepare_back(const tdi_call *call, void **state, size_t *scratc
 static void make_step_back(const backward *b, int64_t step)
 {
     if (step + 1 < b->tape.steps)
-        recur_back(b, step + 1);
+        recur_any(b, step + 1);
     step_back(b, step);
     tdi_lstm_step_is_made(b->call, &b->own);
 }

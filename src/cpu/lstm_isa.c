@@ -4,7 +4,9 @@
  * where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own, or the
  * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. Lanes
  * share rows of the batch, or, when there are few, units: then each needs what the others made in the step before, and
- * does some of its own part of the next product while it waits for it. */
+ * does some of its own part of the next product while it waits for it. Two lanes with one row share the products by
+ * depth instead: each multiplies its own h by its own rows of R, which its core updated and will read again on the way
+ * back, first for the other's units, whose sums travel while it goes on with its own. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
@@ -23,6 +25,9 @@ typedef struct forward {
     int64_t blocks, wide; /* of units: all, in a panel */
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
+    bool by_depth;        /* a lane reads its own rows of R alone */
+    float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
+    const float *taken;   /* the other's `given`, [2, 4, own units] */
     float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
@@ -34,8 +39,22 @@ static int64_t wide_blocks(int64_t rows)
     return rows == 1 ? LONE_BLOCKS : rows <= 3 ? FEW_BLOCKS : 1;
 }
 
+static int64_t others(const forward *f)
+{
+    return f->tape.units - f->own.units;
+}
+
+static bool shares_depth(const forward *f)
+{
+    int64_t lone = LONE_BLOCKS * TDI_WIDTH;
+    return f->in_place && f->own.by_units && f->call->lanes == 2 && f->own.rows == 1 && f->own.units % lone == 0 &&
+           others(f) % lone == 0;
+}
+
 static size_t forward_floats(const forward *f)
 {
+    if (f->in_place)
+        return (size_t)(GATES * (f->own.rows * f->own.units + f->by_depth * 2 * others(f)));
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units);
@@ -49,8 +68,15 @@ static forward forward_of(const tdi_call *call)
     f.wide = wide_blocks(f.own.rows);
     f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
+    f.by_depth = shares_depth(&f);
     if (!call->scratch) /* prepare asks for sizes */
         return f;
+    if (f.in_place) {
+        f.given = call->scratch;
+        f.sums = f.given + f.by_depth * 2 * GATES * others(&f);
+        f.taken = f.by_depth ? call[1 - 2 * call->lane].scratch : NULL;
+        return f;
+    }
     f.packed = call->scratch;
     f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
     f.packed_input = f.sums + f.own.rows * f.blocks * BLOCK;
@@ -164,13 +190,19 @@ static void add_gate(const forward *f, tdi_operand a, tdi_panel b, int64_t depth
     }
 }
 
+/* The sums of `units` units, for all four gates, from one row. */
+static void add_row(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, float *sums, int64_t units, bool fresh)
+{
+    for (int64_t j = 0; j < units; j += LONE_BLOCKS * TDI_WIDTH)
+        add_lone(a, (tdi_panel){b.data + j, b.row}, f->tape.units, depth, (tdi_result){sums + j, units, fresh});
+}
+
 /* sums += a b, or = when fresh, for which b is [depth, 4 units], from the lane's first unit on. */
 static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, bool fresh)
 {
-    int64_t units = f->own.units, all = f->tape.units, lone = LONE_BLOCKS * TDI_WIDTH;
-    if (f->own.rows == 1 && units % lone == 0)
-        for (int64_t j = 0; j < units; j += lone)
-            add_lone(a, (tdi_panel){b.data + j, b.row}, all, depth, (tdi_result){f->sums + j, units, fresh});
+    int64_t units = f->own.units, all = f->tape.units;
+    if (f->own.rows == 1 && units % (LONE_BLOCKS * TDI_WIDTH) == 0)
+        add_row(f, a, b, depth, f->sums, units, fresh);
     else
         for (int64_t g = 0; g < GATES; g++)
             add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth,
@@ -289,14 +321,14 @@ TDI_INLINE void squash(blocks b, int count)
     }
 }
 
-static void squash_one(blocks b)
+static void squash_one(const blocks *b)
 {
-    squash(b, 1);
+    squash(*b, 1);
 }
 
-static void squash_abreast(blocks b)
+static void squash_abreast(const blocks *b)
 {
-    squash(b, TDI_LSTM_ABREAST);
+    squash(*b, TDI_LSTM_ABREAST);
 }
 
 static void squash_otherwise(const tdi_lstm_attrs *attrs, blocks b)
@@ -325,7 +357,7 @@ static void squash_part(const tdi_lstm_attrs *attrs, blocks b, int64_t units)
         memcpy(bias[g], b.bias + g * b.units, (size_t)units * sizeof *before);
     blocks whole = {b.sums, before, bias[0], made[0], b.next, b.apart, b.sections, TDI_WIDTH};
     if (tdi_lstm_usual(attrs))
-        squash_one(whole);
+        squash_one(&whole);
     else
         squash_otherwise(attrs, whole);
     for (int64_t s = 0; s < b.sections; s++)
@@ -350,9 +382,9 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
         if (units < TDI_WIDTH)
             squash_part(f->attrs, b, units);
         else if (count == TDI_LSTM_ABREAST)
-            squash_abreast(b);
+            squash_abreast(&b);
         else if (tdi_lstm_usual(f->attrs))
-            squash_one(b);
+            squash_one(&b);
         else
             squash_otherwise(f->attrs, b);
         b.sums += count * b.next;
@@ -380,6 +412,67 @@ static void step_in_place(const forward *f, int64_t step)
 {
     begin_in_place(f, step);
     recur(f, step);
+    make_in_place(f, step);
+}
+
+/* ---- by depth ---- */
+
+/* sums += h R over own units [begin, end) of h, for `units` units from `unit` on. Every other step goes downwards: what
+ * the first cache still holds of these weights need not come from the second again. */
+static void add_own(const forward *f, int64_t step, int64_t begin, int64_t end, int64_t unit, float *sums,
+                    int64_t units, bool fresh)
+{
+    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step);
+    bool down = step & 1;
+    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
+    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + unit;
+    add_row(f, (tdi_operand){h + k, 0, next}, (tdi_panel){from, next * columns}, end - begin, sums, units, fresh);
+}
+
+static bool has_h(const forward *f, int64_t step)
+{
+    return step || tdi_lstm_state(f->call, TDI_LSTM_H, f->own.row);
+}
+
+/* As begin_in_place(). What was given still waits for the other's cache to let go of its lines, and by way of memory
+ * arguments would wait for it. */
+static void begin_lone(const forward *f, int64_t step)
+{
+    const tdi_operand x = input_of(f, step);
+    const float *weights = f->features ? f->call->in[TDI_LSTM_W].data : NULL;
+    if (weights)
+        add_row(f, x, (tdi_panel){weights + f->own.unit, GATES * f->tape.units}, f->features, f->sums, f->own.units,
+                true);
+    else
+        copy_in_place(f, step);
+}
+
+/* What the own h gives to the other's units. */
+static void give(const forward *f, int64_t step)
+{
+    int64_t begin = f->own.unit, end = begin + f->own.units;
+    if (has_h(f, step))
+        add_own(f, step, begin, end, begin ? 0 : end, f->given + (step & 1) * GATES * others(f), others(f), true);
+    tdi_lstm_step_is_made(f->call, &f->own);
+}
+
+/* What it gives to the own, and then what the other gave; once there is sight of this, it is asked for. */
+static void take(const forward *f, int64_t step)
+{
+    const tdi_lstm_share *own = &f->own;
+    int64_t begin = own->unit, end = begin + own->units, middle = begin + own->units / 2;
+    const float *taken = f->taken + (step & 1) * GATES * own->units;
+    bool down = step & 1;
+    begin_lone(f, step);
+    if (has_h(f, step)) {
+        add_own(f, step, down ? middle : begin, down ? end : middle, begin, f->sums, own->units, false);
+        if (tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+            tdi_fetch(taken, 0, 1, 0, GATES * own->units);
+        add_own(f, step, down ? begin : middle, down ? middle : end, begin, f->sums, own->units, false);
+        tdi_lstm_wait(f->call, own);
+        for (int64_t i = 0; i < GATES * own->units; i += TDI_WIDTH)
+            tdi_store(f->sums + i, tdi_load(f->sums + i) + tdi_load(taken + i));
+    }
     make_in_place(f, step);
 }
 
@@ -412,6 +505,11 @@ static void begin_forward(const forward *f)
 
 static void make_step(const forward *f, int64_t step)
 {
+    if (f->by_depth) {
+        give(f, step);
+        take(f, step);
+        return;
+    }
     (f->in_place ? step_in_place : step_by_panels)(f, step);
     tdi_lstm_step_is_made(f->call, &f->own);
 }
@@ -422,6 +520,8 @@ static void run_forward(const tdi_call *call)
     begin_forward(&f);
     for (int64_t step = 0; step < f.tape.steps; step++)
         make_step(&f, step);
+    if (f.by_depth)
+        tdi_lstm_step_is_made(call, &f.own);
     tdi_lstm_wait(call, &f.own); /* who may still read what this lane made */
 }
 
@@ -433,11 +533,17 @@ static void run_forward_together(const tdi_call *calls, int lanes)
         begin_forward(&f);
     }
     int64_t steps = calls[0].out.shape.dim[1];
-    for (int64_t step = 0; step < steps; step++)
+    for (int64_t step = 0; step < steps; step++) {
         for (int lane = 0; lane < lanes; lane++) {
             forward f = forward_of(&calls[lane]);
-            make_step(&f, step);
+            (f.by_depth ? give : make_step)(&f, step);
         }
+        for (int lane = 0; lane < lanes; lane++) {
+            forward f = forward_of(&calls[lane]);
+            if (f.by_depth)
+                take(&f, step);
+        }
+    }
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,

@@ -1,10 +1,10 @@
 /* roofs.c - which loops are this CPU's, and those over bfloat16 numbers: a function's attributes say for which
  * processors it is compiled. */
-#define _GNU_SOURCE
 #include "cpu/roofs.h"
 
 #include "cpu/cpu.h"
 #include "cpu/features.h"
+#include "cpu/tiles.h"
 
 static const tdi_roof_loops *best_loops(void)
 {
@@ -30,8 +30,6 @@ void tdi_cpu_roofs(tdi_roof_loops *loops)
 #ifdef TANDEM_X86
 
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static bool vectors_work(void)
 {
@@ -58,29 +56,10 @@ __attribute__((target("avx512f,avx512bf16"))) static void run_vectors(int64_t ti
 
 const tdi_bfloat16_loop tdi_bfloat16_vectors = {vectors_work, 2.0 * TDI_ROOF_SUMS * 32, run_vectors};
 
-static bool tiles_work(void)
-{
-    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM */
-    return tdi_cpu_detect().amx_bf16 && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
-}
-
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t bytes[16]; /* of a row */
-    uint8_t rows[16];
-} tile_config;
-
 /* Four tiles of sums, two of each factor: as a matrix product would use them. */
 __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times)
 {
-    tile_config config = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        config.bytes[i] = 64;
-        config.rows[i] = 16;
-    }
-    /* GCC 12's intrinsic reads only its first bytes, as GCC sees it. */
-    __asm__ volatile("" : : "r"(&config) : "memory");
-    _tile_loadconfig(&config);
+    tdi_tiles_begin();
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -95,10 +74,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
     }
-    _tile_release();
+    tdi_tiles_end();
 }
 
-const tdi_bfloat16_loop tdi_bfloat16_tiles = {tiles_work, 4 * 2.0 * 16 * 16 * 32, run_tiles};
+const tdi_bfloat16_loop tdi_bfloat16_tiles = {tdi_tiles_work, 4 * 2.0 * 16 * 16 * 32, run_tiles};
 
 #else
 

@@ -28,13 +28,28 @@ static float exponentials(int64_t n, const float *x, float largest, float *to)
     return (float)tdi_sum(to, n);
 }
 
+enum { CHUNK = 256 };
+
+static int64_t chunk_at(int64_t i, int64_t n)
+{
+    return n - i < CHUNK ? n - i : CHUNK;
+}
+
 static float sum_exponentials(int64_t n, const float *x, float largest)
 {
-    enum { CHUNK = 256 };
     float part[CHUNK];
     double sum = 0;
     for (int64_t i = 0; i < n; i += CHUNK)
-        sum += (double)exponentials(n - i < CHUNK ? n - i : CHUNK, x + i, largest, part);
+        sum += (double)exponentials(chunk_at(i, n), x + i, largest, part);
+    return (float)sum;
+}
+
+/* The same sum, the exponentials kept. */
+static float keep_exponentials(int64_t n, const float *x, float largest, float *to)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += CHUNK)
+        sum += (double)exponentials(chunk_at(i, n), x + i, largest, to + i);
     return (float)sum;
 }
 
@@ -106,11 +121,24 @@ static void log_softmax_grad_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(log_softmax_grad, .splits = TDI_CAN_ROWS, .declines = declines, .run = log_softmax_grad_run);
 
-/* ---- cross-entropy with class numbers ---- */
+/* ---- cross-entropy: each gradient makes the losses too when it has room for them ---- */
+
+static void keep_loss(const tdi_call *call, int64_t row, float loss)
+{
+    if (call->n_in > 3)
+        ((float *)call->in[3].data)[row] = loss;
+}
+
+/* ---- with class numbers ---- */
 
 static bool is_class(int32_t label, int64_t classes)
 {
     return label >= 0 && label < classes;
+}
+
+static float class_loss(float sum, float below)
+{
+    return math_log(sum) - below;
 }
 
 static void sparse_softmax_cross_entropy_run(const tdi_call *call)
@@ -125,11 +153,24 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
             continue;
         }
         float largest = tdi_largest(x, w.length), sum = sum_exponentials(w.length, x, largest);
-        loss[r] = is_class(labels[r], w.length) ? math_log(sum) - (x[labels[r]] - largest) : NAN;
+        loss[r] = class_loss(sum, is_class(labels[r], w.length) ? x[labels[r]] - largest : NAN);
     }
 }
 TDI_CPU_KERNEL(sparse_softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines,
                .run = sparse_softmax_cross_entropy_run);
+
+/* Where the row's logits may be, too: a logit is read before what it becomes is written. */
+static float class_grad_row(int64_t n, const float *x, int32_t label, float dloss, float *to)
+{
+    bool valid = is_class(label, n);
+    float largest = tdi_largest(x, n), below = valid ? x[label] - largest : NAN;
+    float sum = keep_exponentials(n, x, largest, to), inverse = 1.0f / sum;
+    float p = valid ? to[label] * inverse : 0.0f, by = valid ? dloss : NAN;
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = to[i] * inverse * by;
+    if (valid)
+        to[label] = (p - 1.0f) * by;
+    return class_loss(sum, below);
+}
 
 static void sparse_softmax_cross_entropy_grad_run(const tdi_call *call)
 {
@@ -137,22 +178,31 @@ static void sparse_softmax_cross_entropy_grad_run(const tdi_call *call)
     const float *dloss = call->in[2].data;
     rows w = rows_of(call, &call->out.shape);
     for (int64_t r = w.begin; r < w.end; r++) {
-        float *to = (float *)call->out.data + r * w.length;
-        if (tdi_ignores(call->attrs, labels[r])) {
+        float *to = (float *)call->out.data + r * w.length, loss = 0;
+        if (tdi_ignores(call->attrs, labels[r]))
             memset(to, 0, (size_t)w.length * sizeof *to);
-            continue;
-        }
-        softmax_row(w.length, (const float *)call->in[0].data + r * w.length, to);
-        bool valid = is_class(labels[r], w.length);
-        if (valid)
-            to[labels[r]] -= 1.0f;
-        scale(w.length, valid ? dloss[r] : NAN, to);
+        else
+            loss = class_grad_row(w.length, (const float *)call->in[0].data + r * w.length, labels[r], dloss[r], to);
+        keep_loss(call, r, loss);
     }
 }
 TDI_CPU_KERNEL(sparse_softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .declines = declines,
                .run = sparse_softmax_cross_entropy_grad_run);
 
-/* ---- cross-entropy with distributions ---- */
+/* ---- with distributions ---- */
+
+/* The sum of target (log_sum - (x - largest)) */
+static float distribution_loss(int64_t n, const float *x, const float *target, float largest, float log_sum)
+{
+    float part[CHUNK];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t length = chunk_at(i, n);
+        TDI_LANES for (int64_t j = 0; j < length; j++) part[j] = target[i + j] * (log_sum - (x[i + j] - largest));
+        sum += tdi_sum(part, length);
+    }
+    return (float)sum;
+}
 
 static void softmax_cross_entropy_run(const tdi_call *call)
 {
@@ -162,10 +212,7 @@ static void softmax_cross_entropy_run(const tdi_call *call)
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
         float largest = tdi_largest(x, w.length), log_sum = math_log(sum_exponentials(w.length, x, largest));
-        double sum = 0;
-        for (int64_t i = 0; i < w.length; i++)
-            sum += (double)(target[i] * (log_sum - (x[i] - largest)));
-        loss[r] = (float)sum;
+        loss[r] = distribution_loss(w.length, x, target, largest, log_sum);
     }
 }
 TDI_CPU_KERNEL(softmax_cross_entropy, .splits = TDI_CAN_ROWS, .declines = declines, .run = softmax_cross_entropy_run);
@@ -175,10 +222,14 @@ static void softmax_cross_entropy_grad_run(const tdi_call *call)
     const float *dloss = call->in[2].data;
     rows w = rows_of(call, &call->out.shape);
     for (int64_t r = w.begin; r < w.end; r++) {
+        const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
         float *to = (float *)call->out.data + r * w.length, mass = (float)tdi_sum(target, w.length);
-        softmax_row(w.length, (const float *)call->in[0].data + r * w.length, to);
-        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (to[i] * mass - target[i]) * dloss[r];
+        float largest = tdi_largest(x, w.length), sum = keep_exponentials(w.length, x, largest, to);
+        float inverse = 1.0f / sum, by = dloss[r];
+        TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (to[i] * inverse * mass - target[i]) * by;
+        if (call->n_in > 3)
+            keep_loss(call, r, distribution_loss(w.length, x, target, largest, math_log(sum)));
     }
 }
 TDI_CPU_KERNEL(softmax_cross_entropy_grad, .splits = TDI_CAN_ROWS, .declines = declines,

@@ -152,10 +152,7 @@ td_status tdi_cache_file_complete(tdi_cache_file *file, tdi_error *error)
     if (status == TD_OK)
         status = tdi_atomic_write_at(writing, 0, file->page, PAGE, error);
     file->writing = NULL;
-    if (status == TD_OK)
-        return tdi_atomic_commit(writing, error);
-    tdi_atomic_abort(writing);
-    return status;
+    return tdi_atomic_end(writing, status, error);
 }
 
 /* ---- opening ---- */

@@ -129,21 +129,6 @@ void tdi_source_content_file(tdi_source *source, const char *path)
         tdi_source_content(source, &facts.st_size, sizeof facts.st_size);
 }
 
-enum { PIECE = 64 << 20 };
-
-/* Of a column whose values lie in files, piece by piece. */
-static td_status add_stored(const tdi_source *source, int column, size_t sample, uint32_t *crc, const atomic_int *stop,
-                            tdi_error *error)
-{
-    int64_t most = sample < PIECE ? (int64_t)(PIECE / (sample + 1)) + 1 : 1;
-    for (int64_t first = 0, count; first < source->samples; first += count) {
-        count = source->samples - first < most ? source->samples - first : most;
-        TDI_TRY(tdi_check_stop(stop, error));
-        TDI_TRY(source->checksum(source, column, first, count, crc, error));
-    }
-    return TD_OK;
-}
-
 static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error)
 {
     for (int i = 0; i < source->n_x + source->n_y; i++) {
@@ -152,7 +137,7 @@ static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_i
         if (column->values)
             *crc = tdi_crc32c(*crc, column->values, (size_t)source->samples * sample);
         else if (source->checksum)
-            TDI_TRY(add_stored(source, i, sample, crc, stop, error));
+            TDI_TRY(source->checksum(source, i, 0, source->samples, crc, stop, error));
     }
     *crc = tdi_crc32c(*crc, &source->content, sizeof source->content);
     return TD_OK;
@@ -189,6 +174,14 @@ td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic
     if (source->count)
         return source->count(source, or_else, stop, error);
     return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: how many samples it has is not known", source->name);
+}
+
+td_status tdi_count_beneath(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
+{
+    tdi_source *of = (tdi_source *)(uintptr_t)source->beneath(source, 0);
+    TDI_TRY(tdi_source_count(of, or_else, stop, error));
+    source->samples = of->samples;
+    return TD_OK;
 }
 
 td_status tdi_check_stop(const atomic_int *stop, tdi_error *error)

@@ -80,9 +80,9 @@ struct tdi_source {
     void (*end)(tdi_source *source);
     void (*release)(tdi_source *source);
     /* Adds to a checksum `count` samples of a column whose values lie in files, as gather gives them when they are not
-     * converted; NULL: the content says enough of them. */
+     * converted; NULL: the content says enough of them. `stop` as a pass's. */
     td_status (*checksum)(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
-                          tdi_error *error);
+                          const atomic_int *stop, tdi_error *error);
     /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
     /* Where a row comes from: the source below, with *row made its row there; NULL: nowhere else, with *row made the
@@ -133,6 +133,9 @@ td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, const 
 /* Makes sure that the number of samples is known; `stop` as a pass's. `or_else` is what else could be given (" or
  * steps_per_epoch"), "" when nothing. */
 td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
+
+/* The `count` of a stage that has as many samples as what is beneath it. */
+td_status tdi_count_beneath(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
 /* A source over functions of the caller; `args->user` is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);

@@ -4,17 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/formats.h"
 #include "data/stored_array.h"
 
-static bool ends_in_npy(const char *path, size_t length)
-{
-    return length >= 4 && strncmp(path + length - 4, ".npy", 4) == 0;
-}
-
 static bool npy_claims(const char *path)
 {
-    return ends_in_npy(path, strlen(path));
+    return tdi_ends_in(path, ".npy");
 }
 
 static td_status npy_add(tdi_table *table, const char *path, float scale, bool target, tdi_error *error)

@@ -10,8 +10,7 @@
 
 static bool npz_claims(const char *path)
 {
-    size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
+    return tdi_ends_in(path, ".npz");
 }
 
 /* No inputs: the sentence lists the archive's names, as far as one goes. */
@@ -21,7 +20,7 @@ static td_status npz_lacks(const tdi_zip *zip, const char *path, td_role role, t
     for (int64_t i = 0; i < tdi_zip_count(zip) && names.length < 400; i++) {
         const char *name = tdi_zip_name(zip, i);
         size_t length = name ? strlen(name) : 0;
-        if (length > 4 && strcmp(name + length - 4, ".npy") == 0)
+        if (tdi_ends_in(name, ".npy"))
             length -= 4;
         tdi_text_format(&names, "%s%.*s", i ? ", " : "", length < 64 ? (int)length : 64, name ? name : "");
     }

@@ -56,10 +56,10 @@ static void range_end(tdi_source *source)
 }
 
 static td_status range_checksum(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
-                                tdi_error *error)
+                                const atomic_int *stop, tdi_error *error)
 {
     const range_source *range = (const range_source *)source;
-    return range->whole->checksum(range->whole, column, range->first + first, count, crc, error);
+    return range->whole->checksum(range->whole, column, range->first + first, count, crc, stop, error);
 }
 
 static const tdi_source *range_beneath(const tdi_source *source, int index)

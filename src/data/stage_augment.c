@@ -222,14 +222,6 @@ static void augment_end(tdi_source *source)
     atomic_store(&augment->busy, false);
 }
 
-static td_status augment_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
-{
-    tdi_source *of = ((augment_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, or_else, stop, error));
-    source->samples = of->samples;
-    return TD_OK;
-}
-
 static const tdi_source *augment_beneath(const tdi_source *source, int index)
 {
     return index == 0 ? ((const augment_source *)source)->of->source : NULL;
@@ -339,7 +331,7 @@ static td_status make_augment(td_data *of, const void *args, tdi_source **source
         return tdi_no_memory(error);
     augment->source = *of->source;
     augment->source.gather = augment_gather;
-    augment->source.count = augment_count;
+    augment->source.count = tdi_count_beneath;
     augment->source.begin = augment_begin;
     augment->source.end = augment_end;
     augment->source.release = augment_release;

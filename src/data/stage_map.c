@@ -152,14 +152,6 @@ static void map_end(tdi_source *source)
     atomic_store(&map->busy, false);
 }
 
-static td_status map_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
-{
-    tdi_source *of = ((map_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, or_else, stop, error));
-    source->samples = of->samples;
-    return TD_OK;
-}
-
 static const tdi_source *map_beneath(const tdi_source *source, int index)
 {
     return index == 0 ? ((const map_source *)source)->of->source : NULL;
@@ -232,7 +224,7 @@ static td_status make_map(td_data *of, const void *args, tdi_source **source, td
     source_of(map)->gather = map_gather;
     source_of(map)->begin = map_begin;
     source_of(map)->end = map_end;
-    source_of(map)->count = map_count;
+    source_of(map)->count = tdi_count_beneath;
     source_of(map)->release = map_release;
     source_of(map)->beneath = map_beneath;
     source_of(map)->origin = NULL;

@@ -67,14 +67,6 @@ static void resize_end(tdi_source *source)
     tdi_source_end(((resize_source *)source)->of->source);
 }
 
-static td_status resize_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error)
-{
-    tdi_source *of = ((resize_source *)source)->of->source;
-    TDI_TRY(tdi_source_count(of, or_else, stop, error));
-    source->samples = of->samples;
-    return TD_OK;
-}
-
 static void resize_release(tdi_source *source)
 {
     resize_source *stage = (resize_source *)source;
@@ -153,7 +145,7 @@ static td_status make_resize(td_data *of, const void *args, tdi_source **source,
     stage->items.source.gather = resize_gather;
     stage->items.source.begin = of->source->begin ? resize_begin : NULL;
     stage->items.source.end = of->source->end ? resize_end : NULL;
-    stage->items.source.count = resize_count;
+    stage->items.source.count = tdi_count_beneath;
     stage->items.source.release = resize_release;
     stage->items.source.beneath = resize_beneath;
     stage->items.source.origin = NULL;

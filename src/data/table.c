@@ -83,7 +83,7 @@ static td_status read_run(tdi_items *items, int column, int64_t first, int64_t c
 }
 
 static td_status table_checksum(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
-                                tdi_error *error)
+                                const atomic_int *stop, tdi_error *error)
 {
     enum { PIECE = 1 << 20 };
     const tdi_column *facts = &source->columns[column];
@@ -93,7 +93,9 @@ static td_status table_checksum(const tdi_source *source, int column, int64_t fi
     td_status status = piece ? TD_OK : tdi_no_memory(error);
     for (int64_t run; first < end && status == TD_OK; first += run) {
         run = end - first < most ? end - first : most;
-        status = read_run((tdi_items *)(uintptr_t)source, column, first, run, piece, error);
+        status = tdi_check_stop(stop, error);
+        if (status == TD_OK)
+            status = read_run((tdi_items *)(uintptr_t)source, column, first, run, piece, error);
         if (status == TD_OK)
             *crc = tdi_crc32c(*crc, piece, (size_t)run * size);
     }

@@ -1,6 +1,5 @@
-/* explain_json.c - how a compiled model runs, as JSON: the plan's operations and bytes, and times where they were
- * taken.
- */
+/* explain_json.c - how a compiled model runs, as JSON: the plan's kernels, with those that they were chosen from by
+ * timing, its operations and bytes, and times where they were taken. */
 #include <jansson.h>
 
 #include "dist/explain.h"
@@ -17,11 +16,24 @@ static json_t *shape_to_json(const td_shape *shape)
     return dims;
 }
 
+/* null where the clock was not asked. */
+static json_t *choice_to_json(const tdi_choice *choice)
+{
+    json_t *times = choice ? json_object() : NULL;
+    for (int i = 0; times && i < choice->count; i++)
+        json_object_set_new(times, choice->candidates[i].name, json_real(choice->candidates[i].us));
+    if (!choice)
+        return json_null();
+    return json_pack("{s:s, s:o, s:b}", "taken", choice->candidates[choice->chosen].name, "us", times, "disturbed",
+                     choice->disturbed);
+}
+
 static json_t *op_to_json(const tdi_plan_op *op)
 {
-    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer", op->layer,
-                     "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel, "share", op->share,
-                     "shape", shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
+    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
+                     op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
+                     "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
+                     shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
                      op->barrier, "chained", op->chained);
 }
@@ -79,15 +91,6 @@ static json_t *time_to_json(const tdi_timing *t)
     return json_pack("{s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "threads", t->threads, "steps", (json_int_t)t->steps,
                      "us", t->seconds * 1e6, "waiting_us", t->waiting * 1e6, "feeding_us", t->feeding * 1e6, "rest_us",
                      t->rest * 1e6, "floor_us", t->floor * 1e6, "roofs", roofs_to_json(&t->roofs));
-}
-
-/* NULL where the clock was not asked. */
-static json_t *choice_to_json(const tdi_choice *choice)
-{
-    json_t *json = choice ? json_object() : NULL;
-    for (int i = 0; json && i < choice->count; i++)
-        json_object_set_new(json, choice->candidates[i].name, json_real(choice->candidates[i].us));
-    return choice ? json_pack("{s:s, s:o}", "taken", choice->candidates[choice->chosen].name, "us", json) : json_null();
 }
 
 static json_t *choices_to_json(const tdi_explained *e)

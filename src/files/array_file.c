@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/atomic.h"
 #include "files/npy.h"
 
@@ -21,12 +22,6 @@ struct tdi_array_file {
         size_t header;
     } arrays[TDI_ARRAY_FILE_MOST];
 };
-
-static bool ends_in_npz(const char *path)
-{
-    size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
-}
 
 static td_status check_size(const char *path, const td_shape *shape, tdi_error *error)
 {
@@ -73,7 +68,7 @@ td_status tdi_array_file_create(const char *path, int count, const tdi_array_pla
         free(made);
         return tdi_no_memory(error);
     }
-    made->npz = ends_in_npz(path);
+    made->npz = tdi_ends_in(path, ".npz");
     td_status status = begin(made, count, arrays, error);
     if (status == TD_OK)
         *file = made;

@@ -197,13 +197,18 @@ void tdi_atomic_abort(tdi_atomic *file)
     free(file);
 }
 
+td_status tdi_atomic_end(tdi_atomic *file, td_status status, tdi_error *error)
+{
+    if (status == TD_OK)
+        return tdi_atomic_commit(file, error);
+    tdi_atomic_abort(file);
+    return status;
+}
+
 td_status tdi_atomic_save(const char *path, const void *bytes, size_t size, tdi_error *error)
 {
     tdi_atomic *file;
     TDI_TRY(tdi_atomic_create(path, &file, error));
     td_status status = tdi_atomic_write(file, bytes, size, error);
-    if (status == TD_OK)
-        return tdi_atomic_commit(file, error);
-    tdi_atomic_abort(file);
-    return status;
+    return tdi_atomic_end(file, status, error);
 }

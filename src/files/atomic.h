@@ -26,9 +26,11 @@ int64_t tdi_atomic_position(const tdi_atomic *file);
 /* Makes the new content the path's and frees `file`. After a failure, or one of an earlier write, the path is untouched
  * and the temporary file is gone. */
 td_status tdi_atomic_commit(tdi_atomic *file, tdi_error *error);
-/* All of it at once. */
-td_status tdi_atomic_save(const char *path, const void *bytes, size_t size, tdi_error *error);
 /* Gives up: removes the temporary file and frees `file`. NULL is accepted. */
 void tdi_atomic_abort(tdi_atomic *file);
+/* Commits when `status`, that of the writes, is TD_OK, else gives up. Returns what went wrong first. */
+td_status tdi_atomic_end(tdi_atomic *file, td_status status, tdi_error *error);
+/* All of it at once. */
+td_status tdi_atomic_save(const char *path, const void *bytes, size_t size, tdi_error *error);
 
 #endif

@@ -6,10 +6,8 @@
  *                both are continued elsewhere by a message, version 2's in "OCHK" */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files/hdf5_inside.h"
@@ -49,11 +47,7 @@ td_status tdi_hdf5_bytes(const tdi_hdf5_file *file, uint64_t address, uint64_t l
     TDI_TRY(check_inside(file, address, length, error));
     if (file->fd >= 0)
         return read_from_disk(file, address, length, to, error);
-    if (!file->bytes)
-        return tdi_store_read(file->store, (int64_t)(file->base + address), to, (int64_t)length, error);
-    if (length)
-        memcpy(to, file->bytes + file->base + address, length);
-    return TD_OK;
+    return tdi_store_read(file->store, (int64_t)(file->base + address), to, (int64_t)length, error);
 }
 
 void tdi_hdf5_begin(tdi_hdf5_file *file)
@@ -343,17 +337,6 @@ td_status tdi_hdf5_file_open(const char *path, tdi_hdf5_file **opened, tdi_error
 {
     tdi_hdf5_file *file = make_file(path);
     return file ? begin_file(file, open_on_disk(file, error), opened, error) : tdi_no_memory(error);
-}
-
-td_status tdi_hdf5_file_in_memory(const void *bytes, size_t size, const char *name, tdi_hdf5_file **opened,
-                                  tdi_error *error)
-{
-    tdi_hdf5_file *file = make_file(name);
-    if (!file)
-        return tdi_no_memory(error);
-    file->bytes = bytes;
-    file->size = size;
-    return begin_file(file, TD_OK, opened, error);
 }
 
 td_status tdi_hdf5_file_in_store(const tdi_store *store, const char *name, tdi_hdf5_file **opened, tdi_error *error)

@@ -1,4 +1,4 @@
-/* hdf5_file.h - an HDF5 file, on disk, in memory or in a store, and the objects in it, read without libhdf5, which
+/* hdf5_file.h - an HDF5 file, on disk or in a store, and the objects in it, read without libhdf5, which
  * crashes on many damaged files. Here every address and length is held against the file before it is used.
  *
  * The format is "HDF5 File Format Specification", versions 1.1 to 4.0: original files (superblock 0) and newer ones. */
@@ -16,9 +16,8 @@
 #define TDI_HDF5_UNDEFINED UINT64_MAX /* the address of what was never written */
 
 typedef struct tdi_hdf5_file {
-    char *name;                 /* its path, or what it is, for sentences */
-    int fd;                     /* -1: it lies in memory or in a store; these are borrowed */
-    const unsigned char *bytes; /* NULL: in the store */
+    char *name; /* its path, or what it is, for sentences */
+    int fd;     /* -1: it lies in the store, which is borrowed */
     const tdi_store *store;
     uint64_t base, size; /* addresses count from base; size is of what follows */
     uint64_t root;       /* the root group's header */
@@ -27,10 +26,7 @@ typedef struct tdi_hdf5_file {
 
 /* Opens a file to read. TD_NOT_FOUND, TD_IO, or TD_BAD_FILE when it is no HDF5 file. */
 td_status tdi_hdf5_file_open(const char *path, tdi_hdf5_file **file, tdi_error *error);
-/* The same of one that lies in memory, where it stays until it is closed. */
-td_status tdi_hdf5_file_in_memory(const void *bytes, size_t size, const char *name, tdi_hdf5_file **file,
-                                  tdi_error *error);
-/* The same of one that lies in a store. */
+/* The same of one that lies in a store, which stays until it is closed. */
 td_status tdi_hdf5_file_in_store(const tdi_store *store, const char *name, tdi_hdf5_file **file, tdi_error *error);
 void tdi_hdf5_file_close(tdi_hdf5_file *file); /* NULL is accepted */
 

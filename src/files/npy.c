@@ -340,8 +340,5 @@ td_status tdi_npy_write(const char *path, td_dtype dtype, const td_shape *shape,
     td_status status = tdi_atomic_write(file, head, head_size, error);
     if (status == TD_OK)
         status = tdi_atomic_write(file, elements, body, error);
-    if (status == TD_OK)
-        return tdi_atomic_commit(file, error);
-    tdi_atomic_abort(file);
-    return status;
+    return tdi_atomic_end(file, status, error);
 }

@@ -7,7 +7,6 @@
 #include "files/records.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <isa-l/crc.h>
 #include <stdbool.h>

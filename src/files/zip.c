@@ -496,10 +496,7 @@ static td_status write_archive(const char *path, const contents *all, tdi_error 
     zip_error_init(&to.reason);
     td_status status = fill_archive(&to, path, all, error);
     zip_error_fini(&to.reason);
-    if (status == TD_OK)
-        return tdi_atomic_commit(to.file, error);
-    tdi_atomic_abort(to.file);
-    return status;
+    return tdi_atomic_end(to.file, status, error);
 }
 
 td_status tdi_zip_write(const char *path, int count, const tdi_zip_entry *entries, tdi_error *error)

@@ -2,20 +2,14 @@
 #include "formats/weights_file.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/context.h"
+#include "base/text.h"
 #include "files/atomic.h"
 #include "files/zip.h"
 #include "formats/keras_inside.h"
 
 enum { PIECE = 1 << 18 };
-
-bool tdi_ends_in(const char *path, const char *end)
-{
-    size_t length = path ? strlen(path) : 0, end_length = strlen(end);
-    return length > end_length && strcmp(path + length - end_length, end) == 0;
-}
 
 /* ---- writing ---- */
 
@@ -37,10 +31,7 @@ static td_status write_file(const char *path, const tdi_hdf5_writer *file, uint6
     tdi_atomic *to;
     TDI_TRY(tdi_atomic_create(path, &to, error));
     td_status status = write_pieces(to, file, size, error);
-    if (status == TD_OK)
-        return tdi_atomic_commit(to, error);
-    tdi_atomic_abort(to);
-    return status;
+    return tdi_atomic_end(to, status, error);
 }
 
 td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *error)
@@ -108,24 +99,13 @@ static td_status read_any(td_model *model, const char *path, tdi_error *error)
     return read_hdf5(model, file, error);
 }
 
-static void take(td_model *model, const td_model *from)
-{
-    memcpy(model->values, from->values, (size_t)model->total * sizeof *model->values);
-    for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        if (model->slots[s])
-            memcpy(model->slots[s], from->slots[s], (size_t)model->trained * sizeof *model->slots[s]);
-    model->iteration = from->iteration;
-    model->optimizer.learning_rate = from->optimizer.learning_rate;
-    model->last_rate = 0;
-}
-
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
 {
     td_model shadow;
     TDI_TRY(tdi_model_shadow(model, &shadow, error));
     td_status status = read_any(&shadow, path, error);
     if (status == TD_OK)
-        take(model, &shadow);
+        tdi_model_take_shadow(model, &shadow);
     else if (status != TD_NO_MEMORY)
         tdi_error_prefix(error, "cannot load the weights in \"%s\" into the model \"%.64s\"", path ? path : "NULL",
                          model->name);

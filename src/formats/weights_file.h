@@ -12,6 +12,4 @@ td_status tdi_weights_write(const td_model *model, const char *path, tdi_error *
 /* Reads them back, or those in a .keras file, into a model of the same layers. On failure the model is as it was. */
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error);
 
-bool tdi_ends_in(const char *path, const char *end); /* with something before it */
-
 #endif

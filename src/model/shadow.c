@@ -30,6 +30,17 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
     return tdi_no_memory(error);
 }
 
+void tdi_model_take_shadow(td_model *model, const td_model *shadow)
+{
+    memcpy(model->values, shadow->values, (size_t)model->total * sizeof *model->values);
+    for (int s = 0; s < TDI_MAX_SLOTS; s++)
+        if (model->slots[s])
+            memcpy(model->slots[s], shadow->slots[s], (size_t)model->trained * sizeof *model->slots[s]);
+    model->iteration = shadow->iteration;
+    model->optimizer.learning_rate = shadow->optimizer.learning_rate;
+    model->last_rate = 0;
+}
+
 void tdi_model_release_shadow(td_model *shadow)
 {
     tdi_model_drop_runtime(shadow);

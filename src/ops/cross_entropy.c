@@ -1,7 +1,28 @@
 /* cross_entropy.c - softmax with cross-entropy, for class numbers and for distributions, and sigmoid with
  * cross-entropy; one op each for the loss and for its gradient, so that neither probabilities nor their logarithms are
- * ever rounded to 0. Targets have no gradient: they are data. */
+ * ever rounded to 0. Targets have no gradient: they are data. With a fourth input, a room, the gradient's op makes the
+ * losses too. */
 #include "ops/softmax.h"
+
+static td_status want_room(const tdi_node *node, const td_shape *losses, tdi_error *error)
+{
+    return node->n_in > 3 ? tdi_want_shape(node, 3, losses, error) : TD_OK;
+}
+
+/* The losses by the loss's own reference, into the room. */
+static void fill_room(const tdi_call *call, void (*reference)(const tdi_call *call))
+{
+    if (call->n_in <= 3)
+        return;
+    tdi_call losses = *call;
+    losses.out = call->in[3];
+    reference(&losses);
+}
+
+static void grad_describe(const tdi_node *node, char *text, size_t size)
+{
+    snprintf(text, size, "%s", node->n_in > 3 ? "and the losses" : "without the losses");
+}
 
 /* ---- class numbers ---- */
 
@@ -22,6 +43,7 @@ static td_status sparse_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(sparse_infer(node, error));
     TDI_TRY(tdi_want_dtype(node, 2, TD_FLOAT32, error));
     TDI_TRY(tdi_want_shape(node, 2, &node->shape, error));
+    TDI_TRY(want_room(node, &node->shape, error));
     node->shape = node->in[0]->shape;
     return TD_OK;
 }
@@ -54,6 +76,7 @@ static void sparse_grad_reference(const tdi_call *call)
     const int32_t *labels = call->in[1].data;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->out.shape), classes = tdi_last_extent(&call->out.shape);
+    fill_room(call, sparse_reference);
     for (int64_t r = 0; r < rows; r++) {
         double top, log_sum = tdi_log_sum_exp(logits + r * classes, classes, &top);
         bool valid = labels[r] >= 0 && labels[r] < classes;
@@ -81,6 +104,7 @@ static td_status dense_grad_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(dense_infer(node, error));
     TDI_TRY(tdi_want_shape(node, 2, &node->shape, error));
+    TDI_TRY(want_room(node, &node->shape, error));
     node->shape = node->in[0]->shape;
     return TD_OK;
 }
@@ -108,6 +132,7 @@ static void dense_grad_reference(const tdi_call *call)
     const float *logits = call->in[0].data, *targets = call->in[1].data, *dloss = call->in[2].data;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->out.shape), classes = tdi_last_extent(&call->out.shape);
+    fill_room(call, dense_reference);
     for (int64_t r = 0; r < rows; r++) {
         double top, log_sum = tdi_log_sum_exp(logits + r * classes, classes, &top), mass = 0;
         for (int64_t i = r * classes; i < (r + 1) * classes; i++)
@@ -152,6 +177,7 @@ static void sigmoid_grad_reference(const tdi_call *call)
     const float *logits = call->in[0].data, *targets = call->in[1].data, *dloss = call->in[2].data;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape);
+    fill_room(call, sigmoid_reference);
     for (int64_t i = 0; i < count; i++) {
         double x = (double)logits[i], p = x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
         out[i] = (float)((p - (double)targets[i]) * (double)dloss[i]);
@@ -177,13 +203,15 @@ const tdi_op tdi_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cros
 
 const tdi_op tdi_op_sparse_softmax_cross_entropy_grad = {.name = "sparse_softmax_cross_entropy_grad",
                                                          .min_in = 3,
-                                                         .max_in = 3,
+                                                         .max_in = 4,
                                                          .attrs_size = sizeof(tdi_ignore_attrs),
                                                          .infer = sparse_grad_infer,
                                                          .no_gradient = "second derivatives are not built",
                                                          .reference = sparse_grad_reference,
                                                          .flops = cross_entropy_flops,
-                                                         .reads = tdi_reads_rows};
+                                                         .reads = tdi_reads_rows,
+                                                         .in_place = true,
+                                                         .describe = grad_describe};
 
 const tdi_op tdi_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
                                              .min_in = 2,
@@ -196,12 +224,13 @@ const tdi_op tdi_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
 
 const tdi_op tdi_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
                                                   .min_in = 3,
-                                                  .max_in = 3,
+                                                  .max_in = 4,
                                                   .infer = dense_grad_infer,
                                                   .no_gradient = "second derivatives are not built",
                                                   .reference = dense_grad_reference,
                                                   .flops = cross_entropy_flops,
-                                                  .reads = tdi_reads_rows};
+                                                  .reads = tdi_reads_rows,
+                                                  .describe = grad_describe};
 
 const tdi_op tdi_op_sigmoid_cross_entropy = {.name = "sigmoid_cross_entropy",
                                              .min_in = 2,
@@ -214,12 +243,13 @@ const tdi_op tdi_op_sigmoid_cross_entropy = {.name = "sigmoid_cross_entropy",
 
 const tdi_op tdi_op_sigmoid_cross_entropy_grad = {.name = "sigmoid_cross_entropy_grad",
                                                   .min_in = 3,
-                                                  .max_in = 3,
+                                                  .max_in = 4,
                                                   .infer = sigmoid_infer,
                                                   .no_gradient = "second derivatives are not built",
                                                   .reference = sigmoid_grad_reference,
                                                   .flops = cross_entropy_flops,
-                                                  .reads = tdi_reads_same};
+                                                  .reads = tdi_reads_same,
+                                                  .describe = grad_describe};
 
 tdi_node *tdi_sparse_softmax_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *labels,
                                            tdi_ignore_attrs ignore)

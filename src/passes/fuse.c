@@ -10,6 +10,7 @@
  *   add, relu's gradient                     one op
  *   a pool's gradient, that of the           one op
  *   activation before the pool
+ *   a loss, the gradient of its logits       one op (fuse_losses.c)
  *   the sum over rows of what comes out of   0, for what statistics took away has no gradient: no pass over memory is
  *   a batch normalization's gradient         spent on the rounding errors that it would consist of */
 #include <string.h>
@@ -257,5 +258,5 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
         if (update && fuse_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
     }
-    return TD_OK;
+    return tdi_fuse_losses(graph, notes);
 }

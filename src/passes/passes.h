@@ -24,6 +24,7 @@ int *tdi_count_readers(const tdi_graph *graph);
 /* Puts ops that another one can do on its way, and that nothing else reads, into that op (fuse.c says which). One line
  * per fusion is added to `notes` (may be NULL). */
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes);
+td_status tdi_fuse_losses(tdi_graph *graph, tdi_text *notes); /* a part of it */
 
 /* Lets the nodes behind the first `forward_nodes` read copies of what is cheap to compute anew, made right before they
  * are first read, so that the originals need not be kept. After the passes that change nodes. */
@@ -59,15 +60,30 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
 /* The extent that a split divides: axis 0, the last axis, the elements; 1 for TDI_WHOLE. */
 int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
 
-/* How `lanes` lanes share a node whose kernel can do `splits`: as its first input of the same size is shared, so that
- * lanes read what they wrote; a matmul by columns where they are wide enough, else by rows; small work is not shared.
- * `shape` is the output's; split_of(context, node) is the choice made for an earlier node. */
-tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
-                    tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context);
+/* The first `lanes` of the lanes share a node by `split`; TDI_WHOLE: lane 0 makes it alone. */
+typedef struct tdi_placement {
+    tdi_split split; /* never TDI_DEPTH */
+    int lanes;
+    int depth; /* so many divide a product by TDI_DEPTH, whose ending the other two are about; 0: it is not */
+} tdi_placement;
 
-/* How they share the ending of a product that TDI_DEPTH divided (each makes its part of the sums, and adds the
- * others'), and products that nothing else divides. */
-tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes);
+/* What a node's placement follows from. */
+typedef struct tdi_placing {
+    const tdi_call *call;                                                     /* its shapes and attributes */
+    unsigned splits;                                                          /* that its kernel can do */
+    int lanes;                                                                /* that there are */
+    tdi_placement (*placement_of)(const void *context, const tdi_node *node); /* an earlier node's */
+    const void *context;
+} tdi_placing;
+
+/* As its first input of the same size is shared, so that lanes read what they wrote; products and what has no such
+ * input by as many lanes as make it soonest, by columns where they are wide enough, else by rows; small work is not
+ * shared. Of two lanes both share whatever can be shared. */
+tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
+
+/* Nanoseconds that a node takes when the first `lanes` share it by `split`, with the meeting before it that sharing it
+ * so asks for. `owners`: so many lanes have parts of its weight in their caches; 0: none has. */
+double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int lanes, int owners);
 
 /* ---- layout ---- */
 

@@ -1,4 +1,6 @@
-/* place.c - how the lanes of a replica share each op. */
+/* place.c - how, and how many of, the lanes of a replica share each op. */
+#include <math.h>
+
 #include "passes/passes.h"
 
 /* Rows of which products make a block: an update of fewer is shared by columns. */
@@ -58,67 +60,74 @@ void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *be
     *end = last < extent ? last : extent;
 }
 
+/* ---- by a number of lanes ---- */
+
 static bool can(const tdi_node *node, unsigned splits, tdi_split split)
 {
     return node->op->reads && (splits & 1u << split);
 }
 
-/* Is the weight's gradient a product of this step, which lanes share by rows? */
+/* Is it what the weight's gradient is made by, a product of this step, which lanes share by rows? */
+static bool makes_gradient(const tdi_node *node)
+{
+    bool gradient = node->home == TDI_HOME_GRADIENT && node->op == &tdi_op_matmul;
+    return gradient || node->op == &tdi_op_matmul_update;
+}
+
 static bool owned_by_rows(const tdi_node *weight)
 {
     const tdi_graph *graph = weight->graph;
-    for (int i = weight->id + 1; i < graph->nodes.count && graph->parts == 1; i++) {
-        const tdi_node *node = graph->nodes.at[i];
-        bool gradient = node->home == TDI_HOME_GRADIENT && node->op == &tdi_op_matmul;
-        if ((gradient || node->op == &tdi_op_matmul_update) && node->variable == weight->variable)
+    for (int i = weight->id + 1; i < graph->nodes.count && graph->parts == 1; i++)
+        if (makes_gradient(graph->nodes.at[i]) && graph->nodes.at[i]->variable == weight->variable)
             return true;
-    }
     return false;
 }
 
 /* Each lane then reads no rows of the weights but its own, which are in its cache since it updated them; the price is
  * the lanes' sums, which all read: more than it saves when there are many rows or lanes. */
-static bool by_depth(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+static bool by_depth(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const tdi_matmul_attrs *attrs = node->attrs;
     const tdi_node *weight = node->in[1];
     if (weight->op != &tdi_op_parameter || tdi_shape_elements(&weight->shape) < MIN_OWNED)
         return false;
-    if (!can(node, splits, TDI_DEPTH) || attrs->transpose_a || attrs->transpose_b || weight->shape.rank != 2)
+    if (!can(node, p->splits, TDI_DEPTH) || attrs->transpose_a || attrs->transpose_b || weight->shape.rank != 2)
         return false;
-    int64_t depth = weight->shape.dim[0], columns = tdi_split_extent(TDI_COLUMNS, shape);
-    int64_t rows = columns ? tdi_shape_elements(shape) / columns : 0;
+    const td_shape *out = &p->call->out.shape;
+    int64_t depth = weight->shape.dim[0], columns = tdi_split_extent(TDI_COLUMNS, out);
+    int64_t rows = columns ? tdi_shape_elements(out) / columns : 0;
     return depth >= (int64_t)MIN_COLUMNS * lanes && rows * lanes <= depth && owned_by_rows(weight);
+}
+
+static tdi_split by_columns_or_rows(const tdi_placing *p, int lanes)
+{
+    const td_shape *out = &p->call->out.shape;
+    bool columns = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)MIN_COLUMNS * lanes;
+    if ((p->splits & TDI_CAN_COLUMNS) && columns)
+        return TDI_COLUMNS;
+    return (p->splits & TDI_CAN_ROWS) && tdi_split_extent(TDI_ROWS, out) >= lanes ? TDI_ROWS : TDI_WHOLE;
 }
 
 /* A weight's gradient (a transposed) by rows: the update then writes whole stretches of memory, where by columns each
  * row's stretch is so short that a core's prefetcher takes the other core's lines away (2.5 times slower). Products
  * with weights that are so owned by depth; others by columns. */
-static tdi_split place_matmul(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+static tdi_split split_matmul(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    int64_t rows = tdi_split_extent(TDI_ROWS, shape);
-    bool by_rows = can(node, splits, TDI_ROWS) && rows >= lanes;
+    int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
+    bool by_rows = can(node, p->splits, TDI_ROWS) && rows >= lanes;
     bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * lanes;
     if (by_rows && gradient)
         return TDI_ROWS;
-    return by_depth(node, shape, splits, lanes) ? TDI_DEPTH : tdi_place_sums(shape, splits, lanes);
+    return by_depth(node, p, lanes) ? TDI_DEPTH : by_columns_or_rows(p, lanes);
 }
 
-tdi_split tdi_place_sums(const td_shape *shape, unsigned splits, int lanes)
+static tdi_split split_update(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    bool columns = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)MIN_COLUMNS * lanes;
-    if ((splits & TDI_CAN_COLUMNS) && columns)
+    int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
+    if (rows < (int64_t)MIN_BLOCK_ROWS * lanes && can(node, p->splits, TDI_COLUMNS) &&
+        tdi_split_extent(TDI_COLUMNS, &p->call->out.shape) >= (int64_t)MIN_COLUMNS * lanes)
         return TDI_COLUMNS;
-    return (splits & TDI_CAN_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
-}
-
-static tdi_split place_update(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
-{
-    int64_t rows = tdi_split_extent(TDI_ROWS, shape);
-    if (rows < (int64_t)MIN_BLOCK_ROWS * lanes && can(node, splits, TDI_COLUMNS) &&
-        tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)MIN_COLUMNS * lanes)
-        return TDI_COLUMNS;
-    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+    return can(node, p->splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
 }
 
 /* Nobody has to be waited for then, however small the work. */
@@ -132,39 +141,143 @@ static bool starts_from_constants(const tdi_node *node)
 
 /* The steps of an LSTM: with few rows a lane spends its time on reading weights, of which by units each reads its own.
  */
-static tdi_split place_steps(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes)
+static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    int64_t rows = tdi_split_extent(TDI_ROWS, shape), units = tdi_split_extent(TDI_COLUMNS, shape);
-    if (can(node, splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
+    const td_shape *out = &p->call->out.shape;
+    int64_t rows = tdi_split_extent(TDI_ROWS, out), units = tdi_split_extent(TDI_COLUMNS, out);
+    if (can(node, p->splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
         return TDI_COLUMNS;
-    return can(node, splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+    return can(node, p->splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
 }
 
-tdi_split tdi_place(const tdi_node *node, const td_shape *shape, unsigned splits, int lanes,
-                    tdi_split (*split_of)(const void *context, const tdi_node *node), const void *context)
+static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    if (lanes == 1)
-        return TDI_WHOLE;
-    if (node->op == &tdi_op_matmul)
-        return place_matmul(node, shape, splits, lanes);
-    if (node->op == &tdi_op_lstm || node->op == &tdi_op_lstm_grad)
-        return place_steps(node, shape, splits, lanes);
-    if (node->op == &tdi_op_squared_norm) /* few numbers of many */
-        return can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes ? TDI_ROWS : TDI_WHOLE;
-    if (node->op == &tdi_op_scatter_add) /* by columns: some rows are met far more often than others */
-        return tdi_place_sums(shape, splits, lanes);
-    if (node->op == &tdi_op_matmul_update)
-        return place_update(node, shape, splits, lanes);
-    for (int i = 0; i < node->n_in; i++) {
-        tdi_split like = node->in[i] ? split_of(context, node->in[i]) : TDI_WHOLE;
-        if (like != TDI_WHOLE && can(node, splits, like) && node->op->reads(node, i, like) == like)
-            return like;
-    }
-    int64_t elements = tdi_shape_elements(shape);
-    bool by_rows = can(node, splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, shape) >= lanes;
+    const td_shape *out = &p->call->out.shape;
+    int64_t elements = tdi_shape_elements(out);
+    bool by_rows = can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, out) >= lanes;
     if (by_rows && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
-    bool wide = tdi_split_extent(TDI_COLUMNS, shape) >= (int64_t)16 * lanes;
-    bool of_many = node->op == &tdi_op_reduce && split_of(context, node->in[0]) != TDI_WHOLE;
-    return can(node, splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
+    bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
+    bool of_many = node->op == &tdi_op_reduce && p->placement_of(p->context, node->in[0]).split != TDI_WHOLE;
+    return can(node, p->splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
+}
+
+/* How so many lanes would share it. */
+static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
+{
+    const tdi_op *op = node->op;
+    if (op == &tdi_op_matmul)
+        return split_matmul(node, p, lanes);
+    if (op == &tdi_op_lstm || op == &tdi_op_lstm_grad)
+        return split_steps(node, p, lanes);
+    if (op == &tdi_op_squared_norm) /* few numbers of many */
+        return can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes ? TDI_ROWS
+                                                                                                          : TDI_WHOLE;
+    if (op == &tdi_op_scatter_add) /* by columns: some rows are met far more often than others */
+        return by_columns_or_rows(p, lanes);
+    return op == &tdi_op_matmul_update ? split_update(node, p, lanes) : split_other(node, p, lanes);
+}
+
+/* ---- how many lanes ---- */
+
+/* As another value is shared, so that a lane goes on with what it has made. */
+static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
+{
+    const tdi_op *op = node->op;
+    if (op == &tdi_op_matmul || op == &tdi_op_matmul_update || op == &tdi_op_lstm || op == &tdi_op_lstm_grad ||
+        op == &tdi_op_squared_norm || op == &tdi_op_scatter_add)
+        return false;
+    for (int i = 0; i < node->n_in; i++) {
+        tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
+        if (like.split != TDI_WHOLE && can(node, p->splits, like.split) &&
+            op->reads(node, i, like.split) == like.split) {
+            *placement = (tdi_placement){like.split, like.lanes, 0};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the first reader of a value reads beside it, of what was made before. */
+static const tdi_node *read_beside(const tdi_node *node)
+{
+    for (int i = node->id + 1; i < node->graph->nodes.count; i++) {
+        const tdi_node *reader = node->graph->nodes.at[i], *other = NULL;
+        bool reads = false;
+        for (int j = 0; j < reader->n_in; j++) {
+            reads = reads || reader->in[j] == node;
+            if (!other && reader->in[j] && reader->in[j]->id < node->id)
+                other = reader->in[j];
+        }
+        if (reads)
+            return other;
+    }
+    return NULL;
+}
+
+/* So that the lanes need not meet before its reader. */
+static bool goes_with_reader(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
+{
+    const tdi_node *other = p->lanes > 2 && starts_from_constants(node) ? read_beside(node) : NULL;
+    tdi_placement like = other ? p->placement_of(p->context, other) : (tdi_placement){0};
+    bool fits = like.split == TDI_WHOLE ||
+                (can(node, p->splits, like.split) && tdi_split_extent(like.split, &p->call->out.shape) >= like.lanes);
+    if (other && fits)
+        *placement = (tdi_placement){like.split, like.lanes, 0};
+    return other && fits;
+}
+
+/* A product whose lanes read, each, rows of the weight: so many of them; else 0. */
+static int readers_by_rows(const tdi_node *node, const tdi_placing *p, const tdi_variable *variable)
+{
+    if (node->op != &tdi_op_matmul || node->in[1]->op != &tdi_op_parameter || node->in[1]->variable != variable)
+        return 0;
+    tdi_placement placed = p->placement_of(p->context, node);
+    if (placed.depth)
+        return placed.depth;
+    return placed.split != TDI_WHOLE && node->op->reads(node, 1, placed.split) == TDI_ROWS ? placed.lanes : 0;
+}
+
+/* The lanes that own rows of the weight which a product reads or makes the gradient of: those of the first product with
+ * it that reads it so. 0: there is none. */
+static int owners_of(const tdi_node *node, const tdi_placing *p)
+{
+    bool reads = node->op == &tdi_op_matmul && node->in[1]->op == &tdi_op_parameter;
+    const tdi_variable *variable = reads ? node->in[1]->variable : makes_gradient(node) ? node->variable : NULL;
+    int owners = 0;
+    for (int i = 0; i < node->id && variable && !owners; i++)
+        owners = readers_by_rows(node->graph->nodes.at[i], p, variable);
+    return owners;
+}
+
+/* All lanes that divide a product by depth read sums, by columns or rows. Fewer lanes' columns are fine too: the next
+ * product reads them as depth. */
+static tdi_placement place_ending(const tdi_placing *p, int lanes)
+{
+    const td_shape *out = &p->call->out.shape;
+    int64_t columns = p->splits & TDI_CAN_COLUMNS ? tdi_split_extent(TDI_COLUMNS, out) / MIN_COLUMNS : 0;
+    int64_t rows = p->splits & TDI_CAN_ROWS ? tdi_split_extent(TDI_ROWS, out) : 0;
+    columns = columns < lanes ? columns : lanes;
+    rows = rows < lanes ? rows : lanes;
+    if (columns > 1 && 2 * columns >= rows)
+        return (tdi_placement){TDI_COLUMNS, (int)columns, lanes};
+    return rows > 1 ? (tdi_placement){TDI_ROWS, (int)rows, lanes} : (tdi_placement){TDI_WHOLE, 1, lanes};
+}
+
+tdi_placement tdi_place(const tdi_node *node, const tdi_placing *p)
+{
+    tdi_placement placement = {TDI_WHOLE, 1, 0};
+    if (p->lanes == 1 || follows(node, p, &placement) || goes_with_reader(node, p, &placement))
+        return placement;
+    int owners = owners_of(node, p);
+    double least = p->lanes > 2 ? tdi_price(node, p, TDI_WHOLE, 1, owners) : INFINITY;
+    for (int lanes = 2; lanes <= p->lanes; lanes++) {
+        tdi_split split = split_by(node, p, lanes);
+        double price = split == TDI_WHOLE ? INFINITY : tdi_price(node, p, split, lanes, owners);
+        if (price < least) {
+            least = price;
+            placement = split == TDI_DEPTH ? place_ending(p, lanes) : (tdi_placement){split, lanes, 0};
+        }
+    }
+    return placement;
 }

@@ -11,9 +11,9 @@ typedef struct tracker {
 
 static bool same_share(const tdi_touch *a, const tdi_touch *b)
 {
-    if (a->lane_0 || b->lane_0)
-        return a->lane_0 && b->lane_0;
-    if (a->split != b->split || a->split == TDI_WHOLE)
+    if (a->lanes == 1 && b->lanes == 1)
+        return true;
+    if (a->split != b->split || a->lanes != b->lanes || a->split == TDI_WHOLE)
         return false;
     if (a->begin != b->begin || a->end != b->end) /* as many elements, of another size, lie elsewhere */
         return false;
@@ -38,8 +38,7 @@ static void remember(tracker *t, const tdi_touch *touches, int n)
 
 static void visit(tracker *t, tdi_planned *step, tdi_touch *touches)
 {
-    tdi_split split = tdi_placed_of(t->plan, step->node)->split;
-    int n = tdi_touches_of(t->plan, step, step->finish ? TDI_DEPTH : split, touches);
+    int n = tdi_touches_of(t->plan, step, false, touches);
     for (int i = 0; i < n && !step->barrier; i++)
         step->barrier = conflicts(t, &touches[i]);
     if (step->barrier)
@@ -48,7 +47,7 @@ static void visit(tracker *t, tdi_planned *step, tdi_touch *touches)
     if (!step->finish)
         return;
     t->since.count = 0; /* they meet before the second half */
-    n = tdi_touches_of(t->plan, step, split, touches);
+    n = tdi_touches_of(t->plan, step, true, touches);
     touches[n++] = tdi_touch_of_sums(t->plan, step, false);
     remember(t, touches, n);
 }

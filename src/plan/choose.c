@@ -6,22 +6,23 @@
 #include "ops/widen.h"
 #include "plan/inside.h"
 
-static tdi_split split_of(const void *context, const tdi_node *node)
+static tdi_placement placement_of(const void *context, const tdi_node *node)
 {
     const tdi_plan *plan = context;
-    return tdi_placed_of(plan, tdi_root(node))->split;
+    return tdi_placed_of(plan, tdi_root(node))->by;
 }
 
 /* Updates are shared by all lanes of all replicas, or follow their gradient when there is but one part. Statistics, and
  * other once nodes that cannot be shared, are the first replica's. */
-static tdi_split choose_split(const tdi_plan *plan, const tdi_node *node, unsigned splits)
+static tdi_placement choose_placement(const tdi_plan *plan, const tdi_node *node, const tdi_call *call, unsigned splits)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (node->once && spec->graph->parts > 1 && node->op == &tdi_op_squared_norm)
-        return TDI_ROWS;
-    if (node->once && spec->graph->parts > 1)
-        return node->op->reads && (splits & TDI_CAN_FLAT) ? TDI_FLAT : TDI_WHOLE;
-    return tdi_place(node, &tdi_placed_of(plan, node)->shape, splits, tdi_sharing_of(plan), split_of, plan);
+    if (node->once && spec->graph->parts > 1) {
+        bool flat = node->op->reads && (splits & TDI_CAN_FLAT);
+        tdi_split split = node->op == &tdi_op_squared_norm ? TDI_ROWS : flat ? TDI_FLAT : TDI_WHOLE;
+        return (tdi_placement){split, split == TDI_WHOLE ? 1 : spec->lanes, 0};
+    }
+    return tdi_place(node, &(tdi_placing){call, splits, tdi_sharing_of(plan), placement_of, plan});
 }
 
 /* Where norms are taken, a replica's range of a gradient is that of the blocks whose norms it takes. */
@@ -32,15 +33,15 @@ static void cut_between_blocks(int64_t extent, int index, int sharers, tdi_call 
     call->end = call->end * TDI_NORM_BLOCK < extent ? call->end * TDI_NORM_BLOCK : extent;
 }
 
-static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lane)
+static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node, tdi_split split, int lanes, int lane)
 {
     const tdi_plan_spec *spec = &plan->spec;
     bool all_replicas = node->once && spec->graph->parts > 1;
-    int sharers = all_replicas ? spec->lanes * spec->replicas : tdi_sharing_of(plan);
+    int sharers = all_replicas ? spec->lanes * spec->replicas : lanes;
     int index = all_replicas ? spec->replica * spec->lanes + lane : lane;
     call->split = (int)split;
     call->lane = lane;
-    call->lanes = all_replicas ? spec->lanes : tdi_sharing_of(plan);
+    call->lanes = all_replicas ? spec->lanes : lanes;
     call->begin = call->end = 0;
     if (index >= sharers)
         return;
@@ -111,7 +112,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     const tdi_kernel *kernel = prepared->kernel;
     tdi_call *call = &prepared->calls[lane];
     TDI_TRY(describe_call(plan, node, arena, call, error));
-    set_range(plan, call, node, prepared->finish ? TDI_DEPTH : prepared->split, lane);
+    const tdi_placement *by = &prepared->by;
+    set_range(plan, call, node, by->depth ? TDI_DEPTH : by->split, by->depth ? by->depth : by->lanes, lane);
     if (prepared->finish)
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
@@ -128,19 +130,19 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     return TD_OK;
 }
 
-/* The second half, which is shared by rows or columns. */
+/* The second half, which is shared by rows or columns; each lane reads the sums of all that have divided the depth. */
 static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                                 tdi_error *error)
 {
     int lanes = plan->spec.lanes;
-    prepared->split = tdi_place_sums(&tdi_placed_of(plan, node)->shape, prepared->kernel->splits, tdi_sharing_of(plan));
     prepared->finish = TDI_NEW_ARRAY(arena, tdi_call, lanes);
     if (!prepared->finish)
         return tdi_no_memory(error);
     for (int lane = 0; lane < lanes; lane++) {
         tdi_call *call = &prepared->finish[lane];
         TDI_TRY(describe_call(plan, node, arena, call, error));
-        set_range(plan, call, node, prepared->split, lane);
+        set_range(plan, call, node, prepared->by.split, prepared->by.lanes, lane);
+        call->lanes = prepared->by.depth;
         if (call->begin < call->end)
             call->run = prepared->kernel->finish;
     }
@@ -151,11 +153,13 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
                              tdi_prepared *prepared, tdi_error *error)
 {
     unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
-    *prepared = (tdi_prepared){.kernel = kernel, .split = choose_split(plan, node, splits)};
+    tdi_call query;
+    TDI_TRY(describe_call(plan, node, arena, &query, error));
+    *prepared = (tdi_prepared){.kernel = kernel, .by = choose_placement(plan, node, &query, splits)};
     prepared->calls = TDI_NEW_ARRAY(arena, tdi_call, plan->spec.lanes);
     if (!prepared->calls)
         return tdi_no_memory(error);
-    if (prepared->split == TDI_DEPTH)
+    if (prepared->by.depth)
         TDI_TRY(prepare_finish(plan, node, arena, prepared, error));
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
         td_status status = prepare_lane(plan, node, arena, prepared, lane, error);
@@ -172,7 +176,11 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
     step->kernel = prepared->kernel;
     step->calls = prepared->calls;
     step->finish = prepared->finish;
-    tdi_placed_of(plan, step->node)->split = prepared->split;
+    tdi_placed_of(plan, step->node)->by = prepared->by;
+    for (int i = 0; i < step->node->n_in; i++)
+        if (tdi_fills(step->node, i) && prepared->by.split != TDI_WHOLE)
+            tdi_placed_of(plan, step->node->in[i])->by =
+                (tdi_placement){step->node->op->reads(step->node, i, prepared->by.split), prepared->by.lanes, 0};
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;
 }

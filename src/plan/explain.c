@@ -37,7 +37,13 @@ static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)
 {
     static const char *const names[] = {"whole", "rows", "columns", "flat"};
-    return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->split];
+    return step->finish ? "depth" : names[tdi_placed_of(plan, step->node)->by.split];
+}
+
+int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step)
+{
+    const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;
+    return by->depth ? by->depth : by->lanes;
 }
 
 static const char *pass_of(const tdi_node *node)
@@ -72,7 +78,9 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .op = node->op->name,
                         .pass = pass_of(node),
                         .kernel = step->kernel ? step->kernel->name : "reference",
+                        .choice = step->choice,
                         .share = tdi_planned_share(plan, step),
+                        .lanes = tdi_planned_lanes(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
                         .flops = planned_flops(step),
                         .bytes = planned_bytes(plan, step),
@@ -95,6 +103,20 @@ void tdi_choice_explain(const tdi_choice *choice, FILE *out)
     fprintf(out, "\n");
 }
 
+/* Where they are not all. */
+static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *out)
+{
+    const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;
+    int lanes = tdi_planned_lanes(plan, step), all = tdi_sharing_of(plan);
+    bool ends_otherwise = by->depth && by->lanes != by->depth;
+    if ((lanes == 1 || lanes == all) && !ends_otherwise)
+        return;
+    fprintf(out, "%-22s   %s over %d of %d lanes", "", tdi_planned_share(plan, step), lanes, all);
+    if (ends_otherwise)
+        fprintf(out, ", ended by %d", by->lanes);
+    fprintf(out, "\n");
+}
+
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
@@ -110,8 +132,10 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         fprintf(out, "%-22s   %s\n", "", details);
     if (tdi_placed_of(plan, node)->abreast)
         fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
+    explain_lanes(plan, step, out);
     if (step->chained)
-        fprintf(out, "%-22s   in one pass with the op before it\n", "");
+        fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
+                step->taken ? ", whose value is not stored" : "");
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
         tdi_choice_explain(step->choice, out);

@@ -7,7 +7,7 @@
 /* What the plan settles for one node of the graph, by id. */
 typedef struct tdi_placed {
     td_shape shape;   /* batch resolved */
-    tdi_split split;  /* of the value; never TDI_DEPTH */
+    tdi_placement by; /* who makes it */
     int abreast;      /* as in tdi_value */
     int storage;      /* in the activation arena; -1: elsewhere */
     int64_t exchange; /* byte offset in the exchange arena; -1: not there */
@@ -21,22 +21,37 @@ typedef struct tdi_planned {
     bool barrier;             /* the lanes meet before it */
     bool constant;            /* made once, when addresses are bound */
     bool chained;             /* run stretch by stretch with the step before it */
+    bool passes;              /* what it makes is read by the next step of its chain alone, and not stored */
+    unsigned taken;           /* bit i: input i is what the step before it passes */
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
     tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
     int sums;                 /* with `finish`: the storage of the lanes' sums */
+    tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
     tdi_text notes;           /* who declined and why */
     const tdi_choice *choice; /* NULL: nothing was in doubt */
 } tdi_planned;
 
-enum { TDI_MOST_CHAINED = 16 };
+enum { TDI_MOST_CHAINED = 16, TDI_MOST_LINK_INPUTS = 8 };
 
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_ONCE, TDI_ITEM_CHAIN } tdi_item_kind;
+/* Elements that each op of a chain makes before the next op takes them over: a few values' fit into the second-level
+ * cache of a core, and what is spent on a stretch besides its elements does not show. */
+enum { TDI_STRETCH = 16384 };
+
+/* What is passed on goes to the lane's scratch: the links write to two stretches there in turn. */
+enum { TDI_PASSED_BYTES = 2 * TDI_STRETCH * 4 };
+
+/* APART: nothing, while other lanes wait for each other inside a kernel: where lanes run in turn, none is a meeting
+ * ahead. */
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_APART } tdi_item_kind;
 
 typedef struct tdi_item {
-    tdi_item_kind kind; /* ONCE: a call made by the replica's first plan only */
+    tdi_item_kind kind;
+    bool once; /* a call, or chain, made by the replica's first plan only */
     const tdi_call *call;
     void (*together)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
-    int length; /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
+    int length;  /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
+    bool passes; /* as in tdi_planned */
+    unsigned taken;
 } tdi_item;
 
 typedef struct tdi_segment {
@@ -55,6 +70,7 @@ typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
     tdi_vec(tdi_input_use) inputs;
+    char *passed;             /* where chains pass values on: TDI_PASSED_BYTES */
     int reached;              /* the next item, when lanes run in turn */
     const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
 } tdi_lane_items;
@@ -68,11 +84,10 @@ struct tdi_plan {
     tdi_storage *storages;
     int n_storages;
     int64_t activation_bytes, exchange_bytes, constant_bytes;
-    char *constants; /* the plan's own: activations are shared with other plans */
-    size_t scratch_bytes;
-    tdi_lockstep lockstep; /* of the lanes that share, when a kernel says `together` */
-    tdi_lane_items *lanes; /* [lanes] */
-    uint64_t labelled;     /* the trace that the labels belong to */
+    char *constants;                 /* the plan's own: activations are shared with other plans */
+    size_t scratch_bytes, passed_at; /* where in the scratch chains pass values on */
+    tdi_lane_items *lanes;           /* [lanes] */
+    uint64_t labelled;               /* the trace that the labels belong to */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
@@ -88,12 +103,13 @@ static inline int tdi_sharing_of(const tdi_plan *plan)
 /* Follows views to the node whose bytes they show. */
 const tdi_node *tdi_root(const tdi_node *node);
 bool tdi_is_leaf(const tdi_node *node);
+bool tdi_fills(const tdi_node *node, int i); /* input i is a room, which the node writes */
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 
 /* One kernel (NULL: the reference) made ready for every lane of a step. */
 typedef struct tdi_prepared {
     const tdi_kernel *kernel;
-    tdi_split split;
+    tdi_placement by;
     tdi_call *calls;  /* [lanes] */
     tdi_call *finish; /* [lanes], or NULL */
     size_t scratch_bytes;
@@ -112,6 +128,7 @@ td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* befo
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
+int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that share it */
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);

@@ -38,7 +38,7 @@ static td_status label_lane(const tdi_plan *plan, int lane, tdi_trace *trace, td
         return tdi_no_memory(error);
     for (int i = 0; i < list->items.count; i++) {
         const tdi_item *item = &list->items.at[i];
-        if (item->kind != TDI_ITEM_BARRIER && !(list->labels[i] = label_of(plan, lane, item->call, trace)))
+        if (item->call && !(list->labels[i] = label_of(plan, lane, item->call, trace)))
             return tdi_no_memory(error);
     }
     return TD_OK;

@@ -8,6 +8,11 @@ const tdi_node *tdi_root(const tdi_node *node)
     return node;
 }
 
+bool tdi_fills(const tdi_node *node, int i)
+{
+    return node->in[i] && node->in[i]->op == &tdi_op_room;
+}
+
 bool tdi_is_leaf(const tdi_node *node)
 {
     return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
@@ -74,12 +79,13 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
         return -1;
     const tdi_node *from = tdi_root(node->in[0]);
     int storage = tdi_placed_of(plan, from)->storage;
-    tdi_split split = tdi_placed_of(plan, node)->split;
+    const tdi_placement *by = &tdi_placed_of(plan, node)->by, *before = &tdi_placed_of(plan, from)->by;
     if (storage < 0 || tdi_placed_of(plan, from)->abreast != tdi_placed_of(plan, node)->abreast ||
         plan->storages[storage].last != position || plan->storages[storage].bytes != tdi_node_bytes(plan, node))
         return -1;
-    bool same_share = plan->spec.lanes == 1 || (tdi_placed_of(plan, from)->split == split && split != TDI_WHOLE &&
-                                                node->op->reads && node->op->reads(node, 0, split) == split);
+    bool same_share =
+        plan->spec.lanes == 1 || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
+                                  node->op->reads && node->op->reads(node, 0, by->split) == by->split);
     for (int i = 1; i < node->n_in; i++)
         if (node->in[i] && tdi_root(node->in[i]) == from)
             return -1;
@@ -124,9 +130,10 @@ static int first_reader(const tdi_plan *plan, const tdi_node *node)
 static void lay_out_sums(tdi_plan *plan, tdi_planned *step, int position)
 {
     step->sums = plan->n_storages++;
-    plan->storages[step->sums] = (tdi_storage){.bytes = tdi_node_bytes(plan, step->node) * plan->spec.lanes,
-                                               .first = position,
-                                               .last = first_reader(plan, step->node)};
+    plan->storages[step->sums] =
+        (tdi_storage){.bytes = tdi_node_bytes(plan, step->node) * tdi_placed_of(plan, step->node)->by.depth,
+                      .first = position,
+                      .last = first_reader(plan, step->node)};
 }
 
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
@@ -139,8 +146,9 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
     if (!plan->storages)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
-        if (plan->planned[s].node && in_activations(plan, plan->planned[s].node))
-            lay_out_node(plan, plan->planned[s].node, s);
+        const tdi_node *node = plan->spec.schedule->at[s].node;
+        if (node && in_activations(plan, node))
+            lay_out_node(plan, node, s);
         if (plan->planned[s].finish)
             lay_out_sums(plan, &plan->planned[s], s);
     }

@@ -1,10 +1,11 @@
 /* plan.c - making a plan, binding it to memory, listing what each lane does. */
 #include "plan/inside.h"
 
-/* Leaves are there already, views are their input's bytes, and a gather's input was written where it belongs. */
+/* Leaves are there already, views are their input's bytes, a gather's input was written where it belongs, and a room is
+ * filled by another. */
 static bool computed(const tdi_node *node)
 {
-    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather;
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_room;
 }
 
 static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
@@ -18,6 +19,7 @@ static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
         return tdi_no_memory(error);
     for (int i = 0; i < graph->nodes.count; i++)
         plan->placed[i] = (tdi_placed){.shape = tdi_shape_at(&graph->nodes.at[i]->shape, plan->spec.rows),
+                                       .by = {.lanes = 1},
                                        .storage = -1,
                                        .exchange = -1,
                                        .constant = -1,
@@ -47,13 +49,22 @@ static td_status choose_kernels(tdi_plan *plan, tdi_error *error)
     return TD_OK;
 }
 
-/* The plan's own: the lanes count alike only over plans that as many of them share. */
-static td_status make_lockstep(tdi_plan *plan, tdi_error *error)
+/* Do lanes wait for each other inside this step? */
+static bool in_lockstep(const tdi_plan *plan, const tdi_planned *step)
 {
-    bool together = false;
-    for (int s = 0; s < plan->n_steps; s++)
-        together |= plan->planned[s].kernel && plan->planned[s].kernel->together;
-    return together ? tdi_lockstep_create(&plan->lockstep, tdi_sharing_of(plan), plan->spec.spin, error) : TD_OK;
+    return step->kernel && step->kernel->together && tdi_placed_of(plan, step->node)->by.split == TDI_COLUMNS;
+}
+
+/* Each step's own: lanes count alike only where the same lanes share. */
+static td_status make_locksteps(tdi_plan *plan, tdi_error *error)
+{
+    for (int s = 0; s < plan->n_steps; s++) {
+        tdi_planned *step = &plan->planned[s];
+        if (in_lockstep(plan, step))
+            TDI_TRY(tdi_lockstep_create(&step->lockstep, tdi_placed_of(plan, step->node)->by.lanes, plan->spec.spin,
+                                        error));
+    }
+    return TD_OK;
 }
 
 /* ---- lists ---- */
@@ -93,10 +104,11 @@ static void lengthen_chain(tdi_lane_items *list)
 static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
 {
     const tdi_call *call = &step->calls[lane];
-    tdi_item item = {step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL, call, NULL, 1};
+    tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->passes, step->taken};
+    bool lockstep = in_lockstep(plan, step);
     if (!has_work(plan, step, lane))
-        return true;
-    if (step->kernel && call->split == TDI_COLUMNS)
+        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_APART}));
+    if (lockstep)
         item.together = step->kernel->together;
     if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
         return false;
@@ -119,10 +131,11 @@ static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
         return false;
     if (!step->finish)
         return true;
-    tdi_item_kind kind = step->node->once ? TDI_ITEM_ONCE : TDI_ITEM_CALL;
     const tdi_call *finish = &step->finish[lane];
     return list_inputs(step->node, finish, list) && tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER})) &&
-           (!finish->run || tdi_push(&list->items, ((tdi_item){kind, finish, NULL, 1})));
+           (!finish->run ||
+            tdi_push(&list->items,
+                     ((tdi_item){.kind = TDI_ITEM_CALL, .once = step->node->once, .call = finish, .length = 1})));
 }
 
 static td_status list_items(tdi_plan *plan, tdi_error *error)
@@ -147,7 +160,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     tdi_lay_out_exchange(plan);
     TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
-    TDI_TRY(make_lockstep(plan, error));
+    TDI_TRY(make_locksteps(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
@@ -176,6 +189,7 @@ static void free_step(const tdi_plan *plan, tdi_planned *step)
     for (int lane = 0; lane < plan->spec.lanes && step->calls; lane++)
         if (step->kernel && step->kernel->release && step->calls[lane].state)
             step->kernel->release(step->calls[lane].state);
+    tdi_lockstep_release(&step->lockstep);
     tdi_text_free(&step->notes);
 }
 
@@ -193,7 +207,6 @@ void tdi_plan_free(tdi_plan *plan)
     }
     if (plan->constants)
         plan->spec.device->release(plan->spec.device, plan->constants);
-    tdi_lockstep_release(&plan->lockstep);
     tdi_arena_free(plan->arena);
     free(plan);
 }
@@ -245,8 +258,9 @@ static void *address(const tdi_plan *plan, const tdi_bindings *b, const tdi_node
     }
 }
 
-static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_node *node, tdi_call *call, int lane)
+static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, tdi_call *call, int lane)
 {
+    const tdi_node *node = step->node;
     tdi_value *in = (tdi_value *)(uintptr_t)call->in;
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
@@ -255,22 +269,24 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, const tdi_nod
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->part = &b->part[lane];
-    call->lockstep = (tdi_lockstep *)(uintptr_t)&plan->lockstep;
+    call->lockstep = &step->lockstep;
 }
 
-static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, const tdi_planned *step, int lane)
+static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *step, int lane)
 {
-    bind_call(plan, b, step->node, &step->finish[lane], lane);
+    bind_call(plan, b, step, &step->finish[lane], lane);
     float *sums = (float *)(void *)(b->activations + plan->storages[step->sums].offset);
     step->calls[lane].sums = step->finish[lane].sums = sums;
 }
 
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
+    for (int lane = 0; lane < plan->spec.lanes; lane++)
+        plan->lanes[lane].passed = bindings->scratch[lane] + plan->passed_at;
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {
-            bind_call(plan, bindings, step->node, &step->calls[lane], lane);
+            bind_call(plan, bindings, step, &step->calls[lane], lane);
             if (step->finish)
                 bind_sums(plan, bindings, step, lane);
             if (step->constant && step->calls[lane].run)

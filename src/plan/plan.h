@@ -98,8 +98,10 @@ typedef struct tdi_plan_op {
     const char *layer;    /* "dense_1", "loss", ... */
     const char *variable; /* what it makes, a gradient or new values, is this weight's: "kernel"; NULL: no weight's */
     const char *op, *kernel;
-    const char *pass;  /* "forward", "backward" or "update" */
-    const char *share; /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
+    const tdi_choice *choice; /* between kernels, by the clock; NULL: nothing was in doubt */
+    const char *pass;         /* "forward", "backward" or "update" */
+    const char *share;        /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
+    int lanes;                /* that share it: the first so many */
     td_shape shape;
     double flops, bytes; /* read and written */
     double kept_bytes;   /* of them, of weights and slots */

@@ -1,25 +1,47 @@
 /* run.c - the walk down the list. */
+#include <string.h>
+
 #include "base/text.h"
 #include "ops/common.h"
 #include "plan/inside.h"
 
-/* Elements that each op of a chain makes before the next op takes them over: a few values' fit into the second-level
- * cache of a core, and what is spent on a stretch besides its elements does not show. */
-enum { STRETCH = 16384 };
+/* Where link `i` of a chain finds its elements from `at` on when they are passed: an address such that they are there.
+ */
+static void *passed(const char *room, int i, int64_t at, td_dtype dtype)
+{
+    uintptr_t stretch = (uintptr_t)room + (uintptr_t)(i % 2) * TDI_PASSED_BYTES / 2;
+    return (void *)(stretch - (uintptr_t)at * td_dtype_size(dtype));
+}
+
+static void run_link(const tdi_item *items, int i, int64_t at, int64_t end, const char *room)
+{
+    tdi_call part = *items[i].call;
+    tdi_value in[TDI_MOST_LINK_INPUTS];
+    part.split = TDI_FLAT;
+    part.begin = at;
+    part.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
+    if (items[i].taken) {
+        memcpy(in, part.in, (size_t)part.n_in * sizeof *in);
+        part.in = in;
+    }
+    for (int j = 0; j < part.n_in; j++)
+        if (items[i].taken >> j & 1u)
+            in[j].data = passed(room, i - 1, at, in[j].dtype);
+    if (items[i].passes)
+        part.out.data = passed(room, i, at, part.out.dtype);
+    part.run(&part);
+}
 
 /* `seconds`: what each of the calls took is added up there; NULL: nowhere. */
-static void run_chain(const tdi_item *items, double *seconds)
+static void run_chain(const tdi_lane_items *list, int first, double *seconds)
 {
+    const tdi_item *items = &list->items.at[first];
     tdi_runs share = tdi_call_runs(items->call);
     int64_t end = share.first + share.length;
     double began = seconds ? tdi_seconds() : 0;
-    for (int64_t at = share.first; at < end; at += STRETCH)
+    for (int64_t at = share.first; at < end; at += TDI_STRETCH)
         for (int i = 0; i < items->length; i++) {
-            tdi_call part = *items[i].call;
-            part.split = TDI_FLAT;
-            part.begin = at;
-            part.end = end - at < STRETCH ? end : at + STRETCH;
-            part.run(&part);
+            run_link(items, i, at, end, list->passed);
             if (seconds) {
                 double ended = tdi_seconds();
                 seconds[i] += ended - began;
@@ -32,20 +54,21 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
 {
     for (int i = begin; i < end; i++) {
         const tdi_item *item = &list->items.at[i];
+        bool runs = first || !item->once;
         switch (item->kind) {
         case TDI_ITEM_CALL:
-            item->call->run(item->call);
+            if (runs)
+                item->call->run(item->call);
             break;
         case TDI_ITEM_BARRIER:
             tdi_barrier_wait(barrier);
             break;
         case TDI_ITEM_CHAIN:
-            run_chain(item, NULL);
+            if (runs)
+                run_chain(list, i, NULL);
             i += item->length - 1;
             break;
-        case TDI_ITEM_ONCE:
-            if (first)
-                item->call->run(item->call);
+        case TDI_ITEM_APART:
             break;
         }
     }
@@ -55,7 +78,7 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
 static double run_noted_chain(const tdi_lane_items *list, int first, double began, const tdi_notes *notes)
 {
     double seconds[TDI_MOST_CHAINED] = {0};
-    run_chain(&list->items.at[first], seconds);
+    run_chain(list, first, seconds);
     for (int i = 0; i < list->items.at[first].length; i++) {
         tdi_track_note(notes->track, list->labels[first + i], began, began + seconds[i], notes->step);
         began += seconds[i];
@@ -69,15 +92,17 @@ static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool
 {
     double began = tdi_seconds();
     for (int i = begin; i < end; i++) {
-        if (list->items.at[i].kind == TDI_ITEM_CHAIN) {
-            began = run_noted_chain(list, i, began, notes);
-            i += list->items.at[i].length - 1;
+        const tdi_item *item = &list->items.at[i];
+        bool runs = first || !item->once;
+        if (item->kind == TDI_ITEM_CHAIN) {
+            began = runs ? run_noted_chain(list, i, began, notes) : began;
+            i += item->length - 1;
             continue;
         }
         run_items(list, i, i + 1, first, barrier);
         double ended = tdi_seconds();
-        bool waits = list->items.at[i].kind == TDI_ITEM_BARRIER;
-        if (first || list->items.at[i].kind != TDI_ITEM_ONCE)
+        bool waits = item->kind == TDI_ITEM_BARRIER;
+        if (runs && item->kind != TDI_ITEM_APART)
             tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
         began = ended;
     }
@@ -134,19 +159,19 @@ static bool run_stretch(tdi_lane_items *list, int end, bool first)
 {
     while (list->reached < end) {
         const tdi_item *item = &list->items.at[list->reached++];
-        if (item->kind == TDI_ITEM_BARRIER)
+        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
             return true;
         if (item->together) {
             if (item->call->lane + 1 == item->call->lanes)
                 item->together(item->call - item->call->lane, item->call->lanes);
             return true;
         }
-        if (item->kind == TDI_ITEM_CHAIN) {
-            run_chain(item, NULL);
-            list->reached += item->length - 1;
-        } else if (item->kind == TDI_ITEM_CALL || first) {
+        bool runs = first || !item->once;
+        if (runs && item->kind == TDI_ITEM_CHAIN)
+            run_chain(list, list->reached - 1, NULL);
+        else if (runs)
             item->call->run(item->call);
-        }
+        list->reached += item->length - 1;
     }
     return false;
 }

@@ -1,13 +1,13 @@
 /* touch.c - which bytes the steps of a plan read and write. */
 #include "plan/touch.h"
 
-static tdi_touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split split, bool lane_0, bool writes)
+static tdi_touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split split, int lanes, bool writes)
 {
     const tdi_node *root = tdi_root(value);
     const tdi_placed *placed = tdi_placed_of(plan, root);
     tdi_touch t = {.arena = (int)root->home,
                    .split = split,
-                   .lane_0 = lane_0,
+                   .lanes = lanes,
                    .writes = writes,
                    .shape = tdi_placed_of(plan, value)->shape,
                    .slot = root->slot};
@@ -28,10 +28,12 @@ static tdi_touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split
     return t;
 }
 
-/* Updates write their weight and its slots, not only what the graph calls their output. */
+/* Updates write their weight and its slots, not only what the graph calls their output; and a room is written by whom
+ * it is given to. */
 static bool writes_input(const tdi_node *node, int i)
 {
-    return node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
+    bool slot = node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
+    return slot || tdi_fills(node, i);
 }
 
 tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
@@ -41,23 +43,26 @@ tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool 
                        .begin = storage->offset,
                        .end = storage->offset + storage->bytes,
                        .split = writes ? TDI_DEPTH : TDI_WHOLE,
+                       .lanes = tdi_placed_of(plan, step->node)->by.depth,
                        .shape = tdi_placed_of(plan, step->node)->shape,
                        .writes = writes};
 }
 
 /* A product's second half multiplies what its first does: the lane's share of the depth. */
-int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, tdi_split split, tdi_touch *touches)
+int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, bool second_half, tdi_touch *touches)
 {
     int n = 0;
     const tdi_node *node = step->node;
-    bool lane_0 = split == TDI_WHOLE;
+    const tdi_placement *by = &tdi_placed_of(plan, node)->by;
+    bool first_half = by->depth && !second_half;
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i]) {
-            tdi_split by = step->finish && i < 2 ? TDI_DEPTH : split;
-            tdi_split reads = lane_0 ? TDI_WHOLE : node->op->reads(node, i, by);
-            touches[n++] = touch_of(plan, node->in[i], reads, lane_0, writes_input(node, i));
+            bool divided = first_half || (by->depth && i < 2 && by->split != TDI_WHOLE);
+            tdi_split split = divided ? TDI_DEPTH : by->split;
+            tdi_split reads = split == TDI_WHOLE ? TDI_WHOLE : node->op->reads(node, i, split);
+            touches[n++] = touch_of(plan, node->in[i], reads, divided ? by->depth : by->lanes, writes_input(node, i));
         }
-    touches[n++] = split == TDI_DEPTH ? tdi_touch_of_sums(plan, step, true) : touch_of(plan, node, split, lane_0, true);
+    touches[n++] = first_half ? tdi_touch_of_sums(plan, step, true) : touch_of(plan, node, by->split, by->lanes, true);
     return n;
 }
 

@@ -10,14 +10,14 @@ typedef struct tdi_touch {
     const void *owner; /* a variable, or NULL */
     int slot;
     int64_t begin, end;
-    tdi_split split; /* TDI_WHOLE: every lane touches all of it, or lane 0 alone */
-    bool lane_0;
+    tdi_split split; /* TDI_WHOLE: each of the lanes touches all of it */
+    int lanes;       /* the first so many */
     td_shape shape;
     bool writes;
 } tdi_touch;
 
-/* What a step reads and writes under `split`; returns how many. */
-int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, tdi_split split, tdi_touch *touches);
+/* What a step reads and writes, or, of a product by depth, one of its halves; returns how many. */
+int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, bool second_half, tdi_touch *touches);
 
 /* The lanes' sums of a product by depth: each writes its own, and reads of the others' what it ends. */
 tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes);

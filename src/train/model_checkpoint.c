@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/folders.h"
 #include "formats/keras.h"
 #include "formats/weights_file.h"

@@ -367,12 +367,6 @@ static td_status read_array(td_state *state, tdi_zip *zip, const char *path, con
     return status == TD_OK ? tdi_no_memory(error) : status;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 static td_status read_entries(td_state *state, tdi_zip *zip, const char *path, tdi_error *error)
 {
     TDI_TRY(read_json(zip, path, STATE_ENTRY, &state->root, error));
@@ -381,7 +375,7 @@ static td_status read_entries(td_state *state, tdi_zip *zip, const char *path, t
         TDI_TRY(read_json(zip, path, CHOICE_ENTRY, &state->choices, error));
     for (int64_t i = 0; i < tdi_zip_count(zip); i++) {
         const char *entry = tdi_zip_name(zip, i);
-        if (entry && ends_with(entry, ".npy"))
+        if (entry && tdi_ends_in(entry, ".npy"))
             TDI_TRY(read_array(state, zip, path, entry, error));
     }
     return TD_OK;

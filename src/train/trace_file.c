@@ -113,10 +113,7 @@ static td_status write_trace(const tdi_trace *trace, const char *path, tdi_error
         &w.text, "\n],\n\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"version\": \"%s\", \"events_lost\": %lld}}\n",
         td_version(), (long long)lost);
     flush(&w);
-    if (w.status == TD_OK)
-        return tdi_atomic_commit(w.file, error);
-    tdi_atomic_abort(w.file);
-    return w.status;
+    return tdi_atomic_end(w.file, w.status, error);
 }
 
 td_status td_trace_end(td_context *context, const char *path)

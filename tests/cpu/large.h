@@ -13,6 +13,13 @@ static tdi_node *large_max_pool_grad(tdi_graph *graph, tdi_node *const *leaf, co
     return tdi_max_pool2d_grad(graph, leaf[0], tdi_max_pool2d(graph, leaf[0], c->attrs), leaf[1], c->attrs);
 }
 
+/* The gradient's op with room for the losses. */
+static tdi_node *large_with_losses(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
+    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
+}
+
 static tdi_node *large_average_pool_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     return tdi_average_pool2d_grad(graph, leaf[0], c->attrs);
@@ -200,6 +207,30 @@ static const op_case large_cases[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 613)},
               {.shape = OP_DIMS(BATCH), .dtype = TD_INT32, .limit = 613},
               {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "wide, and losses, a class too many",
+     .build = large_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 613)},
+              {.shape = OP_DIMS(BATCH), .dtype = TD_INT32, .limit = 640},
+              {.shape = OP_DIMS(BATCH)}},
+     MANY(40)},
+    {.op = &tdi_op_softmax_cross_entropy_grad,
+     .name = "wide, and losses",
+     .build = large_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 613)},
+              {.shape = OP_DIMS(BATCH, 613), .fill = OP_UNIT},
+              {.shape = OP_DIMS(BATCH)}},
+     MANY(3)},
+    {.op = &tdi_op_sigmoid_cross_entropy_grad,
+     .name = "wide, and losses",
+     .build = large_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 613)},
+              {.shape = OP_DIMS(BATCH, 613), .fill = OP_UNIT},
+              {.shape = OP_DIMS(BATCH, 613)}},
+     MANY(3)},
 
     UPSAMPLE(upsample2d, "nearest, many channels", OP_DIMS(BATCH, 5, 7, 35), 2, 3, false),
     UPSAMPLE(upsample2d, "bilinear, many channels", OP_DIMS(BATCH, 5, 7, 35), 2, 4, true),
@@ -333,6 +364,18 @@ static const op_case large_cases[] = {
          OP_DIMS(5, 5, 4, 9), 1, TD_SAME),
     CONV(conv2d_grad_filter, "3x3 by rows, zeros around", 16, OP_DIMS(BATCH, 9, 11, 5), OP_DIMS(BATCH, 10, 10, 7),
          OP_DIMS(3, 3, 5, 7), 1, AROUND),
+    CONV(conv2d_grad_filter, "3x3 by tiles", 3, OP_DIMS(BATCH, 9, 6, 32), OP_DIMS(BATCH, 9, 6, 96),
+         OP_DIMS(3, 3, 32, 96), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "3x5 by tiles, zeros around", 3, OP_DIMS(BATCH, 9, 6, 64), OP_DIMS(BATCH, 10, 3, 32),
+         OP_DIMS(3, 5, 64, 32), 1, AROUND),
+    CONV(conv2d_grad_filter, "2x3 by tiles, several chunks", 15, OP_DIMS(BATCH, 28, 21, 32), OP_DIMS(BATCH, 27, 19, 32),
+         OP_DIMS(2, 3, 32, 32), 1, TD_VALID),
+    CONV(conv2d_grad_filter, "1x1 by tiles, strides", 3, OP_DIMS(BATCH, 5, 8, 32), OP_DIMS(BATCH, 3, 4, 64),
+         OP_DIMS(1, 1, 32, 64), 2, TD_VALID),
+    CONV(conv2d_grad_filter, "1x1 by tiles, several chunks", 7, OP_DIMS(BATCH, 9, 9, 416), OP_DIMS(BATCH, 9, 9, 608),
+         OP_DIMS(1, 1, 416, 608), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "1x1 by tiles, zeros around", 3, OP_DIMS(BATCH, 5, 8, 32), OP_DIMS(BATCH, 8, 9, 32),
+         OP_DIMS(1, 1, 32, 32), 1, AROUND),
 
 #ifdef TANDEM_ONEDNN
     CONV(conv2d, "1x1, zeros around", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, AROUND),

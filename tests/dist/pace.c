@@ -69,14 +69,19 @@ static void after_a_pause_all_come_only_when_they_are_clearly_faster(void **stat
     assert_int_equal(live(&pace, 1000, 1e-3, 2e-3), 0);
 }
 
-enum { SAMPLES = 40, LSTM = -1 };
+enum { SAMPLES = 40, LSTM = -1, LSTM_OF_ONE_ROW = -2 };
 
-/* One whose lanes share its units and wait for each other's steps. */
-static td_model *lstm_model(td_context *context)
+static int64_t batch_of(int kind)
+{
+    return kind == LSTM_OF_ONE_ROW ? 1 : 7;
+}
+
+/* One whose lanes share its units, or for one row its depth, and wait for each other's steps. */
+static td_model *lstm_model(td_context *context, int kind)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS));
     td_tensor *steps = td_reshape(in, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH * SMALL_CHANNELS));
-    td_tensor *out = td_lstm(td_lstm(steps, 48, .return_sequences = TD_YES), 32);
+    td_tensor *out = td_lstm(td_lstm(steps, kind == LSTM ? 48 : 128, .return_sequences = TD_YES), 32);
     td_model *model = td_model_create(in, td_dense(out, SMALL_CLASSES), .seed = 5);
     td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
     return model;
@@ -90,15 +95,15 @@ static float *train(int kind, tdi_pace_state pace, int64_t *count)
     for (int i = 0; i < SAMPLES; i++)
         y[i] = (float)(i % SMALL_CLASSES);
     td_context *context = td_context_create(NULL);
-    td_model *model = kind == LSTM
-                          ? lstm_model(context)
+    td_model *model = kind < 0
+                          ? lstm_model(context, kind)
                           : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
     runtime->modes[TDI_TRAIN].pace = (tdi_pace){.state = pace, .wait = 1000000};
     runtime->modes[TDI_PREDICT].pace = runtime->modes[TDI_TRAIN].pace;
     td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y), .epochs = 3,
-           .batch_size = 7);
+           .batch_size = batch_of(kind));
     float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + SMALL_CLASSES * 7) * 4);
     assert_non_null(all);
     td_predict_on_batch(model, 7, x, all + *count);
@@ -113,7 +118,7 @@ static float *train(int kind, tdi_pace_state pace, int64_t *count)
 static void one_thread_makes_the_same_bits(void **state)
 {
     (void)state;
-    const int kinds[] = {SMALL_MLP, SMALL_CNN, SMALL_DROPOUT, SMALL_NORM, SMALL_SYNC, LSTM};
+    const int kinds[] = {SMALL_MLP, SMALL_CNN, SMALL_DROPOUT, SMALL_NORM, SMALL_SYNC, LSTM, LSTM_OF_ONE_ROW};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         int64_t count, again;
         float *together = train(kinds[i], TDI_PACE_TOGETHER, &count);

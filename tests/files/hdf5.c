@@ -14,6 +14,7 @@
 #include "files/hdf5_read.h"
 #include "files/scratch.h"
 #include "files/whole.h"
+#include "fuzz/support/memory_store.h"
 
 static const float kernel[6] = {1, -2.5f, 3, 4, 5, 1e-30f};
 static const td_shape kernel_shape = {2, {2, 3}};
@@ -33,13 +34,29 @@ static void *sample(size_t *size)
     return bytes;
 }
 
+static td_status try_image(const void *bytes, size_t size, const char *name, tdi_hdf5_file **file, tdi_error *error)
+{
+    tdi_store *store = memory_store(bytes, size, name);
+    td_status status = tdi_hdf5_file_in_store(store, name, file, error);
+    if (status != TD_OK)
+        tdi_store_free(store);
+    return status;
+}
+
 static tdi_hdf5_file *open_image(const void *bytes, size_t size)
 {
     tdi_hdf5_file *file;
     tdi_error error = {0};
-    if (tdi_hdf5_file_in_memory(bytes, size, "sample", &file, &error) != TD_OK)
+    if (try_image(bytes, size, "sample", &file, &error) != TD_OK)
         fail_msg("%s", error.message);
     return file;
+}
+
+static void close_image(tdi_hdf5_file *file)
+{
+    tdi_store *store = (tdi_store *)(uintptr_t)file->store;
+    tdi_hdf5_file_close(file);
+    tdi_store_free(store);
 }
 
 static void assert_count(tdi_hdf5_file *file, const char *path, int64_t wanted)
@@ -69,7 +86,7 @@ static void test_round_trip(void **state)
     assert_true(number == 7);
     assert_int_equal(tdi_hdf5_read_number(file, "optimizer/vars/1", &number, NULL), TD_OK);
     assert_true(number == 0x1p40);
-    tdi_hdf5_file_close(file);
+    close_image(file);
     free(bytes);
 }
 
@@ -100,7 +117,7 @@ static void test_wrong_shapes_and_names(void **state)
     assert_int_equal(tdi_hdf5_read_number(file, "layers/dense/vars/0", &number, NULL), TD_BAD_FILE);
     assert_int_equal(tdi_hdf5_read(file, "absent", &other, values, NULL), TD_NOT_FOUND);
     assert_int_equal(tdi_hdf5_read(file, "layers", &other, values, NULL), TD_BAD_FILE);
-    tdi_hdf5_file_close(file);
+    close_image(file);
     free(bytes);
 }
 
@@ -183,7 +200,7 @@ static void test_other_forms(void **state)
             assert_int_equal(tdi_hdf5_read(file, name, &TD_SHAPE(COUNT), values, NULL), TD_OK);
             assert_memory_equal(values, numbers, sizeof values);
         }
-        tdi_hdf5_file_close(file);
+        close_image(file);
         free(bytes);
     }
 }
@@ -214,7 +231,7 @@ static void test_large_groups(void **state)
         assert_int_equal(tdi_hdf5_read_number(file, "/299", &number, NULL), TD_OK);
         assert_true(number == 897);
         assert_false(tdi_hdf5_file_has(file, "300"));
-        tdi_hdf5_file_close(file);
+        close_image(file);
         free(bytes);
     }
 }
@@ -276,7 +293,7 @@ static void assert_refused(void (*add)(hid_t file), bool newest, const char *why
     assert_int_equal(tdi_hdf5_read(file, "array", &TD_SHAPE(COUNT), values, &error), TD_UNSUPPORTED);
     if (!strstr(error.message, "sample") || !strstr(error.message, "\"array\"") || !strstr(error.message, why))
         fail_msg("\"%s\" does not say %s", error.message, why);
-    tdi_hdf5_file_close(file);
+    close_image(file);
     free(bytes);
 }
 
@@ -309,9 +326,9 @@ static void test_changed_bytes(void **state)
         tdi_hdf5_file *file;
         tdi_error error = {0};
         bytes[i] ^= (char)(1 << i % 8);
-        if (tdi_hdf5_file_in_memory(bytes, size, "changed", &file, &error) == TD_OK) {
+        if (try_image(bytes, size, "changed", &file, &error) == TD_OK) {
             tdi_hdf5_read(file, "layers/dense/vars/0", &kernel_shape, values, &error);
-            tdi_hdf5_file_close(file);
+            close_image(file);
         }
         assert_true(error.status == TD_OK || strstr(error.message, "changed"));
         bytes[i] ^= (char)(1 << i % 8);
@@ -328,10 +345,10 @@ static void test_truncated_files_are_refused(void **state)
     for (size_t length = 0; length < size; length += 1 + length / 16) {
         tdi_hdf5_file *file;
         tdi_error error = {0};
-        td_status status = tdi_hdf5_file_in_memory(bytes, length, "short", &file, &error);
+        td_status status = try_image(bytes, length, "short", &file, &error);
         if (status == TD_OK) {
             status = tdi_hdf5_read(file, "layers/dense/vars/0", &kernel_shape, values, &error);
-            tdi_hdf5_file_close(file);
+            close_image(file);
         }
         assert_int_not_equal(status, TD_OK);
         assert_non_null(strstr(error.message, "short"));

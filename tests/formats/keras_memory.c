@@ -13,17 +13,7 @@
 #include <tandem/tandem.h>
 
 #include "files/scratch.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "support/sanitized.h"
 
 enum { FEATURES = 2048, UNITS = 2048, ARRAY = FEATURES * UNITS * 4, ALLOWED = 6 << 20 };
 _Static_assert(2 * ALLOWED < ARRAY, "the limit says nothing of smaller arrays");

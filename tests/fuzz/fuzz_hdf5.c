@@ -1,6 +1,7 @@
 /* fuzz_hdf5.c - any bytes as an HDF5 file of weights behind src/files/hdf5_read.h. */
 #include "files/hdf5_read.h"
 #include "files/hdf5_rows.h"
+#include "support/memory_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -22,19 +23,27 @@ static void read_array(tdi_hdf5_file *file, const char *path)
     tdi_hdf5_read_number(file, path, &number, &error);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+static void read_arrays(tdi_hdf5_file *file)
 {
     static const char *const paths[] = {"layers/dense/vars/0", "layers/dense/vars/1", "layers/conv2d/vars/0",
                                         "optimizer/vars/0",    "optimizer/vars/1",    "optimizer/vars/2"};
-    tdi_hdf5_file *file;
     int64_t count;
     tdi_error error = {0};
-    if (tdi_hdf5_file_in_memory(bytes, size, "input", &file, &error) != TD_OK)
-        return 0;
     tdi_hdf5_file_count(file, "layers/dense/vars", &count, &error);
     tdi_hdf5_file_count(file, "optimizer/vars", &count, &error);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         read_array(file, paths[i]);
-    tdi_hdf5_file_close(file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    tdi_hdf5_file *file;
+    tdi_error error = {0};
+    tdi_store *store = memory_store(bytes, size, "input");
+    if (tdi_hdf5_file_in_store(store, "input", &file, &error) == TD_OK) {
+        read_arrays(file);
+        tdi_hdf5_file_close(file);
+    }
+    tdi_store_free(store);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "formats/keras_inside.h"
+#include "support/memory_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -25,11 +26,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         context = td_context_create(NULL);
         model = small_model(context);
     }
-    if (tdi_hdf5_file_in_memory(bytes, size, "input.weights.h5", &file, &error) != TD_OK)
-        return 0;
-    if (tdi_keras_read_weights(model, file, &error) != TD_OK && !error.message[0])
-        abort();
-    tdi_keras_find_unused(model, file, layer, sizeof layer);
-    tdi_hdf5_file_close(file);
+    tdi_store *store = memory_store(bytes, size, "input.weights.h5");
+    if (tdi_hdf5_file_in_store(store, "input.weights.h5", &file, &error) == TD_OK) {
+        if (tdi_keras_read_weights(model, file, &error) != TD_OK && !error.message[0])
+            abort();
+        tdi_keras_find_unused(model, file, layer, sizeof layer);
+        tdi_hdf5_file_close(file);
+    }
+    tdi_store_free(store);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* How lanes cut what they share. */
+/* How lanes cut what they share, and how many of them share it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,11 +37,110 @@ static void shares_are_all_of_it_in_order(void **state)
         }
 }
 
+/* ---- how many ---- */
+
+/* Earlier values are made by one lane, but for the one that is said to be. */
+static const tdi_node *shared;
+static tdi_placement how;
+
+static tdi_placement placement_of(const void *context, const tdi_node *node)
+{
+    (void)context;
+    return node == shared ? how : (tdi_placement){TDI_WHOLE, 1, 0};
+}
+
+static tdi_placement place(const tdi_node *node, int lanes)
+{
+    enum { BATCH_SIZE = 32 };
+    tdi_value in[3] = {0};
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = (tdi_value){.shape = tdi_shape_at(&node->in[i]->shape, BATCH_SIZE), .dtype = TD_FLOAT32};
+    tdi_call call = {.in = in,
+                     .n_in = node->n_in,
+                     .out = {.shape = tdi_shape_at(&node->shape, BATCH_SIZE), .dtype = TD_FLOAT32},
+                     .attrs = node->attrs};
+    return tdi_place(node, &(tdi_placing){&call, TDI_CAN_ROWS | TDI_CAN_COLUMNS, lanes, placement_of, NULL});
+}
+
+static tdi_node *input(tdi_graph *graph, int64_t columns)
+{
+    return tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, columns}}, TD_FLOAT32);
+}
+
+static tdi_node *product(tdi_graph *graph, int64_t depth, int64_t columns)
+{
+    return tdi_matmul(graph, input(graph, depth), tdi_input(graph, 1, &(td_shape){2, {depth, columns}}, TD_FLOAT32),
+                      false, false);
+}
+
+static tdi_placement place_product(int64_t depth, int64_t columns, int lanes)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_placement placement = place(product(graph, depth, columns), lanes);
+    tdi_graph_free(graph);
+    return placement;
+}
+
+/* Of 32 rows. */
+static void a_product_gets_the_lanes_it_deserves(void **state)
+{
+    (void)state;
+    const int all[] = {3, 4, 8, 16};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(place_product(8, 8, all[i]).lanes, 1);
+        assert_int_equal(place_product(2048, 2048, all[i]).lanes, all[i]);
+    }
+    tdi_placement few = place_product(256, 10, 16), wide = place_product(784, 256, 16);
+    assert_true(few.split == TDI_ROWS && few.lanes > 1 && few.lanes < 8);
+    assert_true(wide.split == TDI_COLUMNS && wide.lanes == 8); /* a lane's columns are 32 at least */
+}
+
+static void two_lanes_share_what_can_be_shared(void **state)
+{
+    (void)state;
+    for (int64_t depth = 1; depth <= 1024; depth *= 4)
+        for (int64_t columns = 1; columns <= 1024; columns *= 4) {
+            tdi_placement placement = place_product(depth, columns, 2);
+            assert_int_equal(placement.lanes, 2);
+            assert_int_equal(placement.split, columns >= 64 ? TDI_COLUMNS : TDI_ROWS);
+        }
+}
+
+/* More lanes are there, and more work: never are fewer taken. */
+static void more_work_gets_no_fewer_lanes(void **state)
+{
+    (void)state;
+    int before = 1;
+    for (int64_t depth = 1; depth <= 4096; depth *= 2) {
+        tdi_placement placement = place_product(depth, 1024, 16);
+        assert_true(placement.lanes >= before);
+        before = placement.lanes;
+    }
+    assert_int_equal(before, 16);
+}
+
+/* What a lane has made it goes on with, however few lanes that are. */
+static void an_element_wise_op_follows(void **state)
+{
+    (void)state;
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *x = input(graph, 512), *y = tdi_unary(graph, x, TD_TANH);
+    shared = x;
+    for (int lanes = 2; lanes <= 16; lanes++) {
+        how = (tdi_placement){lanes % 2 ? TDI_ROWS : TDI_COLUMNS, lanes, 0};
+        tdi_placement placement = place(y, 16);
+        assert_true(placement.split == how.split && placement.lanes == lanes);
+    }
+    shared = NULL;
+    tdi_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_columns_and_depth_are_cut_alike),
-        cmocka_unit_test(shares_are_all_of_it_in_order),
+        cmocka_unit_test(rows_columns_and_depth_are_cut_alike), cmocka_unit_test(shares_are_all_of_it_in_order),
+        cmocka_unit_test(a_product_gets_the_lanes_it_deserves), cmocka_unit_test(two_lanes_share_what_can_be_shared),
+        cmocka_unit_test(more_work_gets_no_fewer_lanes),        cmocka_unit_test(an_element_wise_op_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

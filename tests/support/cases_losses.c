@@ -23,6 +23,27 @@ static tdi_node *build_dense_grad(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
 }
 
+/* The gradient's op with room for the losses. */
+static tdi_node *build_with_losses(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
+    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
+}
+
+static tdi_node *build_room(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    return tdi_room(graph, &leaf[0]->shape);
+}
+
+static tdi_node *build_filled(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
+    tdi_node *by = tdi_node_create(graph, &tdi_op_sigmoid_cross_entropy_grad, c->attrs, 4,
+                                   (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
+    return tdi_filled(graph, room, by);
+}
+
 static tdi_node *build_batch_mean_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     return tdi_batch_mean_grad(graph, leaf[0], &((const tdi_shape_attrs *)c->attrs)->shape);
@@ -113,6 +134,38 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 3)}, {.shape = OP_DIMS(BATCH, 3), .fill = OP_BITS, .constant = true}}},
     {.op = &tdi_op_sigmoid_cross_entropy_grad,
      .name = "soft targets",
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)},
+              {.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT},
+              {.shape = OP_DIMS(BATCH, 3)}}},
+
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "and losses",
+     .build = build_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 4)}, LABELS(BATCH, 3), {.shape = OP_DIMS(BATCH, 3)}}},
+    {.op = &tdi_op_sparse_softmax_cross_entropy_grad,
+     .name = "and losses, but a class",
+     .attrs = ATTRS(tdi_ignore_attrs, true, 2),
+     .build = build_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 9, 4)}, LABELS(BATCH, 9), {.shape = OP_DIMS(BATCH, 9)}}},
+    {.op = &tdi_op_softmax_cross_entropy_grad,
+     .name = "and losses",
+     .build = build_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 5), .fill = OP_UNIT}, {.shape = OP_DIMS(BATCH)}}},
+    {.op = &tdi_op_sigmoid_cross_entropy_grad,
+     .name = "and losses",
+     .build = build_with_losses,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 7)},
+              {.shape = OP_DIMS(BATCH, 7), .fill = OP_UNIT},
+              {.shape = OP_DIMS(BATCH, 7)}}},
+    {.op = &tdi_op_room, .name = "losses", .build = build_room, .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 3)}}},
+    {.op = &tdi_op_filled,
+     .name = "losses",
+     .build = build_filled,
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 3)},
               {.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT},

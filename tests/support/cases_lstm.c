@@ -14,7 +14,7 @@ static bool is_mask(const op_leaf *leaf)
 static bool is_state(const op_leaf *leaf, const op_case *c)
 {
     const tdi_lstm_attrs *attrs = c->attrs;
-    return leaf->shape.rank == 2 && leaf->shape.dim[0] == (attrs->passed ? BATCH : STATES);
+    return leaf->shape.rank == 2 && leaf->shape.dim[0] == (attrs->passed ? c->leaf[0].shape.dim[0] : STATES);
 }
 
 static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
@@ -110,6 +110,20 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
     }
 
+/* One row, of so many units that two lanes share the products by depth. */
+#define LONE_Z                                                                                                         \
+    {                                                                                                                  \
+        .shape = OP_DIMS(1, WHOLE_T, 4, WHOLE_U)                                                                       \
+    }
+#define LONE_X                                                                                                         \
+    {                                                                                                                  \
+        .shape = OP_DIMS(1, WHOLE_T, WIDE_F)                                                                           \
+    }
+#define LONE_PASSED                                                                                                    \
+    {                                                                                                                  \
+        .shape = OP_DIMS(1, WHOLE_U)                                                                                   \
+    }
+
 #define CASE(op_, name_, build_, attrs_, n_, ...)                                                                      \
     {                                                                                                                  \
         .op = &tdi_op_##op_, .name = name_, .attrs = attrs_, .build = build_, .n_leaves = n_, .leaf = { __VA_ARGS__ }  \
@@ -140,6 +154,11 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "from x, whole vectors, without a bias, backwards, from a passed state", build_from_x,
          USUAL(.gates = false, .backwards = true, .passed = true), 5, X(WHOLE_T, WIDE_F), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), W(WIDE_F, WHOLE_U)),
+    CASE(lstm, "one row", build_tape, USUAL(.gates = true), 2, LONE_Z, R(WHOLE_U)),
+    CASE(lstm, "one row, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4, LONE_Z,
+         R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
+    CASE(lstm, "one row, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6, LONE_X,
+         R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
@@ -176,6 +195,11 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "whole vectors, backwards, from a passed state", build_grad,
          USUAL(.gates = true, .passed = true, .backwards = true), 5, Z(WHOLE_T, WHOLE_U), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), ARRIVING(BATCH, WHOLE_U)),
+    CASE(lstm_grad, "one row", build_grad, USUAL(.gates = true, .sequences = true), 3, LONE_Z, R(WHOLE_U),
+         ARRIVING(1, WHOLE_T, WHOLE_U)),
+    CASE(lstm_grad, "one row, backwards, from a passed state", build_grad,
+         USUAL(.gates = true, .passed = true, .backwards = true), 5, LONE_Z, R(WHOLE_U), LONE_PASSED, LONE_PASSED,
+         ARRIVING(1, WHOLE_U)),
     CASE(lstm_grad, "one step, masked, from a passed state", build_grad, USUAL(.gates = true, .passed = true), 6,
          Z(1, WIDE_U), R(WIDE_U), MASK(WIDE_U), PASSED(WIDE_U), PASSED(WIDE_U), ARRIVING(BATCH, WIDE_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),

@@ -2,6 +2,12 @@
 #define _GNU_SOURCE
 #include "support/small.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,6 +77,12 @@ float *small_weights(td_model *model, int64_t *count)
         used += elements;
     }
     return all;
+}
+
+void small_expect_same(const float *a, float *b, int64_t count)
+{
+    assert_memory_equal(a, b, (size_t)count * sizeof *a);
+    free(b);
 }
 
 typedef struct stopper {

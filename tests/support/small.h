@@ -28,6 +28,9 @@ void small_data(int64_t samples, float *x, float *y);
 /* All weights in Keras's order; the caller frees. */
 float *small_weights(td_model *model, int64_t *count);
 
+/* The same weights, bit by bit; frees b. */
+void small_expect_same(const float *a, float *b, int64_t count);
+
 /* Asks the td_fit that it is given to for a stop, from another thread, a moment after an epoch has begun. */
 td_callback *small_stop_soon(void);
 

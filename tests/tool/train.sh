@@ -20,6 +20,17 @@ json --json
 for key in why precision choices peak_bytes; do
     grep -q "\"$key\":" out || fail "explain --json has no $key: $(cat out)"
 done
+# Of kernels that were timed all times are there; where nothing may be timed there are none.
+expect 0 new lenet5
+expect 0 explain lenet5.keras --batch-size 16 --json
+[ "$(grep -c '"choice": null' out)" = "$(grep -c '"kernel": ' out)" ] || fail "explain --json chose by the clock: $(cat out)"
+export TANDEM_CACHE="$PWD/choices"
+expect 0 explain lenet5.keras --batch-size 16 --json
+export TANDEM_CACHE=off
+tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,"[^"]*":[0-9.]*[^}]*},"disturbed":' ||
+    fail "explain --json has no kernel that was timed: $(cat out)"
+json of timed kernels
+rm -rf lenet5.keras choices
 expect 0 explain mlp.keras --batch-size 16 --steps-per-execution 7
 grep -q "an epoch: 7 steps a run, as steps_per_execution says" out || fail "explain --steps-per-execution: $(cat out)"
 

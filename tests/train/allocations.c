@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "support/sanitized.h"
 #include "support/small.h"
 
 #ifdef TANDEM_ONEDNN
@@ -21,15 +22,7 @@
 static atomic_int counting, allocations, library_calls;
 static _Thread_local int in_library;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define INTERPOSED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define INTERPOSED 0
-#endif
-#endif
-#ifndef INTERPOSED
-#define INTERPOSED 1
+#if !SANITIZED
 
 static void count(void)
 {
@@ -278,7 +271,7 @@ static void test_convolutions(void **state)
 
 int main(void)
 {
-    if (!INTERPOSED) {
+    if (SANITIZED) {
         print_message("skipped: allocators belong to the sanitizer\n");
         return 77;
     }

@@ -20,17 +20,7 @@
 #include "data/folder.h"
 #include "data/source.h"
 #include "files/npy.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "support/sanitized.h"
 
 enum { ALLOWED = 32 << 20, WIDTH = 1023, ROWS = 33000, COLUMNS = 64 };
 _Static_assert((int64_t)WIDTH * 4 * ROWS > 4 * (int64_t)ALLOWED, "four times larger");

@@ -76,12 +76,6 @@ static float *trained(td_data *data, int threads, const char *devices, td_choice
     return weights;
 }
 
-static void expect_same(const float *a, float *b, int64_t count)
-{
-    assert_memory_equal(a, b, (size_t)count * sizeof *a);
-    free(b);
-}
-
 static void test_threads_and_replicas_change_no_bit(void **state)
 {
     (void)state;
@@ -93,10 +87,10 @@ static void test_threads_and_replicas_change_no_bit(void **state)
         assert_int_equal(atomic_load(&of.trained_on), EPOCHS * SAMPLES);
         assert_int_equal(atomic_load(&of.released), 1);
         for (int threads = 2; threads <= 4; threads++)
-            expect_same(first,
-                        trained(noisy(arrays(), &of, classes, TD_YES), threads, threads % 2 ? "cpu:0" : "cpu:0,cpu:1",
-                                TD_YES, &count),
-                        count);
+            small_expect_same(first,
+                              trained(noisy(arrays(), &of, classes, TD_YES), threads,
+                                      threads % 2 ? "cpu:0" : "cpu:0,cpu:1", TD_YES, &count),
+                              count);
         float *other = trained(noisy(arrays(), &of, classes, TD_NO), 2, "cpu:0", TD_YES, &count);
         assert_memory_not_equal(first, other, (size_t)count * sizeof *first);
         free(other);
@@ -134,11 +128,13 @@ static void test_caches_change_no_bit(void **state)
     int64_t count;
     float *first = trained(noisy(arrays(), &plain, true, TD_NO), 2, "cpu:0", TD_YES, &count);
     const char *file = scratch_path("map.cache");
-    expect_same(first, trained(noisy(td_cache(arrays()), &before, true, TD_NO), 2, "cpu:0", TD_YES, &count), count);
-    expect_same(first, trained(td_cache(noisy(arrays(), &behind, true, TD_NO)), 2, "cpu:0", TD_YES, &count), count);
-    expect_same(first,
-                trained(td_cache(noisy(arrays(), &in_file, true, TD_NO), .file = file), 2, "cpu:0", TD_YES, &count),
-                count);
+    small_expect_same(first, trained(noisy(td_cache(arrays()), &before, true, TD_NO), 2, "cpu:0", TD_YES, &count),
+                      count);
+    small_expect_same(first, trained(td_cache(noisy(arrays(), &behind, true, TD_NO)), 2, "cpu:0", TD_YES, &count),
+                      count);
+    small_expect_same(
+        first, trained(td_cache(noisy(arrays(), &in_file, true, TD_NO), .file = file), 2, "cpu:0", TD_YES, &count),
+        count);
     assert_int_equal(atomic_load(&plain.calls), EPOCHS * SAMPLES);
     assert_int_equal(atomic_load(&before.calls), EPOCHS * SAMPLES);
     assert_int_equal(atomic_load(&behind.calls), SAMPLES);
@@ -146,7 +142,7 @@ static void test_caches_change_no_bit(void **state)
     expect_refusal(td_cache(noisy(arrays(), &behind, true, TD_YES)), "cache first, then augment or map");
     td_data *both = noisy(td_augment(arrays(), .flip = TD_FLIP_BOTH), &on_augmented, true, TD_NO);
     first = trained(td_data_retain(both), 1, "cpu:0", TD_YES, &count);
-    expect_same(first, trained(both, 3, "cpu:0", TD_YES, &count), count);
+    small_expect_same(first, trained(both, 3, "cpu:0", TD_YES, &count), count);
     free(first);
 }
 
@@ -247,7 +243,7 @@ static void test_a_stream_is_mapped(void **state)
         assert_string_equal(td_error(context), "");
         assert_true(made.entry[0].value == in_memory.entry[0].value);
         float *first = trained(noisy(arrays(), &other, classes, TD_YES), 2, "cpu:0", TD_NO, &count);
-        expect_same(first, trained(noisy(stream, &of, classes, TD_YES), 3, "cpu:0", TD_NO, &count), count);
+        small_expect_same(first, trained(noisy(stream, &of, classes, TD_YES), 3, "cpu:0", TD_NO, &count), count);
         free(first);
         td_context_free(context);
     }

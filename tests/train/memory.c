@@ -16,18 +16,8 @@
 
 #include "data/folder.h"
 #include "files/records.h"
+#include "support/sanitized.h"
 #include "support/small.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* ---- more data than memory ---- */
 

@@ -13,24 +13,14 @@
 #include "base/thread.h"
 #include "dist/inside.h"
 #include "files/scratch.h"
+#include "support/sanitized.h"
 #include "support/small.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define INTERPOSED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define INTERPOSED 0
-#endif
-#endif
-#ifndef INTERPOSED
-#define INTERPOSED 1
-#endif
 
 enum { ROWS = 24, FEW = 7 };
 
 static float x[ROWS * SMALL_SAMPLE], y[ROWS];
 
-#if INTERPOSED
+#if !SANITIZED
 static float predictions[ROWS * SMALL_CLASSES];
 static bool other_way;  /* is gone, in the end */
 static atomic_int left; /* allocations until one fails; 0: none does */
@@ -143,7 +133,7 @@ static void test_other_way(void **state)
     (void)state;
     if (tdi_cores_allowed() < 2 || tdi_cores_allowed() > ROWS)
         skip(); /* there is one way only */
-#if INTERPOSED
+#if !SANITIZED
     setenv("TANDEM_CACHE", scratch_folder, 1);
     for (int i = 0; i < 2; i++) { /* the other way has kernels of its own to ask for */
         td_context *context = td_context_create(NULL);

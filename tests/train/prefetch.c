@@ -94,12 +94,6 @@ static float *trained(int threads, const char *devices, td_choice shuffle, int64
     return weights;
 }
 
-static void expect_same(const float *a, float *b, int64_t count)
-{
-    assert_memory_equal(a, b, (size_t)count * sizeof *a);
-    free(b);
-}
-
 static void test_threads_and_replicas_change_no_bit(void **state)
 {
     (void)state;
@@ -110,9 +104,9 @@ static void test_threads_and_replicas_change_no_bit(void **state)
         float *first = trained(1, "cpu:0", shuffle, 0, &count);
         for (int d = 0; d < 2; d++)
             for (int t = 0; t < 4; t++)
-                expect_same(first, trained(threads[t], devices[d], shuffle, 0, &count), count);
-        expect_same(first, trained(2, "cpu:0,cpu:1", shuffle, 1, &count), count);
-        expect_same(first, trained(2, "cpu:0", shuffle, 5, &count), count);
+                small_expect_same(first, trained(threads[t], devices[d], shuffle, 0, &count), count);
+        small_expect_same(first, trained(2, "cpu:0,cpu:1", shuffle, 1, &count), count);
+        small_expect_same(first, trained(2, "cpu:0", shuffle, 5, &count), count);
         free(first);
     }
 }
@@ -148,7 +142,7 @@ static void test_made_ahead_is_as_in_memory(void **state)
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         double loss, loss_in_memory;
         float *first = plain(true, batches[i], &count, &loss_in_memory);
-        expect_same(first, plain(false, batches[i], &count, &loss), count);
+        small_expect_same(first, plain(false, batches[i], &count, &loss), count);
         assert_true(loss == loss_in_memory);
         free(first);
     }

@@ -60,6 +60,7 @@ static void check_step(const json_t *timed, const json_t *plain)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_string_equal(text(timed, texts[i]), text(plain, texts[i]));
     assert_true(json_equal(json_object_get(timed, "flops"), json_object_get(plain, "flops")));
+    assert_true(number(timed, "lanes") >= 1 && number(timed, "lanes") == number(plain, "lanes"));
     assert_true(json_is_boolean(json_object_get(timed, "barrier")));
     assert_true(json_is_boolean(json_object_get(timed, "chained")));
     assert_true(number(timed, "kept_bytes") <= number(timed, "bytes"));

@@ -1,0 +1,278 @@
+/* How many lanes share each op of a step, and that steps are the same however many there are: more than there are cores
+ * here, so that they sleep where they wait. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/inside.h"
+#include "support/small.h"
+
+enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3 };
+
+static const int lane_counts[] = {3, 4, 8, 16};
+enum { COUNTS = sizeof lane_counts / sizeof *lane_counts };
+
+static float x[SAMPLES * SAMPLE], y[SAMPLES];
+
+/* Smooth, all of them: a sum next to zero, rounded otherwise, would have another derivative of ReLU. */
+static td_tensor *guide(td_tensor *in)
+{
+    td_tensor *out = td_dense(td_flatten(in), 256, .activation = TD_TANH);
+    return td_dense(td_dense(out, 256, .activation = TD_TANH), CLASSES);
+}
+
+static td_tensor *tiny(td_tensor *in)
+{
+    return td_dense(td_dense(td_global_average_pooling2d(in), 16, .activation = TD_TANH), CLASSES);
+}
+
+static td_tensor *normalized(td_tensor *in)
+{
+    td_tensor *out = td_batch_normalization(td_dense(td_flatten(in), 96, .activation = TD_TANH));
+    out = td_dropout(out, 0.25f);
+    return td_dense(td_dense(out, 64, .activation = TD_TANH, .kernel_regularizer = {.l2 = 1e-3f}), CLASSES);
+}
+
+static td_tensor *steps(td_tensor *in)
+{
+    td_tensor *rows = td_reshape(in, TD_SHAPE(SIDE, SIDE));
+    return td_dense(td_lstm(td_lstm(rows, 128, .return_sequences = TD_YES), 64), CLASSES);
+}
+
+typedef struct net {
+    const char *name;
+    td_tensor *(*make)(td_tensor *in);
+    int64_t batch;
+} net;
+
+/* The few rows of an LSTM are shared by units, whose lanes wait for each other at every step; many by rows. */
+static const net nets[] = {
+    {"guide", guide, 32}, {"tiny", tiny, 8}, {"normalized", normalized, 21}, {"units", steps, 2}, {"rows", steps, 64}};
+enum { NETS = sizeof nets / sizeof *nets };
+
+/* A model whose steps `lanes` lanes share. */
+static td_model *make_model(td_context *context, const net *net, int lanes)
+{
+    td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, 1));
+    td_tensor *out = net->make(in);
+    td_model *model = td_model_create(in, out, .seed = 3);
+    td_compile(model, .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f),
+               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
+    assert_string_equal(td_error(context), "");
+    tdi_way way = {.division = {.replicas = 1, .parts = 1, .groups = 1, .workers = 1, .lanes = lanes}};
+    assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
+    model->free_runtime = tdi_runtime_free;
+    return model;
+}
+
+/* ---- bits ---- */
+
+static void train_step(td_model *model, const net *net, int step)
+{
+    int64_t first = step * net->batch % SAMPLES;
+    first = first + net->batch > SAMPLES ? 0 : first;
+    assert_int_equal(td_train_on_batch(model, net->batch, x + first * SAMPLE, y + first, NULL), TD_OK);
+}
+
+/* The weights behind some steps, and what they predict. */
+static float *train(const net *net, int lanes, int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, net, lanes);
+    for (int step = 0; step < STEPS; step++)
+        train_step(model, net, step);
+    float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + CLASSES * net->batch) * 4);
+    assert_non_null(all);
+    assert_int_equal(td_predict_on_batch(model, net->batch, x, all + *count), TD_OK);
+    *count += CLASSES * net->batch;
+    td_context_free(context);
+    return all;
+}
+
+static void lanes_make_what_one_makes(void **state)
+{
+    (void)state;
+    for (int n = 0; n < NETS; n++) {
+        int64_t count;
+        float *one = train(&nets[n], 1, &count);
+        for (int i = 0; i < COUNTS; i++) {
+            float *first = train(&nets[n], lane_counts[i], &count), *again = train(&nets[n], lane_counts[i], &count);
+            double difference = relative_difference(first, one, count);
+            if (!(difference < 2e-6))
+                fail_msg("%s by %d lanes: off by %g", nets[n].name, lane_counts[i], difference);
+            assert_memory_equal(first, again, (size_t)count * sizeof(float));
+            free(first);
+            free(again);
+        }
+        free(one);
+    }
+}
+
+/* The second of two steps by all lanes, or by one thread for all: in turn they find the rows and the control of the
+ * step before, which was of the same batch. */
+static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, net, lanes);
+    tdi_plan *plans[TDI_MAX_PARTS];
+    train_step(model, net, 0);
+    if (in_turn) {
+        tdi_mode_state *mode = &((tdi_runtime *)model->runtime)->modes[TDI_TRAIN];
+        assert_int_equal(tdi_runtime_prepare(model->runtime, TDI_TRAIN, net->batch, plans, NULL), TD_OK);
+        assert_int_equal(tdi_plans_run_in_turn(plans, 1, 1, mode->steps + 1, mode->communicators), TD_OK);
+    } else {
+        train_step(model, net, 0);
+    }
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+static void one_thread_makes_what_lanes_make(void **state)
+{
+    (void)state;
+    for (int n = 0; n < NETS; n++)
+        for (int i = 0; i < COUNTS && nets[n].make != normalized; i++) { /* dropout draws anew */
+            int64_t count;
+            float *lanes = train_twice(&nets[n], lane_counts[i], false, &count);
+            float *one = train_twice(&nets[n], lane_counts[i], true, &count);
+            assert_memory_equal(lanes, one, (size_t)count * sizeof(float));
+            free(lanes);
+            free(one);
+        }
+}
+
+/* ---- numbers ---- */
+
+static char *explain(const net *net, int lanes, bool json)
+{
+    char *text = NULL;
+    size_t size = 0;
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, net, lanes);
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(tdi_runtime_explain(model->runtime, TDI_TRAIN, net->batch, json, out, NULL), TD_OK);
+    fclose(out);
+    td_context_free(context);
+    return text;
+}
+
+static json_t *list_steps(const net *net, int lanes)
+{
+    char *text = explain(net, lanes, true);
+    json_t *root = json_loads(text, 0, NULL), *list = json_incref(json_object_get(root, "steps"));
+    assert_non_null(list);
+    json_decref(root);
+    free(text);
+    return list;
+}
+
+static bool is(const json_t *step, const char *key, const char *text)
+{
+    return strcmp(json_string_value(json_object_get(step, key)), text) == 0;
+}
+
+/* Of the layer's only such op of that pass. */
+static int lanes_of(const json_t *list, const char *layer, const char *op, const char *pass)
+{
+    size_t i;
+    json_t *step;
+    json_array_foreach(list, i, step)
+    {
+        if (is(step, "layer", layer) && is(step, "op", op) && is(step, "pass", pass))
+            return (int)json_integer_value(json_object_get(step, "lanes"));
+    }
+    fail_msg("no %s of %s", op, layer);
+    return 0;
+}
+
+static int most_lanes(const json_t *list)
+{
+    size_t i;
+    json_t *step;
+    int most = 0;
+    json_array_foreach(list, i, step)
+    {
+        int lanes = (int)json_integer_value(json_object_get(step, "lanes"));
+        most = lanes > most ? lanes : most;
+    }
+    return most;
+}
+
+static void an_op_gets_the_lanes_it_deserves(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNTS; i++) {
+        int lanes = lane_counts[i];
+        json_t *large = list_steps(&nets[0], lanes), *small = list_steps(&nets[1], lanes);
+        assert_int_equal(most_lanes(large), lanes);
+        assert_int_equal(most_lanes(small), 1);
+        assert_int_equal(lanes_of(large, "dense", "matmul", "forward"), lanes);
+        int last = lanes_of(large, "dense_2", "matmul", "forward");
+        assert_true(lanes < 4 ? last <= lanes : last > 1 && last <= 8);
+        json_decref(large);
+        json_decref(small);
+    }
+}
+
+/* They update the rows of a weight that they read before. */
+static void weights_stay_with_their_lanes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNTS; i++) {
+        json_t *list = list_steps(&nets[0], lane_counts[i]);
+        int forward = lanes_of(list, "dense_1", "matmul", "forward");
+        assert_int_equal(lanes_of(list, "dense_1", "matmul", "backward"), forward);
+        assert_int_equal(lanes_of(list, "dense_1", "matmul_update", "update"), forward);
+        json_decref(list);
+    }
+}
+
+/* By units as many as have a vector of them to make, and more where steps are not waited for. */
+static void steps_get_the_lanes_they_deserve(void **state)
+{
+    (void)state;
+    json_t *units = list_steps(&nets[3], 16), *rows = list_steps(&nets[4], 16);
+    int few = lanes_of(units, "lstm", "lstm", "forward");
+    assert_true(few > 1 && few <= 8);
+    assert_true(lanes_of(rows, "lstm", "lstm", "forward") > few);
+    json_decref(units);
+    json_decref(rows);
+}
+
+static void fewer_lanes_are_said(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNTS; i++) {
+        char *text = explain(&nets[0], lane_counts[i], false), few[64];
+        snprintf(few, sizeof few, "columns over 8 of %d lanes", lane_counts[i]);
+        assert_true((strstr(text, few) != NULL) == (lane_counts[i] > 8));
+        free(text);
+    }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLES * SAMPLE; i++)
+        x[i] = (float)((unsigned)i * 2654435761u % 1000) * 2e-3f - 1;
+    for (int i = 0; i < SAMPLES; i++)
+        y[i] = (float)(i % CLASSES);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_make_what_one_makes),        cmocka_unit_test(one_thread_makes_what_lanes_make),
+        cmocka_unit_test(an_op_gets_the_lanes_it_deserves), cmocka_unit_test(weights_stay_with_their_lanes),
+        cmocka_unit_test(steps_get_the_lanes_they_deserve), cmocka_unit_test(fewer_lanes_are_said),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

@@ -1,0 +1,191 @@
+/* updates.c - what a gradient goes through from its sum over the parts to the update of its weight is run as one chain,
+ * and gives what the references give one after the other. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "plan/plan.h"
+#include "support/evaluate.h"
+
+enum { PARTS = 2, ROWS = 3, WIDTH = 40009, SLOTS = 3, LANES = 2 };
+
+static float x[PARTS * ROWS * WIDTH];
+
+/* A weight, its slots, and the parts' gradients. */
+typedef struct memory {
+    float weight[WIDTH], slots[SLOTS][WIDTH], gradients[PARTS][WIDTH];
+} memory;
+
+static void memory_init(memory *m)
+{
+    memset(m, 0, sizeof *m);
+    for (int i = 0; i < WIDTH; i++) {
+        m->weight[i] = (float)sin(0.7 * i);
+        m->slots[0][i] = (float)cos(0.3 * i);
+        m->slots[1][i] = 0.5f + (float)(i % 5);
+    }
+}
+
+static tdi_graph *make_graph(tdi_variable *variable)
+{
+    tdi_graph *graph = tdi_graph_create();
+    assert_non_null(graph);
+    graph->parts = PARTS;
+    *variable = (tdi_variable){
+        .layer = "net", .name = "weight", .shape = {1, {WIDTH}}, .trainable = true, .l2 = 0.25f, .elements = WIDTH};
+    tdi_node *weight = tdi_parameter(graph, variable), *slots[SLOTS];
+    for (int i = 0; i < SLOTS; i++)
+        slots[i] = tdi_slot(graph, variable, i);
+    tdi_node *gradient =
+        tdi_reduce(graph, TDI_SUM, tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, WIDTH}}, TD_FLOAT32), 1, false);
+    gradient = tdi_reduce_scatter(graph, tdi_settle(graph, gradient, TDI_HOME_GRADIENT, variable, 0), variable);
+    gradient = tdi_regularize(graph, gradient, weight, 0, variable->l2);
+    tdi_node *updated = tdi_adam(graph, weight, gradient, 2, slots,
+                                 &(tdi_optimizer_attrs){.beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f});
+    tdi_moving_average(graph, updated, slots[2], &(tdi_moving_average_attrs){0.75f, 0});
+    assert_int_equal(tdi_graph_verify(graph, &graph->error), TD_OK);
+    return graph;
+}
+
+static int chained(const tdi_plan *plan)
+{
+    int count = 0;
+    tdi_plan_op op;
+    for (int s = 0; s < tdi_plan_steps(plan); s++)
+        count += tdi_plan_op_at(plan, s, &op) && op.chained;
+    return count;
+}
+
+static const tdi_control control = {.learning_rate = 0.01f, .inverse_count = 1.0f / (PARTS * ROWS), .iteration = 2};
+
+static void run_references(const tdi_graph *graph, memory *m)
+{
+    const void *inputs[] = {x};
+    int64_t rows[PARTS] = {ROWS, ROWS};
+    float *slots[] = {m->slots[0], m->slots[1], m->slots[2]};
+    evaluation *e = evaluation_create(&(evaluation_spec){.graph = graph,
+                                                         .parts = PARTS,
+                                                         .rows = rows,
+                                                         .control = control,
+                                                         .inputs = inputs,
+                                                         .variable_floats = WIDTH,
+                                                         .values = m->weight,
+                                                         .slots = slots});
+    evaluation_run(e);
+    evaluation_free(e);
+}
+
+typedef struct part_plan {
+    tdi_plan *plan;
+    tdi_part part[LANES];
+    tdi_control control[LANES];
+    char *scratch[LANES], *activations;
+} part_plan;
+
+static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory *m, float *const *gradients,
+                 char *exchange)
+{
+    float *slots[] = {m->slots[0], m->slots[1], m->slots[2]};
+    for (int lane = 0; lane < lanes; lane++) {
+        p->control[lane] = control;
+        p->part[lane] = (tdi_part){
+            .index = index, .parts = PARTS, .group_count = PARTS, .first_row = index * ROWS, .gradients = gradients};
+        p->scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(p->plan) + 1);
+        assert_non_null(p->scratch[lane]);
+    }
+    p->activations = device->allocate(device, tdi_plan_activation_bytes(p->plan) + 1);
+    assert_non_null(p->activations);
+    tdi_plan_bind(p->plan, &(tdi_bindings){.activations = p->activations,
+                                           .scratch = p->scratch,
+                                           .values = m->weight,
+                                           .slots = slots,
+                                           .gradients = m->gradients[index],
+                                           .reduced = m->gradients[0],
+                                           .exchange = exchange,
+                                           .control = p->control,
+                                           .part = p->part});
+    for (int lane = 0; lane < lanes; lane++)
+        tdi_plan_set_input(p->plan, lane, 0, x + index * ROWS * WIDTH);
+}
+
+/* One replica computes both parts. */
+static void run_plans(const tdi_graph *graph, int lanes, memory *m)
+{
+    tdi_error error = {0};
+    tdi_device *device;
+    tdi_schedule schedule = {0};
+    tdi_communicator *communicator;
+    part_plan parts[PARTS] = {{0}};
+    tdi_plan *plans[PARTS];
+    float *gradients[PARTS] = {m->gradients[0], m->gradients[1]};
+    char exchange[64];
+    int collectives;
+    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
+    assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
+    for (int i = 0; i < PARTS; i++) {
+        tdi_plan_spec spec = {.graph = graph,
+                              .schedule = &schedule,
+                              .device = device,
+                              .rows = ROWS,
+                              .part = i,
+                              .replicas = 1,
+                              .lanes = lanes};
+        assert_int_equal(tdi_plan_create(&spec, &parts[i].plan, &error), TD_OK);
+        assert_int_equal(chained(parts[i].plan), 3);
+        bind(&parts[i], device, i, lanes, m, gradients, exchange);
+        plans[i] = parts[i].plan;
+    }
+    assert_int_equal(tdi_local_group_create(1, lanes, false, collectives, &communicator, &error), TD_OK);
+    assert_int_equal(tdi_plans_run_in_turn(plans, PARTS, 1, 1, &communicator), TD_OK);
+    communicator->release(communicator);
+    for (int i = 0; i < PARTS; i++) {
+        tdi_plan_free(plans[i]);
+        device->release(device, parts[i].activations);
+        for (int lane = 0; lane < lanes; lane++)
+            device->release(device, parts[i].scratch[lane]);
+    }
+    tdi_vec_free(&schedule);
+    device->close(device);
+}
+
+static void compare(const float *seen, const float *expected)
+{
+    for (int i = 0; i < WIDTH; i++)
+        if (fabsf(seen[i] - expected[i]) > 1e-6f * fmaxf(1, fabsf(expected[i])))
+            fail_msg("element %d is %.9g, not %.9g", i, (double)seen[i], (double)expected[i]);
+}
+
+static void an_update_is_one_chain(void **state)
+{
+    (void)state;
+    static memory expected, one, two;
+    tdi_variable variable;
+    tdi_graph *graph = make_graph(&variable);
+    memory_init(&expected);
+    memory_init(&one);
+    memory_init(&two);
+    run_references(graph, &expected);
+    run_plans(graph, 1, &one);
+    run_plans(graph, LANES, &two);
+    compare(one.weight, expected.weight);
+    for (int i = 0; i < SLOTS; i++)
+        compare(one.slots[i], expected.slots[i]);
+    assert_memory_equal(one.weight, two.weight, sizeof one.weight);
+    assert_memory_equal(one.slots, two.slots, sizeof one.slots);
+    tdi_graph_free(graph);
+}
+
+int main(void)
+{
+    for (int i = 0; i < PARTS * ROWS * WIDTH; i++)
+        x[i] = (float)sin(0.37 * i);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_update_is_one_chain)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+/* sanitized.h - SANITIZED: 1 in a build with a sanitizer that takes the memory into its own hands, else 0. */
+#ifndef TESTS_SUPPORT_SANITIZED_H
+#define TESTS_SUPPORT_SANITIZED_H
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+#endif
