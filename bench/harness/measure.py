@@ -109,6 +109,7 @@ class Measurement:
 
     def run_ticks(self, group):
         for contender in list(group):
+            time.sleep(0.02)  # until the threads of the one before sleep
             try:
                 contender.round(self.plan.seconds, TICK)
             except Failed as reason:

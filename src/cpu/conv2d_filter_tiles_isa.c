@@ -79,7 +79,7 @@ static line line_of(const tdi_call *call)
     l.before = top * l.columns + left;
     l.halo = (l.kh - 1) * l.step_h + (l.kw - 1) * l.step_w;
     l.pixels = l.samples * l.rows * l.columns;
-    int64_t fits = tdi_most(ROOM / (l.c + l.f), LEAST_TIMES_HALO * l.halo);
+    int64_t fits = tdi_most(tdi_most(ROOM / (l.c + l.f), LEAST_TIMES_HALO * l.halo), 1);
     l.chunk = tdi_least(rounded_up(fits, BLOCK), rounded_up(l.pixels, DEPTH));
     l.dy_pixels = rounded_up(l.chunk + l.halo, DEPTH);
     l.copies = l.halo ? 2 : 1;

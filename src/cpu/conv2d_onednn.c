@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
+#include "cpu/library.h"
 #include "cpu/primitive_onednn.h"
 #include "ops/common.h"
 
@@ -234,12 +235,6 @@ static void conv2d_grad_filter_run(const tdi_call *call)
                        DNNL_ARG_DIFF_DST);
 }
 
-static bool has_tiles(void)
-{
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), needed = (unsigned)dnnl_cpu_isa_avx512_core_amx;
-    return (isa & needed) == needed;
-}
-
 /* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
  * AMX makes of many. */
 static tdi_doubt doubts(const tdi_call *call, direction way)
@@ -247,7 +242,7 @@ static tdi_doubt doubts(const tdi_call *call, direction way)
     enum { MANY = 32 };
     const td_shape *filter = &values_of(call, way).filter->shape;
     bool many = filter->dim[2] >= MANY && filter->dim[3] >= MANY;
-    return call->in[0].dtype != TD_BFLOAT16 || (many && has_tiles()) ? TDI_SURE : TDI_LIKELY;
+    return call->in[0].dtype != TD_BFLOAT16 || (many && tdi_cpu_library_has_tiles()) ? TDI_SURE : TDI_LIKELY;
 }
 
 static tdi_doubt forward_doubts(const tdi_call *call)

@@ -10,6 +10,7 @@
 #include "cpu/library.h"
 #include "cpu/loops.h"
 #include "cpu/roofs.h"
+#include "cpu/tiles.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
@@ -73,7 +74,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
-                           .multiplies_bfloat16 = tdi_cpu_detect().amx_bf16,
+                           .multiplies_bfloat16 = tdi_tiles_work() && tdi_cpu_library_has_tiles(),
                            .allocate = allocate,
                            .release = release,
                            .convert_bytes = tdi_cpu_loops()->convert_bytes,

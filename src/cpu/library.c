@@ -23,6 +23,11 @@ const char *tdi_cpu_library_no_bfloat16(void)
     return "this build of Tandem has no oneDNN";
 }
 
+bool tdi_cpu_library_has_tiles(void)
+{
+    return false;
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     fprintf(

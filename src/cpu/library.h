@@ -8,6 +8,8 @@
 const char *tdi_cpu_library_name(char *text, size_t size);
 /* NULL when oneDNN multiplies bfloat16 numbers by the processor's instructions for them; else why it does not. */
 const char *tdi_cpu_library_no_bfloat16(void);
+/* Whether oneDNN multiplies bfloat16 numbers by AMX. */
+bool tdi_cpu_library_has_tiles(void);
 /* One line for `tandem doctor`. */
 void tdi_cpu_describe_library(FILE *out);
 

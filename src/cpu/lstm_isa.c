@@ -407,22 +407,26 @@ static void take_sums(const forward *f, int64_t i, int64_t gate, float *to)
     }
 }
 
+static void keep_gate(const forward *f, int64_t step, int64_t i, int64_t gate, const float *from)
+{
+    float *kept = tdi_lstm_at(&f->tape, f->own.row + i, step, gate) + f->own.unit;
+    memcpy(kept, from, (size_t)f->own.units * sizeof *kept);
+}
+
 /* A gate's values; what the tape keeps of it goes there. */
 static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, float *to)
 {
     const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
     int64_t units = f->own.units;
     int activation = tdi_lstm_activation(f->attrs, (int)gate);
-    float *kept = tdi_lstm_at(&f->tape, f->own.row + i, step, gate) + f->own.unit;
-    size_t size = (size_t)units * sizeof *to;
     take_sums(f, i, gate, to);
     for (int64_t j = 0; bias && j < units; j++)
         to[j] += bias[gate * f->tape.units + f->own.unit + j];
     if (f->attrs->gates && !tdi_lstm_keeps_output(activation))
-        memcpy(kept, to, size);
+        keep_gate(f, step, i, gate, to);
     tdi_lstm_activate(activation, units, to);
     if (f->attrs->gates && tdi_lstm_keeps_output(activation))
-        memcpy(kept, to, size);
+        keep_gate(f, step, i, gate, to);
 }
 
 static void make_row(const forward *f, int64_t step, int64_t i)

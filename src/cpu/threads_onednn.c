@@ -34,6 +34,12 @@ const char *tdi_cpu_library_no_bfloat16(void)
     return (isa & needed) == needed ? NULL : "oneDNN is kept from AVX512-BF16 here, by ONEDNN_MAX_CPU_ISA or its build";
 }
 
+bool tdi_cpu_library_has_tiles(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), needed = (unsigned)dnnl_cpu_isa_avx512_core_amx;
+    return (isa & needed) == needed;
+}
+
 void tdi_cpu_describe_library(FILE *out)
 {
     const dnnl_version_t *version = dnnl_version();

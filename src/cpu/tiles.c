@@ -59,12 +59,4 @@ bool tdi_tiles_work(void)
     return false;
 }
 
-void tdi_tiles_begin(void)
-{
-}
-
-void tdi_tiles_end(void)
-{
-}
-
 #endif

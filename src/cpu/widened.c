@@ -117,6 +117,7 @@ static void run(const tdi_call *call)
     const tdi_kernel tdi_cpu_widened_##stem = {.name = "widened " #stem,                                               \
                                                .op = &tdi_op_##stem,                                                   \
                                                .takes = TDI_TAKES_BFLOAT16,                                            \
+                                               .widens = true,                                                         \
                                                .splits = shares,                                                       \
                                                .prepare = prepare_##stem,                                              \
                                                .release = release,                                                     \

@@ -12,6 +12,11 @@ tdi_pace tdi_pace_rested(void)
     return (tdi_pace){.state = TDI_PACE_IN_TURN, .wait = 1, .rested = true};
 }
 
+bool tdi_pace_is_short(const tdi_pace *pace)
+{
+    return pace->last > 0 && pace->last < window;
+}
+
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
     return pace->state == TDI_PACE_TRYING || pace->state == TDI_PACE_IN_TURN;

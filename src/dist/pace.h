@@ -35,6 +35,9 @@ typedef struct tdi_pace {
  * second, the other way is tried more rarely: whoever makes such steps waits for each. */
 tdi_pace tdi_pace_rested(void);
 
+/* Are steps known to be short? Waking threads up costs little beside others. */
+bool tdi_pace_is_short(const tdi_pace *pace);
+
 /* Is the next step to be made by one thread? */
 bool tdi_pace_in_turn(const tdi_pace *pace);
 /* About how many steps are left of the window under way; at least 1. */

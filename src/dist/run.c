@@ -334,7 +334,7 @@ static bool has_pace(const run *r)
 static tdi_pace *pace_of(const run *r)
 {
     tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
-    bool rested = r->job->lone && tdi_seconds() - r->runtime->ended > falling_asleep;
+    bool rested = r->job->lone && tdi_pace_is_short(&mode->pace) && tdi_seconds() - r->runtime->ended > falling_asleep;
     return rested ? &mode->rested : &mode->pace;
 }
 

@@ -22,6 +22,7 @@ typedef struct tdi_kernel {
     const char *name; /* "onednn conv2d", as explain shows it */
     const tdi_op *op;
     tdi_takes takes;
+    bool widens;     /* computes in float32 all the same */
     unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
 
     /* Element by element: what it makes of a stretch depends on the same stretch of inputs of the result's size, and of

@@ -13,8 +13,8 @@
 /* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
-    X(fill) X(room) X(filled) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)                                 \
-    X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                  \
+    X(fill) X(room) X(filled) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
+    X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                               \
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
     X(max_pool2d) X(max_pool2d_grad) X(average_pool2d) X(average_pool2d_grad)                                          \

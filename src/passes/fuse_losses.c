@@ -15,7 +15,8 @@ static const tdi_op *gradient_of(const tdi_op *loss)
 static bool same_ignored(const tdi_node *loss, const tdi_node *gradient)
 {
     const tdi_ignore_attrs *a = loss->attrs, *b = gradient->attrs;
-    return loss->op != &tdi_op_sparse_softmax_cross_entropy || (a->any == b->any && a->number == b->number);
+    return loss->op != &tdi_op_sparse_softmax_cross_entropy ||
+           (a->any == b->any && (!a->any || a->number == b->number));
 }
 
 static tdi_node *find_gradient(const tdi_node *loss)
@@ -65,6 +66,13 @@ static void put_in_order(tdi_graph *graph, const tdi_node *gradient, const bool 
         at[i]->id = i;
 }
 
+/* Backpropagation begins before what it is that moves behind the gradient. */
+static void begin_earlier(tdi_graph *graph, const tdi_node *gradient, const bool *follows)
+{
+    while (graph->backward && graph->backward->id < gradient->id && follows[graph->backward->id])
+        graph->backward = graph->nodes.at[graph->backward->id + 1];
+}
+
 static td_status fuse(tdi_node *loss, tdi_node *gradient, const bool *follows)
 {
     tdi_graph *graph = loss->graph;
@@ -83,6 +91,7 @@ static td_status fuse(tdi_node *loss, tdi_node *gradient, const bool *follows)
     gradient->n_in = 4;
     loss->op = &tdi_op_filled;
     loss->in = of_loss;
+    begin_earlier(graph, gradient, follows);
     put_in_order(graph, gradient, follows, order);
     return TD_OK;
 }

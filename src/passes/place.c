@@ -162,20 +162,37 @@ static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lan
     return can(node, p->splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
 }
 
+static tdi_split split_norm(const tdi_node *node, const tdi_placing *p, int lanes) /* few numbers of many */
+{
+    return can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes ? TDI_ROWS
+                                                                                                      : TDI_WHOLE;
+}
+
+/* By columns: some rows are met far more often than others. */
+static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
+{
+    (void)node;
+    return by_columns_or_rows(p, lanes);
+}
+
+typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lanes);
+
+/* Ops that are shared for their own sake, not as what they read; NULL: another. */
+static split_rule *rule_of(const tdi_op *op)
+{
+    return op == &tdi_op_matmul                            ? split_matmul
+           : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
+           : op == &tdi_op_squared_norm                    ? split_norm
+           : op == &tdi_op_scatter_add                     ? split_scatter
+           : op == &tdi_op_matmul_update                   ? split_update
+                                                           : NULL;
+}
+
 /* How so many lanes would share it. */
 static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    const tdi_op *op = node->op;
-    if (op == &tdi_op_matmul)
-        return split_matmul(node, p, lanes);
-    if (op == &tdi_op_lstm || op == &tdi_op_lstm_grad)
-        return split_steps(node, p, lanes);
-    if (op == &tdi_op_squared_norm) /* few numbers of many */
-        return can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes ? TDI_ROWS
-                                                                                                          : TDI_WHOLE;
-    if (op == &tdi_op_scatter_add) /* by columns: some rows are met far more often than others */
-        return by_columns_or_rows(p, lanes);
-    return op == &tdi_op_matmul_update ? split_update(node, p, lanes) : split_other(node, p, lanes);
+    split_rule *rule = rule_of(node->op);
+    return (rule ? rule : split_other)(node, p, lanes);
 }
 
 /* ---- how many lanes ---- */
@@ -183,14 +200,12 @@ static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 /* As another value is shared, so that a lane goes on with what it has made. */
 static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
-    const tdi_op *op = node->op;
-    if (op == &tdi_op_matmul || op == &tdi_op_matmul_update || op == &tdi_op_lstm || op == &tdi_op_lstm_grad ||
-        op == &tdi_op_squared_norm || op == &tdi_op_scatter_add)
+    if (rule_of(node->op))
         return false;
     for (int i = 0; i < node->n_in; i++) {
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
         if (like.split != TDI_WHOLE && can(node, p->splits, like.split) &&
-            op->reads(node, i, like.split) == like.split) {
+            node->op->reads(node, i, like.split) == like.split) {
             *placement = (tdi_placement){like.split, like.lanes, 0};
             return true;
         }

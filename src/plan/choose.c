@@ -226,6 +226,7 @@ static bool is_abreast(const tdi_call *call)
 typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
     int count, rule; /* rule: the one to take when nothing may be timed; -1: none yet */
+    int lanes;       /* that would share what the first makes */
     bool bfloat16;   /* some round operands that others do not */
 } candidates;
 
@@ -282,6 +283,8 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
         *sure = doubt == TDI_SURE && all->count == 0;
         if (*sure)
             return TD_OK;
+        if (all->count == 0)
+            all->lanes = prepared->by.lanes;
         tdi_prepared_release(plan, prepared);
         add_candidate(all, *k, doubt);
         if (doubt == TDI_SURE)
@@ -291,7 +294,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
 }
 
 /* What was asked, in words: the same words, the same times. */
-static bool describe_question(const tdi_plan *plan, const tdi_node *node, tdi_text *key)
+static bool describe_question(const tdi_plan *plan, const tdi_node *node, int lanes, tdi_text *key)
 {
     char text[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
@@ -304,6 +307,8 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, tdi_te
     tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
                     td_dtype_name(node->dtype));
     tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, tdi_sharing_of(plan));
+    if (lanes > 1 && lanes < tdi_sharing_of(plan))
+        tdi_text_format(key, ", %d of them", lanes);
     return !key->failed;
 }
 
@@ -333,7 +338,7 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
         .machine = plan->spec.device->identity, .count = all->count, .measured = true, .lasting = all->bfloat16};
     for (int i = 0; i < all->count; i++)
         names[i] = asked.candidates[i].name = all->kernels[i]->name;
-    td_status status = describe_question(plan, step->node, &key) ? TD_OK : tdi_no_memory(error);
+    td_status status = describe_question(plan, step->node, all->lanes, &key) ? TD_OK : tdi_no_memory(error);
     if (status == TD_OK) {
         asked.key = key.chars;
         tdi_choice *choice = tdi_choices_find(choices, asked.machine, asked.key, all->count, names);

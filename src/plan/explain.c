@@ -157,7 +157,8 @@ double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
     double flops = 0;
     for (int s = 0; s < plan->n_steps; s++) {
         const tdi_planned *step = &plan->planned[s];
-        if (step->node && !step->choice && step->node->op->multiplies && is_narrow(step->node))
+        bool narrow = step->node && step->node->op->multiplies && is_narrow(step->node);
+        if (narrow && step->kernel && !step->kernel->widens && !step->choice)
             flops += planned_flops(step);
     }
     return flops;
