@@ -42,7 +42,6 @@ typedef struct tdi_mode_state {
     uint32_t steps;                   /* run with them so far */
     double *sums;                     /* of the parts' accumulators */
     tdi_pace pace;
-    tdi_pace rested; /* of lone steps that come after a pause, when the other threads sleep */
 } tdi_mode_state;
 
 typedef struct tdi_worker {
@@ -85,7 +84,6 @@ struct tdi_runtime {
     const tdi_choice *way;  /* what the clock said of whole steps; NULL: it was not asked */
     double rehearsed_bytes; /* that asking it has taken, for a while; 0: it was not asked in this process */
     int64_t memory;         /* bytes that the process may use */
-    double ended;           /* when the last job did that more than one thread could have made */
 };
 
 /* How a model could be run. */

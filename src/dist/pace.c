@@ -1,21 +1,11 @@
 /* pace.c - all threads, or one. */
 #include "dist/pace.h"
 
-enum { MOST_PATIENCE = 31, MOST_PATIENCE_RESTED = 511 };
+enum { MOST_PATIENCE = 31 };
 static const double window = 5e-3;     /* seconds */
 static const double suspicious = 1.25; /* times the best */
 static const double long_step = 0.1;   /* seconds: not tried for nothing */
 static const double worth_it = 0.9;    /* of the rival's time */
-
-tdi_pace tdi_pace_rested(void)
-{
-    return (tdi_pace){.state = TDI_PACE_IN_TURN, .wait = 1, .rested = true};
-}
-
-bool tdi_pace_is_short(const tdi_pace *pace)
-{
-    return pace->last > 0 && pace->last < window;
-}
 
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
@@ -32,8 +22,7 @@ int64_t tdi_pace_steps(const tdi_pace *pace)
 static void decide(tdi_pace *pace, bool wins, tdi_pace_state winner, tdi_pace_state loser)
 {
     pace->state = wins ? winner : loser;
-    int most = pace->rested ? MOST_PATIENCE_RESTED : MOST_PATIENCE;
-    pace->patience = wins ? 1 : pace->patience < most ? 2 * pace->patience + 1 : most;
+    pace->patience = wins ? 1 : pace->patience < MOST_PATIENCE ? 2 * pace->patience + 1 : MOST_PATIENCE;
     pace->wait = pace->patience;
 }
 

@@ -27,16 +27,7 @@ typedef struct tdi_pace {
     double rival; /* of the way that the window under way is to beat */
     int wait;     /* windows until the other way is tried again */
     int patience; /* what `wait` is next */
-    bool rested;  /* see below */
 } tdi_pace;
-
-/* The pace of steps that come one by one with pauses between them, by which the threads have gone to sleep: one thread
- * begins, and all go on only when they are clearly faster, woken as they have to be. As that does not change by the
- * second, the other way is tried more rarely: whoever makes such steps waits for each. */
-tdi_pace tdi_pace_rested(void);
-
-/* Are steps known to be short? Waking threads up costs little beside others. */
-bool tdi_pace_is_short(const tdi_pace *pace);
 
 /* Is the next step to be made by one thread? */
 bool tdi_pace_in_turn(const tdi_pace *pace);

@@ -5,8 +5,6 @@
 #include "base/text.h"
 #include "dist/inside.h"
 
-static const double falling_asleep = 50e-6; /* seconds: what threads that wait spin at most (src/base/thread.c) */
-
 typedef struct run {
     tdi_runtime *runtime;
     const tdi_job *job;
@@ -330,19 +328,11 @@ static bool has_pace(const run *r)
            tdi_team_spins(runtime->team);
 }
 
-/* A lone step after a pause has to wake the other threads up. */
-static tdi_pace *pace_of(const run *r)
-{
-    tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
-    bool rested = r->job->lone && tdi_pace_is_short(&mode->pace) && tdi_seconds() - r->runtime->ended > falling_asleep;
-    return rested ? &mode->rested : &mode->pace;
-}
-
 /* The job in stretches, each by all threads or by one. */
 static void run_all(run *r)
 {
+    tdi_pace *pace = &r->runtime->modes[r->job->mode].pace;
     bool paced = has_pace(r);
-    tdi_pace *pace = paced ? pace_of(r) : NULL;
     for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
         int64_t left = r->job->steps - r->begin, steps = paced ? tdi_pace_steps(pace) : left, before = r->done;
         r->until = r->begin + (steps < left ? steps : left);
@@ -352,10 +342,8 @@ static void run_all(run *r)
             tdi_run_alone(run_thread, r);
         else
             tdi_team_run(r->runtime->team, run_thread, r);
-        if (paced) {
-            r->runtime->ended = tdi_seconds();
-            tdi_pace_note(pace, r->done - before, r->runtime->ended - begun);
-        }
+        if (paced)
+            tdi_pace_note(pace, r->done - before, tdi_seconds() - begun);
     }
 }
 

@@ -229,7 +229,6 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
                          .float32 = runtime->float32};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
-    state->rested = tdi_pace_rested();
     if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_keeps_replicas_apart(runtime->model))
         tdi_log(runtime->model->context, TD_LOG_INFO,
                 "batch normalization takes its statistics from each of the %d parts of a batch, not from the whole as "

@@ -47,7 +47,6 @@ typedef struct tdi_job {
     void *take_context;
     const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
     int64_t done;           /* the result: steps run, after a failure too */
-    bool lone;              /* one step, of a caller who may pause before the next */
     bool timed;             /* fill `waited` */
     double waited; /* the result too: the first thread's seconds of bringing rows together and waiting for them */
 } tdi_job;

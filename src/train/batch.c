@@ -82,7 +82,6 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
     tdi_array_feed feed = feed_of(model, b, job->mode);
     job->feed = tdi_feed_arrays(&feed);
     job->steps = 1;
-    job->lone = true;
     job->batch = job->samples = b->rows;
     job->seed = model->seed;
     tdi_runtime_reset_sums(runtime, job->mode);
