@@ -235,6 +235,33 @@ static void conv2d_grad_filter_run(const tdi_call *call)
                        DNNL_ARG_DIFF_DST);
 }
 
+/* oneDNN 2.6's convolutions by AMX write behind the scratch they ask for where rows lie further apart than a filter is
+ * high. */
+static const char *declines(const tdi_call *call, direction way)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    const td_shape *filter = &values_of(call, way).filter->shape;
+    bool point = filter->dim[0] == 1 && filter->dim[1] == 1,
+         apart = filter->dim[0] < a->stride_h || filter->dim[1] < a->stride_w;
+    bool tiles = call->in[0].dtype == TD_BFLOAT16 && tdi_cpu_library_has_tiles();
+    return tiles && apart && !point ? "strides beyond the filter: oneDNN's AMX would write elsewhere" : NULL;
+}
+
+static const char *forward_declines(const tdi_call *call)
+{
+    return declines(call, FORWARD);
+}
+
+static const char *grad_input_declines(const tdi_call *call)
+{
+    return declines(call, GRAD_INPUT);
+}
+
+static const char *grad_filter_declines(const tdi_call *call)
+{
+    return declines(call, GRAD_FILTER);
+}
+
 /* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
  * AMX makes of many. */
 static tdi_doubt doubts(const tdi_call *call, direction way)
@@ -264,6 +291,7 @@ static tdi_doubt grad_filter_doubts(const tdi_call *call)
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
+                                          .declines = forward_declines,
                                           .doubts = forward_doubts,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
@@ -273,6 +301,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
+                                                     .declines = grad_input_declines,
                                                      .doubts = grad_input_doubts,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
@@ -282,6 +311,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
 const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_grad_filter",
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
+                                                      .declines = grad_filter_declines,
                                                       .doubts = grad_filter_doubts,
                                                       .prepare = prepare_grad_filter,
                                                       .release = tdi_onednn_release,

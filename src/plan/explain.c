@@ -8,12 +8,18 @@ static double planned_flops(const tdi_planned *step)
     return step->node->op->flops ? step->node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
 }
 
-/* Slots are read by what writes them too. */
-static double bytes_read(const tdi_plan *plan, const tdi_node *node, bool kept)
+static bool is_taken(const tdi_planned *step, int i)
 {
+    return step->taken && step->taken >> i & 1u;
+}
+
+/* Slots are read by what writes them too; what one op of a chain passes on to the next stays in the cache. */
+static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kept)
+{
+    const tdi_node *node = step->node;
     double bytes = 0;
     for (int i = 0; i < node->n_in; i++) {
-        if (!node->in[i])
+        if (!node->in[i] || is_taken(step, i))
             continue;
         tdi_home home = tdi_root(node->in[i])->home;
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
@@ -25,13 +31,13 @@ static double bytes_read(const tdi_plan *plan, const tdi_node *node, bool kept)
 
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    return bytes_read(plan, step->node, false) + (double)tdi_node_bytes(plan, step->node);
+    return bytes_read(plan, step, false) + (step->passes ? 0 : (double)tdi_node_bytes(plan, step->node));
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
     bool writes = step->node->home == TDI_HOME_VARIABLE || step->node->home == TDI_HOME_SLOT;
-    return bytes_read(plan, step->node, true) + (writes ? (double)tdi_node_bytes(plan, step->node) : 0);
+    return bytes_read(plan, step, true) + (writes ? (double)tdi_node_bytes(plan, step->node) : 0);
 }
 
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step)

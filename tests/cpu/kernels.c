@@ -217,6 +217,26 @@ static void set_share(const context *at, int lane, tdi_call *call)
     tdi_range(split, tdi_split_extent(split, &call->out.shape), lane, at->lanes, &call->begin, &call->end);
 }
 
+enum { GUARD = 32 * 1024 };
+
+/* NaN: scratch is nobody's; behind its end stands what must still stand there later. */
+static void *make_scratch(size_t size)
+{
+    void *scratch = tdi_buffer_create(size + GUARD);
+    assert_non_null(scratch);
+    return memset(scratch, 0x7f, size + GUARD);
+}
+
+static void free_scratch(const context *at, void *scratch, size_t size)
+{
+    for (size_t i = size; i < size + GUARD; i++)
+        if (((const char *)scratch)[i] != 0x7f) {
+            complain(at, "written behind the scratch's end", (int64_t)(i - size), 0, 0);
+            break;
+        }
+    tdi_buffer_free(scratch);
+}
+
 static void run_lane(const context *at, tdi_call *call)
 {
     size_t size = td_dtype_size(call->out.dtype), scratch = 0;
@@ -226,9 +246,7 @@ static void run_lane(const context *at, tdi_call *call)
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
     assert_int_equal(error.status, TD_OK); /* what was tried before is no failure */
-    call->scratch = tdi_buffer_create(scratch + 1);
-    assert_non_null(call->scratch);
-    memset(call->scratch, 0x7f, scratch); /* NaN: scratch is nobody's */
+    call->scratch = make_scratch(scratch);
     at->kernel->run(call);
     for (int64_t i = 0; i < tdi_shape_elements(&call->out.shape); i++)
         if (!belongs(call, i) &&
@@ -236,7 +254,7 @@ static void run_lane(const context *at, tdi_call *call)
             complain(at, "written outside the lane's share", i, 0, 0);
     if (at->kernel->release && call->state)
         at->kernel->release(call->state);
-    tdi_buffer_free(call->scratch);
+    free_scratch(at, call->scratch, scratch);
     tdi_buffer_free(before);
 }
 
@@ -263,6 +281,7 @@ static bool can_share(const context *at, const tdi_call *call)
 typedef struct together {
     const context *at;
     tdi_call calls[MAX_LANES];
+    size_t scratch[MAX_LANES];
 } together;
 
 static void run_lane_of(void *argument, int lane)
@@ -288,9 +307,8 @@ static bool run_together(const context *at, const tdi_call *call)
         assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
         share->run = at->kernel->run;
         share->lockstep = &lockstep;
-        share->scratch = tdi_buffer_create(scratch + 1);
-        assert_non_null(share->scratch);
-        memset(share->scratch, 0x7f, scratch);
+        share->scratch = make_scratch(scratch);
+        all.scratch[lane] = scratch;
     }
     assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
     assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
@@ -298,7 +316,7 @@ static bool run_together(const context *at, const tdi_call *call)
     tdi_team_free(team);
     tdi_lockstep_release(&lockstep);
     for (int lane = 0; lane < at->lanes; lane++)
-        tdi_buffer_free(all.calls[lane].scratch);
+        free_scratch(at, all.calls[lane].scratch, all.scratch[lane]);
     return true;
 }
 
@@ -370,11 +388,9 @@ static void check_mixture(const context *at, const tdi_call *call, const trial *
     set_share(at, 0, &t.call);
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
-    t.call.scratch = tdi_buffer_create(scratch + 1);
-    assert_non_null(t.call.scratch);
-    memset(t.call.scratch, 0x7f, scratch);
+    t.call.scratch = make_scratch(scratch);
     at->kernel->run(&t.call);
-    tdi_buffer_free(t.call.scratch);
+    free_scratch(at, t.call.scratch, scratch);
     if (t.call.out.abreast) {
         void *back = turned(&t.call.out, abreast, true);
         tdi_buffer_free(t.call.out.data);
