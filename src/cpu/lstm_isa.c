@@ -373,8 +373,8 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
             squash_one(&b);
         b.sums += count * b.next;
         b.made += count * TDI_WIDTH;
-        b.before += b.before ? count * TDI_WIDTH : 0;
-        b.bias += b.bias ? count * TDI_WIDTH : 0;
+        b.before = b.before ? b.before + count * TDI_WIDTH : NULL;
+        b.bias = b.bias ? b.bias + count * TDI_WIDTH : NULL;
     }
 }
 
