@@ -235,51 +235,40 @@ static void conv2d_grad_filter_run(const tdi_call *call)
                        DNNL_ARG_DIFF_DST);
 }
 
+static bool is_point(const td_shape *filter)
+{
+    return filter->dim[0] == 1 && filter->dim[1] == 1;
+}
+
 /* oneDNN 2.6's convolutions by AMX write behind the scratch they ask for where rows lie further apart than a filter is
  * high. */
-static const char *declines(const tdi_call *call, direction way)
+static const char *declines_filter(const tdi_call *call, const td_shape *filter)
 {
     const tdi_conv2d_attrs *a = call->attrs;
-    const td_shape *filter = &values_of(call, way).filter->shape;
-    bool point = filter->dim[0] == 1 && filter->dim[1] == 1,
-         apart = filter->dim[0] < a->stride_h || filter->dim[1] < a->stride_w;
+    bool apart = filter->dim[0] < a->stride_h || filter->dim[1] < a->stride_w;
     bool tiles = call->in[0].dtype == TD_BFLOAT16 && tdi_cpu_library_has_tiles();
-    return tiles && apart && !point ? "strides beyond the filter: oneDNN's AMX would write elsewhere" : NULL;
+    return tiles && apart && !is_point(filter) ? "strides beyond the filter: oneDNN's AMX would write elsewhere" : NULL;
 }
 
-static const char *forward_declines(const tdi_call *call)
+/* Forwards and back to the input. */
+static const char *declines(const tdi_call *call)
 {
-    return declines(call, FORWARD);
-}
-
-static const char *grad_input_declines(const tdi_call *call)
-{
-    return declines(call, GRAD_INPUT);
+    return declines_filter(call, &call->in[1].shape);
 }
 
 static const char *grad_filter_declines(const tdi_call *call)
 {
-    return declines(call, GRAD_FILTER);
+    return declines_filter(call, &call->out.shape);
 }
 
 /* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
- * AMX makes of many. */
-static tdi_doubt doubts(const tdi_call *call, direction way)
+ * AMX makes of many. Forwards and back to the input. */
+static tdi_doubt doubts(const tdi_call *call)
 {
     enum { MANY = 32 };
-    const td_shape *filter = &values_of(call, way).filter->shape;
+    const td_shape *filter = &call->in[1].shape;
     bool many = filter->dim[2] >= MANY && filter->dim[3] >= MANY;
     return call->in[0].dtype != TD_BFLOAT16 || (many && tdi_cpu_library_has_tiles()) ? TDI_SURE : TDI_LIKELY;
-}
-
-static tdi_doubt forward_doubts(const tdi_call *call)
-{
-    return doubts(call, FORWARD);
-}
-
-static tdi_doubt grad_input_doubts(const tdi_call *call)
-{
-    return doubts(call, GRAD_INPUT);
 }
 
 /* The library's own kernels for it are slow of many channels too. */
@@ -291,8 +280,8 @@ static tdi_doubt grad_filter_doubts(const tdi_call *call)
 const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
-                                          .declines = forward_declines,
-                                          .doubts = forward_doubts,
+                                          .declines = declines,
+                                          .doubts = doubts,
                                           .splits = TDI_CAN_ROWS,
                                           .prepare = prepare_forward,
                                           .release = tdi_onednn_release,
@@ -301,8 +290,8 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
 const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad_input",
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
-                                                     .declines = grad_input_declines,
-                                                     .doubts = grad_input_doubts,
+                                                     .declines = declines,
+                                                     .doubts = doubts,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
                                                      .release = tdi_onednn_release,
@@ -359,9 +348,8 @@ static const char *thin_declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *filter = &call->in[1].shape;
-    bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
     bool zeros = a->sides.top || a->sides.bottom || a->sides.left || a->sides.right;
-    if (!point || zeros)
+    if (!is_point(filter) || zeros)
         return "a filter of several places, or zeros around";
     return a->stride_h > 1 || a->stride_w > 1 ? NULL : "no strides";
 }

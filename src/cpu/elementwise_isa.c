@@ -124,6 +124,11 @@ static inline float sigmoid_loss(float x, float target)
     return positive - x * target + math_log1p_unit(math_exp(-math_abs(x)));
 }
 
+static inline float sigmoid_loss_slope(float x, float target)
+{
+    return math_sigmoid(x) - target;
+}
+
 static void sigmoid_cross_entropy_loop(const tdi_call *call, int64_t at, int64_t n)
 {
     const float *x = input(call, 0, at), *target = input(call, 1, at);
@@ -141,7 +146,7 @@ static void sigmoid_both_loop(const tdi_call *call, int64_t at, int64_t n)
     TDI_LANES for (int64_t i = 0; i < n; i++)
     {
         loss[i] = sigmoid_loss(x[i], target[i]);
-        to[i] = (math_sigmoid(x[i]) - target[i]) * dloss[i];
+        to[i] = sigmoid_loss_slope(x[i], target[i]) * dloss[i];
     }
 }
 
@@ -153,7 +158,7 @@ static void sigmoid_cross_entropy_grad_loop(const tdi_call *call, int64_t at, in
         sigmoid_both_loop(call, at, n);
         return;
     }
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = (math_sigmoid(x[i]) - target[i]) * dloss[i];
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = sigmoid_loss_slope(x[i], target[i]) * dloss[i];
 }
 EACH_RUN(sigmoid_cross_entropy_grad)
 TDI_CPU_KERNEL(sigmoid_cross_entropy_grad, .splits = ANY_SPLIT, .run = sigmoid_cross_entropy_grad_run);

@@ -89,7 +89,7 @@ static void sparse_softmax_cross_entropy_run(const tdi_call *call)
             loss[r] = 0;
             continue;
         }
-        float largest = tdi_largest(x, w.length), sum = tdi_sum_exponentials(w.length, x, largest);
+        float largest = tdi_largest(x, w.length), sum = tdi_sum_exponentials(w.length, x, largest, NULL);
         loss[r] = class_loss(sum, is_class(labels[r], w.length) ? x[labels[r]] - largest : NAN);
     }
 }
@@ -101,7 +101,7 @@ static float class_grad_row(int64_t n, const float *x, int32_t label, float dlos
 {
     bool valid = is_class(label, n);
     float largest = tdi_largest(x, n), below = valid ? x[label] - largest : NAN;
-    float sum = tdi_keep_exponentials(n, x, largest, to), inverse = 1.0f / sum;
+    float sum = tdi_sum_exponentials(n, x, largest, to), inverse = 1.0f / sum;
     float p = valid ? to[label] * inverse : 0.0f, by = valid ? dloss : NAN;
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = to[i] * inverse * by;
     if (valid)
@@ -148,7 +148,7 @@ static void softmax_cross_entropy_run(const tdi_call *call)
     for (int64_t r = w.begin; r < w.end; r++) {
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
-        float largest = tdi_largest(x, w.length), log_sum = math_log(tdi_sum_exponentials(w.length, x, largest));
+        float largest = tdi_largest(x, w.length), log_sum = math_log(tdi_sum_exponentials(w.length, x, largest, NULL));
         loss[r] = distribution_loss(w.length, x, target, largest, log_sum);
     }
 }
@@ -162,7 +162,7 @@ static void softmax_cross_entropy_grad_run(const tdi_call *call)
         const float *x = (const float *)call->in[0].data + r * w.length;
         const float *target = (const float *)call->in[1].data + r * w.length;
         float *to = (float *)call->out.data + r * w.length, mass = (float)tdi_sum(target, w.length);
-        float largest = tdi_largest(x, w.length), sum = tdi_keep_exponentials(w.length, x, largest, to);
+        float largest = tdi_largest(x, w.length), sum = tdi_sum_exponentials(w.length, x, largest, to);
         float inverse = 1.0f / sum, by = dloss[r];
         TDI_LANES for (int64_t i = 0; i < w.length; i++) to[i] = (to[i] * inverse * mass - target[i]) * by;
         if (call->n_in > 3)

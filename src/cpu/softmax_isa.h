@@ -18,21 +18,13 @@ static inline int64_t tdi_softmax_chunk(int64_t i, int64_t n)
     return n - i < TDI_SOFTMAX_CHUNK ? n - i : TDI_SOFTMAX_CHUNK;
 }
 
-static inline float tdi_sum_exponentials(int64_t n, const float *x, float largest)
+/* The sum of exp(x - largest), which `to` keeps; NULL: nobody does. */
+static inline float tdi_sum_exponentials(int64_t n, const float *x, float largest, float *to)
 {
     float part[TDI_SOFTMAX_CHUNK];
     double sum = 0;
     for (int64_t i = 0; i < n; i += TDI_SOFTMAX_CHUNK)
-        sum += (double)tdi_exponential_row(tdi_softmax_chunk(i, n), x + i, largest, part);
-    return (float)sum;
-}
-
-/* The same sum, the exponentials kept. */
-static inline float tdi_keep_exponentials(int64_t n, const float *x, float largest, float *to)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += TDI_SOFTMAX_CHUNK)
-        sum += (double)tdi_exponential_row(tdi_softmax_chunk(i, n), x + i, largest, to + i);
+        sum += (double)tdi_exponential_row(tdi_softmax_chunk(i, n), x + i, largest, to ? to + i : part);
     return (float)sum;
 }
 
@@ -61,7 +53,7 @@ static inline void tdi_softmax_row(int64_t n, const float *x, float *to)
 
 static inline void tdi_log_softmax_row(int64_t n, const float *x, float *to)
 {
-    float largest = tdi_largest(x, n), log_sum = math_log(tdi_sum_exponentials(n, x, largest));
+    float largest = tdi_largest(x, n), log_sum = math_log(tdi_sum_exponentials(n, x, largest, NULL));
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = (x[i] - largest) - log_sum;
 }
 

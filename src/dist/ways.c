@@ -9,8 +9,8 @@
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
-static const double long_flops =
-    5e9; /* of a core: some hundredths of a second, what rehearsing them often costs is felt */
+/* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
+static const double long_flops = 5e9;
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)

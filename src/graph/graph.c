@@ -164,3 +164,15 @@ tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot)
     }
     return node;
 }
+
+bool tdi_is_leaf(const tdi_node *node)
+{
+    return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
+}
+
+const tdi_node *tdi_root(const tdi_node *node)
+{
+    while (node->op->view)
+        node = node->in[0];
+    return node;
+}

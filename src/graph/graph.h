@@ -70,6 +70,10 @@ tdi_node *tdi_input(tdi_graph *graph, int slot, const td_shape *shape, td_dtype 
 tdi_node *tdi_parameter(tdi_graph *graph, tdi_variable *variable); /* the same node each time */
 tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
 
+bool tdi_is_leaf(const tdi_node *node); /* one of these three */
+/* Follows views to the node whose bytes they show. */
+const tdi_node *tdi_root(const tdi_node *node);
+
 /* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
  * TD_INTERNAL naming the node otherwise. Run between passes. */
 td_status tdi_graph_verify(const tdi_graph *graph, tdi_error *error);

@@ -99,13 +99,16 @@ static bool by_depth(const tdi_node *node, const tdi_placing *p, int lanes)
     return depth >= (int64_t)MIN_COLUMNS * lanes && rows * lanes <= depth && owned_by_rows(weight);
 }
 
-static tdi_split by_columns_or_rows(const tdi_placing *p, int lanes)
+static tdi_split by_rows(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    const td_shape *out = &p->call->out.shape;
-    bool columns = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)MIN_COLUMNS * lanes;
-    if ((p->splits & TDI_CAN_COLUMNS) && columns)
-        return TDI_COLUMNS;
-    return (p->splits & TDI_CAN_ROWS) && tdi_split_extent(TDI_ROWS, out) >= lanes ? TDI_ROWS : TDI_WHOLE;
+    bool enough = tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes;
+    return can(node, p->splits, TDI_ROWS) && enough ? TDI_ROWS : TDI_WHOLE;
+}
+
+static tdi_split by_columns_or_rows(const tdi_node *node, const tdi_placing *p, int lanes)
+{
+    bool enough = tdi_split_extent(TDI_COLUMNS, &p->call->out.shape) >= (int64_t)MIN_COLUMNS * lanes;
+    return can(node, p->splits, TDI_COLUMNS) && enough ? TDI_COLUMNS : by_rows(node, p, lanes);
 }
 
 /* A weight's gradient (a transposed) by rows: the update then writes whole stretches of memory, where by columns each
@@ -114,20 +117,16 @@ static tdi_split by_columns_or_rows(const tdi_placing *p, int lanes)
 static tdi_split split_matmul(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
-    bool by_rows = can(node, p->splits, TDI_ROWS) && rows >= lanes;
     bool gradient = ((const tdi_matmul_attrs *)node->attrs)->transpose_a && rows >= (int64_t)MIN_COLUMNS * lanes;
-    if (by_rows && gradient)
+    if (gradient && can(node, p->splits, TDI_ROWS))
         return TDI_ROWS;
-    return by_depth(node, p, lanes) ? TDI_DEPTH : by_columns_or_rows(p, lanes);
+    return by_depth(node, p, lanes) ? TDI_DEPTH : by_columns_or_rows(node, p, lanes);
 }
 
 static tdi_split split_update(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    int64_t rows = tdi_split_extent(TDI_ROWS, &p->call->out.shape);
-    if (rows < (int64_t)MIN_BLOCK_ROWS * lanes && can(node, p->splits, TDI_COLUMNS) &&
-        tdi_split_extent(TDI_COLUMNS, &p->call->out.shape) >= (int64_t)MIN_COLUMNS * lanes)
-        return TDI_COLUMNS;
-    return can(node, p->splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+    bool few = tdi_split_extent(TDI_ROWS, &p->call->out.shape) < (int64_t)MIN_BLOCK_ROWS * lanes;
+    return (few ? by_columns_or_rows : by_rows)(node, p, lanes);
 }
 
 /* Nobody has to be waited for then, however small the work. */
@@ -147,43 +146,30 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     int64_t rows = tdi_split_extent(TDI_ROWS, out), units = tdi_split_extent(TDI_COLUMNS, out);
     if (can(node, p->splits, TDI_COLUMNS) && rows < (int64_t)MIN_STEP_ROWS * lanes && units >= (int64_t)16 * lanes)
         return TDI_COLUMNS;
-    return can(node, p->splits, TDI_ROWS) && rows >= lanes ? TDI_ROWS : TDI_WHOLE;
+    return by_rows(node, p, lanes);
 }
 
 static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t elements = tdi_shape_elements(out);
-    bool by_rows = can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, out) >= lanes;
-    if (by_rows && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
+    if (by_rows(node, p, lanes) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
     bool of_many = node->op == &tdi_op_reduce && p->placement_of(p->context, node->in[0]).split != TDI_WHOLE;
     return can(node, p->splits, TDI_COLUMNS) && wide && (elements >= MIN_ELEMENTS || of_many) ? TDI_COLUMNS : TDI_WHOLE;
 }
 
-static tdi_split split_norm(const tdi_node *node, const tdi_placing *p, int lanes) /* few numbers of many */
-{
-    return can(node, p->splits, TDI_ROWS) && tdi_split_extent(TDI_ROWS, &p->call->out.shape) >= lanes ? TDI_ROWS
-                                                                                                      : TDI_WHOLE;
-}
-
-/* By columns: some rows are met far more often than others. */
-static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
-{
-    (void)node;
-    return by_columns_or_rows(p, lanes);
-}
-
 typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lanes);
 
-/* Ops that are shared for their own sake, not as what they read; NULL: another. */
+/* Ops that are shared for their own sake, not as what they read; NULL: another. Norms are few numbers of many; of what
+ * is scattered some rows are met far more often than others. */
 static split_rule *rule_of(const tdi_op *op)
 {
     return op == &tdi_op_matmul                            ? split_matmul
            : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
-           : op == &tdi_op_squared_norm                    ? split_norm
-           : op == &tdi_op_scatter_add                     ? split_scatter
+           : op == &tdi_op_squared_norm                    ? by_rows
+           : op == &tdi_op_scatter_add                     ? by_columns_or_rows
            : op == &tdi_op_matmul_update                   ? split_update
                                                            : NULL;
 }

@@ -19,10 +19,8 @@ static bool is_there_before(const tdi_node *node)
 {
     if (node->op == &tdi_op_room)
         return true;
-    while (node->op->view)
-        node = node->in[0];
-    const tdi_op *op = node->op;
-    return op == &tdi_op_input || op == &tdi_op_parameter || op == &tdi_op_slot || op == &tdi_op_fill;
+    const tdi_node *root = tdi_root(node);
+    return tdi_is_leaf(root) || root->op == &tdi_op_fill;
 }
 
 static double bytes_of(const tdi_value *value)

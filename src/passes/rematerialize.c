@@ -42,15 +42,10 @@ static bool is_cheap(const tdi_node *node)
     return node->op->view;
 }
 
-static bool is_leaf(const tdi_node *node)
-{
-    return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
-}
-
 /* What is not an activation of the batch is small, or there anyway. */
 static bool is_there(const tdi_node *node)
 {
-    return is_leaf(node) || node->home != TDI_HOME_ACTIVATIONS || !tdi_shape_has_batch(&node->shape);
+    return tdi_is_leaf(node) || node->home != TDI_HOME_ACTIVATIONS || !tdi_shape_has_batch(&node->shape);
 }
 
 static forward settle(const rematerializer *r, const tdi_node *node)

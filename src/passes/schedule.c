@@ -59,13 +59,6 @@ static void add(scheduler *s, tdi_scheduled step)
         s->failed = true;
 }
 
-static const tdi_node *root(const tdi_node *node)
-{
-    while (node->op->view)
-        node = node->in[0];
-    return node;
-}
-
 /* The variable whose update a node belongs to: trained ones only. */
 static tdi_variable *updated_variable(const tdi_node *node)
 {
@@ -100,7 +93,7 @@ static int readings(const tdi_node *update, const tdi_node *node)
 {
     int count = 0;
     for (int i = 0; i < update->n_in; i++)
-        count += update->in[i] && root(update->in[i]) == node;
+        count += update->in[i] && tdi_root(update->in[i]) == node;
     return count;
 }
 
@@ -115,7 +108,7 @@ static void each_blocked(scheduler *s, const tdi_node *node, void (*visit)(sched
                 visit(s, variable_index(s, update->variable));
     }
     for (int i = 0; i < node->n_in; i++) {
-        const tdi_node *from = node->in[i] ? root(node->in[i]) : NULL;
+        const tdi_node *from = node->in[i] ? tdi_root(node->in[i]) : NULL;
         int variable = from && from->op == &tdi_op_parameter ? variable_index(s, from->variable) : -1;
         if (variable >= 0)
             visit(s, variable);

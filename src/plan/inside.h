@@ -100,9 +100,6 @@ static inline int tdi_sharing_of(const tdi_plan *plan)
     return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
 }
 
-/* Follows views to the node whose bytes they show. */
-const tdi_node *tdi_root(const tdi_node *node);
-bool tdi_is_leaf(const tdi_node *node);
 bool tdi_fills(const tdi_node *node, int i); /* input i is a room, which the node writes */
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 

@@ -1,21 +1,9 @@
 /* layout.c - where values live: storages of the activation arena by lifetime, slots of the exchange arena. */
 #include "plan/inside.h"
 
-const tdi_node *tdi_root(const tdi_node *node)
-{
-    while (node->op->view)
-        node = node->in[0];
-    return node;
-}
-
 bool tdi_fills(const tdi_node *node, int i)
 {
     return node->in[i] && node->in[i]->op == &tdi_op_room;
-}
-
-bool tdi_is_leaf(const tdi_node *node)
-{
-    return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
 }
 
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node)

@@ -22,11 +22,11 @@ static void run_link(const tdi_item *items, int i, int64_t at, int64_t end, cons
     part.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
     if (items[i].taken) {
         memcpy(in, part.in, (size_t)part.n_in * sizeof *in);
+        for (int j = 0; j < part.n_in; j++)
+            if (items[i].taken >> j & 1u)
+                in[j].data = passed(room, i - 1, at, in[j].dtype);
         part.in = in;
     }
-    for (int j = 0; j < part.n_in; j++)
-        if (items[i].taken >> j & 1u)
-            in[j].data = passed(room, i - 1, at, in[j].dtype);
     if (items[i].passes)
         part.out.data = passed(room, i, at, part.out.dtype);
     part.run(&part);

@@ -364,6 +364,8 @@ static const op_case large_cases[] = {
          OP_DIMS(5, 5, 4, 9), 1, TD_SAME),
     CONV(conv2d_grad_filter, "3x3 by rows, zeros around", 16, OP_DIMS(BATCH, 9, 11, 5), OP_DIMS(BATCH, 10, 10, 7),
          OP_DIMS(3, 3, 5, 7), 1, AROUND),
+
+#ifdef TANDEM_ONEDNN
     CONV(conv2d_grad_filter, "3x3 by tiles", 3, OP_DIMS(BATCH, 9, 6, 32), OP_DIMS(BATCH, 9, 6, 96),
          OP_DIMS(3, 3, 32, 96), 1, TD_SAME),
     CONV(conv2d_grad_filter, "3x5 by tiles, zeros around", 3, OP_DIMS(BATCH, 9, 6, 64), OP_DIMS(BATCH, 10, 3, 32),
@@ -384,8 +386,6 @@ static const op_case large_cases[] = {
          OP_DIMS(1, 3, 64, 64), 2, TD_VALID),
     CONV(conv2d_grad_filter, "1x1 by tiles, zeros around", 3, OP_DIMS(BATCH, 5, 8, 32), OP_DIMS(BATCH, 8, 9, 32),
          OP_DIMS(1, 1, 32, 32), 1, AROUND),
-
-#ifdef TANDEM_ONEDNN
     CONV(conv2d, "1x1, zeros around", 3, OP_DIMS(BATCH, 5, 4, 40), OP_DIMS(1, 1, 40, 33), {0}, 1, AROUND),
     CONV(conv2d, "LeNet, first", 5, OP_DIMS(BATCH, 28, 28, 1), OP_DIMS(5, 5, 1, 6), {0}, 1, TD_SAME),
     CONV(conv2d, "LeNet, second", 5, OP_DIMS(BATCH, 14, 14, 6), OP_DIMS(5, 5, 6, 16), {0}, 1, TD_VALID),
