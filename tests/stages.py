@@ -17,9 +17,11 @@ STAGES = ROOT / "build" / "stages"
 KERAS_ENV = ROOT / "build" / "keras-env"
 KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py", "tensorboard"]
 PIP_SECONDS = 600
-FUZZ_SECONDS = 60
+FUZZ_SECONDS = 20
 JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
+
+BEGAN = time.monotonic()
 
 passed, failed, skipped = [], [], []
 
@@ -49,7 +51,7 @@ def succeeds(command, seconds, **options):
 
 
 def title(text):
-    print(f"\n== {text}", flush=True)
+    print(f"\n== after {(time.monotonic() - BEGAN) / 60:.0f} minutes: {text}", flush=True)
 
 
 def build(name, options, compiler):
@@ -207,8 +209,8 @@ def first_stage():
         run_tests("gcc", folder, ())
 
 
-def report(began):
-    title(f"Every stage is done, after {(time.monotonic() - began) / 60:.0f} minutes")
+def report():
+    title("every stage is done")
     for word, names in (("skipped", skipped), ("FAILED", failed)):
         for name in names:
             print(f"{word}: {name}")
@@ -217,7 +219,6 @@ def report(began):
 
 
 def main():
-    began = time.monotonic()
     first_stage()
     stage("clang", "no warnings, and the tests, with Clang", "clang", ["-DTANDEM_WERROR=ON"])
     stage("reference", "without oneDNN", "cc", ["-DTANDEM_ONEDNN=OFF"])
@@ -226,7 +227,7 @@ def main():
     thread_sanitizer_stage()
     other_debian_stage()
     fuzz_stage()
-    report(began)
+    report()
 
 
 if __name__ == "__main__":

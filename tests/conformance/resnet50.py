@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 
+import jax
 import keras
 import numpy as np
 
@@ -22,6 +23,8 @@ CLASSES = 10
 LAST_SCALE = 0.1
 RATE = 1e-5
 PREDICTED, LOSSES = 1e-5, 1e-5
+
+jax.config.update("jax_disable_most_optimizations", False)  # its steps are long
 
 
 def check(what, seen, limit):
