@@ -14,7 +14,7 @@
 bool output_ends_in(const char *text, const char *end)
 {
     size_t length = strlen(text), end_length = strlen(end);
-    return length > end_length && strcmp(text + length - end_length, end) == 0;
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 const char *output_folder(const char *path, char folder[OUTPUT_SIZE])
@@ -62,7 +62,8 @@ int output_path(const char *given, const char *model, const char *suffix, const 
         length = snprintf(path, OUTPUT_SIZE, "%s", given);
     } else {
         const char *slash = strrchr(model, '/'), *stem = slash ? slash + 1 : model;
-        size_t stem_length = strlen(stem) - (output_ends_in(stem, ".keras") ? strlen(".keras") : 0);
+        bool named = output_ends_in(stem, ".keras") && strcmp(stem, ".keras") != 0;
+        size_t stem_length = strlen(stem) - (named ? strlen(".keras") : 0);
         length = snprintf(path, OUTPUT_SIZE, "%.*s%s", (int)stem_length, stem, suffix);
     }
     if (length >= OUTPUT_SIZE)

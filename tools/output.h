@@ -11,7 +11,7 @@ enum { OUTPUT_SIZE = 4096 };
  * file of this name can be made. `extension`: ".keras", which the name must have. Returns an exit status. */
 int output_path(const char *given, const char *model, const char *suffix, const char *extension,
                 char path[OUTPUT_SIZE]);
-bool output_ends_in(const char *text, const char *end); /* with something before it */
+bool output_ends_in(const char *text, const char *end);
 /* Checks that a file of this name can be made in its folder. `option` is what gave the name. Returns an exit status. */
 int output_check_folder(const char *option, const char *path);
 /* Writes the folder that a file of this name is in, "." where it has none, and returns the name behind it. */

@@ -530,15 +530,24 @@ typedef struct td_explain_args {
  * waiting: the times add up to the step's. It runs steps on made-up rows for a second or two, with copies of weights
  * and slots: nothing of the model changes. TD_NOT_FINITE when the model's loss is not a number on them.
  *
- * With .json an object: the model's name, "mode", "batch_size", replicas, parts, workers, lanes, "state_bytes"
- * (weights; to train, gradients and slots too); of one part "activation_bytes", "scratch_bytes", and "steps", one for
- * each op: layer, "variable" (the weight whose gradient or new value it makes), op, "pass" (forward, backward, update),
- * kernel, share, shape, "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots), whether
- * products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, and whether the lanes meet
- * before it ("barrier"). With .time each has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all
- * parts, and "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us",
- * "floor_us", and "roofs", what the threads can do at most: operations a second, and bytes a second by the bytes of
- * each thread's data.
+ * With .json an object: the name of the "model", "mode", "batch_size", "replicas", "parts" (of the batch), "workers",
+ * "lanes" (of a worker), "why" these; "precision" (float32 or bfloat16) and "why_float32" (null where it is not);
+ * "choices" between whole steps: of their "way" (precision and division) and of how many "lanes" take part;
+ * "peak_bytes" (of a step, besides the library and the data), "state_bytes" (weights; to train, gradients and slots
+ * too), "activation_bytes" (of one part), "scratch_bytes" (of one lane), and "steps", one for each op, of one part:
+ * "layer", "variable" (the weight whose gradient or new value it makes; else left out), "op", "pass" (forward,
+ * backward, update), "kernel", the "choice" between kernels, how lanes "share" it (whole, rows, columns, flat, depth)
+ * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),
+ * whether products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, whether the lanes
+ * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained").
+ * A choice is null where the clock was not asked, else an object: what was "taken", the "us" of each candidate by its
+ * name, and whether other processes have "disturbed" the timing.
+ *
+ * With .time too, each step has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all parts, and
+ * "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us", "floor_us",
+ * and "roofs", what the "threads" can do at most: operations a second of "all" of them, "fp32_flops" and where it
+ * counts "bf16_flops", and pairs of the bytes of each thread's data and the bytes a second at which all read them,
+ * "read_all", or read and write, "update_all" (of a thread alone, "read_one" and "update_one").
  */
 TD_API td_status td_explain_(const td_explain_args *args);
 #ifndef __cplusplus

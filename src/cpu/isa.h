@@ -6,6 +6,7 @@
 #ifndef TDI_CPU_ISA_H
 #define TDI_CPU_ISA_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -111,8 +112,16 @@ static inline float tdi_fold_larger(tdi_vector v)
     return largest;
 }
 
+/* What of each number is added up. */
+typedef enum tdi_summand { TDI_ITSELF, TDI_ITS_SIZE, TDI_ITS_SQUARE } tdi_summand;
+
+TDI_INLINE tdi_vector tdi_summands(tdi_summand what, tdi_vector v)
+{
+    return what == TDI_ITSELF ? v : what == TDI_ITS_SIZE ? (tdi_vector)((tdi_vector_bits)v & INT32_MAX) : v * v;
+}
+
 /* Sums a stretch in vector lanes; a long stretch in blocks, so that rounding stays small. */
-static inline double tdi_sum(const float *x, int64_t n)
+TDI_INLINE double tdi_sum_of(tdi_summand what, const float *x, int64_t n)
 {
     enum { BLOCK = 1024 };
     double total = 0;
@@ -121,13 +130,18 @@ static inline double tdi_sum(const float *x, int64_t n)
         tdi_vector sum[4] = {{0}};
         for (; i + 4 * TDI_WIDTH <= end; i += 4 * TDI_WIDTH)
             for (int j = 0; j < 4; j++)
-                sum[j] += tdi_load(x + i + j * TDI_WIDTH);
+                sum[j] += tdi_summands(what, tdi_load(x + i + j * TDI_WIDTH));
         float rest = 0;
         for (; i < end; i++)
-            rest += x[i];
+            rest += what == TDI_ITSELF ? x[i] : what == TDI_ITS_SIZE ? fabsf(x[i]) : x[i] * x[i];
         total += (double)tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + (double)rest;
     }
     return total;
+}
+
+static inline double tdi_sum(const float *x, int64_t n)
+{
+    return tdi_sum_of(TDI_ITSELF, x, n);
 }
 
 static inline float tdi_largest(const float *x, int64_t n)

@@ -203,26 +203,23 @@ static void accumulate_run(const tdi_call *call)
 
 TDI_CPU_KERNEL(accumulate, .run = accumulate_run);
 
+/* ---- penalties of regularizers ---- */
+
 static void regularization_run(const tdi_call *call)
 {
     const tdi_regularize_attrs *attrs = call->attrs;
-    const float *w = call->in[0].data;
-    double sizes[CHAINS] = {0}, squares[CHAINS] = {0};
-    int64_t count = tdi_shape_elements(&call->in[0].shape), i = 0;
-    for (; i + CHAINS <= count; i += CHAINS)
-        TDI_UNROLL
-    for (int j = 0; j < CHAINS; j++) {
-        double x = (double)w[i + j];
-        sizes[j] += x < 0 ? -x : x;
-        squares[j] += x * x;
+    float *out = call->out.data;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t row = runs.first; row < runs.first + runs.length; row++) {
+        tdi_penalty_range of = tdi_penalty_range_of(call, row);
+        const float *w = (const float *)call->in[0].data + of.begin;
+        double sum = 0;
+        if (attrs->l1 != 0.0f)
+            sum += (double)attrs->l1 * tdi_sum_of(TDI_ITS_SIZE, w, of.end - of.begin);
+        if (attrs->l2 != 0.0f)
+            sum += (double)attrs->l2 * tdi_sum_of(TDI_ITS_SQUARE, w, of.end - of.begin);
+        out[row] = (float)((double)of.rows * sum);
     }
-    for (; i < count; i++) {
-        double x = (double)w[i];
-        sizes[i % CHAINS] += x < 0 ? -x : x;
-        squares[i % CHAINS] += x * x;
-    }
-    *(float *)call->out.data =
-        (float)((double)attrs->l1 * fold_chains(sizes) + (double)attrs->l2 * fold_chains(squares));
 }
 
-TDI_CPU_KERNEL(regularization, .run = regularization_run);
+TDI_CPU_KERNEL(regularization, .splits = TDI_CAN_ROWS, .run = regularization_run);

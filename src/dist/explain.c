@@ -8,15 +8,24 @@ bool tdi_computes_bfloat16(const tdi_runtime *runtime)
     return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 && !runtime->float32;
 }
 
+const char *tdi_why_float32(const tdi_runtime *runtime)
+{
+    td_precision asked = runtime->model->precision;
+    if (!tdi_model_wishes_bfloat16(runtime->model))
+        return asked == TD_PRECISION_FLOAT32    ? "it was asked for"
+               : asked == TD_PRECISION_BFLOAT16 ? "the last layers stay in it, and there are no others"
+                                                : "no layer asks for bfloat16";
+    if (runtime->devices[0]->no_bfloat16)
+        return runtime->devices[0]->no_bfloat16;
+    return runtime->float32 ? "bfloat16 is not faster here" : NULL;
+}
+
 static void explain_precision(const tdi_runtime *runtime, FILE *out)
 {
-    const char *why_not = runtime->devices[0]->no_bfloat16;
-    if (!tdi_model_wishes_bfloat16(runtime->model))
-        fprintf(out, "precision: float32\n");
-    else if (why_not)
-        fprintf(out, "precision: float32 instead of bfloat16, since %s\n", why_not);
-    else if (runtime->float32)
-        fprintf(out, "precision: float32 instead of bfloat16, which is not faster here\n");
+    const char *why = tdi_why_float32(runtime);
+    if (why)
+        fprintf(out, "precision: float32%s, since %s\n",
+                tdi_model_wishes_bfloat16(runtime->model) ? " instead of bfloat16" : "", why);
     else
         fprintf(out, "precision: bfloat16 for products, convolutions and what stands between them; weights, sums and "
                      "losses float32\n");

@@ -18,6 +18,9 @@ typedef struct tdi_step_memory {
 } tdi_step_memory;
 tdi_step_memory tdi_memory_of_step(const tdi_explained *explained);
 
+/* Why steps are computed in float32, as a clause; NULL: they are not. */
+const char *tdi_why_float32(const tdi_runtime *runtime);
+
 /* How many lanes share the ops of such steps, as the clock said; NULL: it was not asked. */
 const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
 

@@ -23,6 +23,11 @@ typedef struct tdi_control {
     atomic_bool *failed;
 } tdi_control;
 
+static inline int64_t tdi_global_rows(const tdi_control *control)
+{
+    return (int64_t)(1 / (double)control->inverse_count + 0.5);
+}
+
 /* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */
 typedef struct tdi_part {
     int index, parts;             /* this part, of how many */

@@ -234,7 +234,7 @@ static int accumulate(const builder *b, tdi_node *values)
     return slot;
 }
 
-/* Spread over the rows, so that it is weighted by them as Keras weights a batch's loss. */
+/* As many numbers as rows, so that it is weighted by them as Keras weights a batch's loss. */
 static void emit_regularization_metric(const builder *b)
 {
     tdi_node *sum = NULL;
@@ -245,9 +245,8 @@ static void emit_regularization_metric(const builder *b)
         tdi_node *term = tdi_regularization(b->graph, tdi_parameter(b->graph, variable), variable->l1, variable->l2);
         sum = sum ? tdi_binary(b->graph, TDI_ADD, sum, term) : term;
     }
-    td_shape rows = {.rank = 1, .dim = {TDI_BATCH}};
     if (sum)
-        b->program->slots.regularization = accumulate(b, tdi_broadcast(b->graph, sum, &rows));
+        b->program->slots.regularization = accumulate(b, sum);
 }
 
 /* Right after the predictions; accumulated at the end of the step, where no lane waits for it. */

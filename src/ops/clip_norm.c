@@ -46,7 +46,8 @@ const tdi_op tdi_op_squared_norm = {.name = "squared_norm",
                                     .no_gradient = "it is part of an update",
                                     .reference = squared_norm_reference,
                                     .flops = squared_norm_flops,
-                                    .reads = squared_norm_reads};
+                                    .reads = squared_norm_reads,
+                                    .dealt = true};
 
 tdi_node *tdi_squared_norm(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
 {

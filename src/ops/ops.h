@@ -430,12 +430,30 @@ float tdi_tree_sum(float *const *values, int count, int64_t offset);
  * Once. */
 tdi_node *tdi_reduce_scatter(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable);
 
-/* ---- optimizers and regularizers; once, in place, each replica on its own range ---- */
+/* ---- regularizers ---- */
 
 typedef struct tdi_regularize_attrs {
     float l1, l2;
 } tdi_regularize_attrs;
-tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2); /* l1 sum|w| + l2 sum w^2 */
+/* [batch], whose mean over the rows of the global batch is l1 sum|w| + l2 sum w^2: each row has the sum over a stretch
+ * of the weight of its own, times the number of rows. */
+tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2);
+
+/* The elements [begin, end) of the weight that are a row's, of `rows` in the global batch; for kernels. */
+typedef struct tdi_penalty_range {
+    int64_t begin, end, rows;
+} tdi_penalty_range;
+enum { TDI_PENALTY_UNIT = 256 /* elements: what a row has is worth a loop */ };
+static inline tdi_penalty_range tdi_penalty_range_of(const tdi_call *call, int64_t row)
+{
+    int64_t elements = tdi_shape_elements(&call->in[0].shape), rows = tdi_global_rows(call->control);
+    int64_t units = (elements + TDI_PENALTY_UNIT - 1) / TDI_PENALTY_UNIT, r = call->part->first_row + row;
+    int64_t begin = units * r / rows * TDI_PENALTY_UNIT, end = units * (r + 1) / rows * TDI_PENALTY_UNIT;
+    return (tdi_penalty_range){begin, end < elements ? end : elements, rows};
+}
+
+/* ---- optimizers, and what regularizers add to gradients; once, in place, each replica on its own range ---- */
+
 tdi_node *tdi_regularize(tdi_graph *graph, tdi_node *gradient, tdi_node *weight, float l1, float l2);
 /* Makes `node` a step on the way from a variable's reduced gradient to its update: in the gradient's place, once. */
 tdi_node *tdi_reduced_gradient(tdi_node *node, tdi_variable *variable);

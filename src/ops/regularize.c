@@ -1,26 +1,45 @@
-/* regularize.c - l1 * sum|w| + l2 * sum w^2 as a number for the log, and its gradient, added once to the reduced
+/* regularize.c - l1 * sum|w| + l2 * sum w^2 as numbers for the log, and its gradient, added once to the reduced
  * gradient by the owner of the range: not through the loss, where every part would add it. At w = 0 the slope of |w| is
- * taken to be +1, as Keras's JAX backend does (its others take 0): fresh biases stand there. */
+ * taken to be +1, as Keras's JAX backend does (its others take 0): fresh biases stand there.
+ *
+ * The penalty is wanted once, not once per part: so each row of the global batch adds up a stretch of the weight of its
+ * own, times the number of rows. The mean over the rows, which the log takes, is the penalty; parts and lanes share the
+ * work as they share the rows, wait for nobody, and the numbers are the same however many they are. */
 #include "ops/common.h"
 
 static td_status regularization_infer(tdi_node *node, tdi_error *error)
 {
-    node->shape = (td_shape){0};
+    node->shape = (td_shape){.rank = 1, .dim = {TDI_BATCH}};
     node->dtype = TD_FLOAT32;
     return tdi_want_floats(node, error);
 }
 
-static void regularization_reference(const tdi_call *call)
+static float penalty_of_row(const tdi_call *call, int64_t row)
 {
     const tdi_regularize_attrs *attrs = call->attrs;
     const float *w = call->in[0].data;
-    int64_t count = tdi_shape_elements(&call->in[0].shape);
+    tdi_penalty_range of = tdi_penalty_range_of(call, row);
     double l1 = 0, l2 = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = of.begin; i < of.end; i++) {
         l1 += fabs((double)w[i]);
         l2 += (double)w[i] * (double)w[i];
     }
-    *(float *)call->out.data = (float)((double)attrs->l1 * l1 + (double)attrs->l2 * l2);
+    return (float)((double)of.rows * ((double)attrs->l1 * l1 + (double)attrs->l2 * l2));
+}
+
+static void regularization_reference(const tdi_call *call)
+{
+    float *out = call->out.data;
+    for (int64_t row = 0; row < call->out.shape.dim[0]; row++)
+        out[row] = penalty_of_row(call, row);
+}
+
+static tdi_split regularization_reads(const tdi_node *node, int i, tdi_split split)
+{
+    (void)node;
+    (void)i;
+    (void)split;
+    return TDI_WHOLE;
 }
 
 static double regularization_flops(const tdi_call *call)
@@ -68,6 +87,8 @@ const tdi_op tdi_op_regularization = {.name = "regularization",
                                       .no_gradient = "regularize adds it, once",
                                       .reference = regularization_reference,
                                       .flops = regularization_flops,
+                                      .reads = regularization_reads,
+                                      .dealt = true,
                                       .describe = regularize_describe};
 
 const tdi_op tdi_op_regularize = {.name = "regularize",

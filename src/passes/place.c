@@ -162,13 +162,14 @@ static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lan
 
 typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lanes);
 
-/* Ops that are shared for their own sake, not as what they read; NULL: another. Norms are few numbers of many; of what
- * is scattered some rows are met far more often than others. */
+/* Ops that are shared for their own sake, not as what they read; NULL: another. Norms and penalties are few numbers of
+ * many; of what is scattered some rows are met far more often than others. */
 static split_rule *rule_of(const tdi_op *op)
 {
     return op == &tdi_op_matmul                            ? split_matmul
            : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
            : op == &tdi_op_squared_norm                    ? by_rows
+           : op == &tdi_op_regularization                  ? by_rows
            : op == &tdi_op_scatter_add                     ? by_columns_or_rows
            : op == &tdi_op_matmul_update                   ? split_update
                                                            : NULL;

@@ -98,9 +98,9 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
         if (!in)
             continue;
         tdi_split reads = split == TDI_WHOLE ? TDI_WHOLE : node->op->reads(node, i, split);
-        if (reads == TDI_WHOLE && !steps)
+        if (reads == TDI_WHOLE && !steps && !node->op->dealt)
             others += bytes_of(&call->in[i]) * made_by_others(in, p, lanes);
-        if (reads != TDI_WHOLE || steps || lanes == 1)
+        if (reads != TDI_WHOLE || steps || lanes == 1 || node->op->dealt)
             own += bytes_of(&call->in[i]);
         meets = meets || (!is_there_before(in) && !goes_on(in, p, reads, lanes));
         constant = constant && in->op == &tdi_op_fill;

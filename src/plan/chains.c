@@ -1,7 +1,9 @@
 /* chains.c - steps that go through memory once, together: element-wise ops in a row, each of which reads what the one
  * before it made, are run a stretch of elements at a time, so that a stretch is still in the cache when the next op
  * reads it: activations, and what a gradient goes through from its sum over the parts to the update of its weight. What
- * each op makes stays as it is, and so do the bits; what the next op alone reads is not stored at all. */
+ * each op makes stays as it is, and so do the bits; what the next op alone reads is not stored at all. Activations
+ * among it have room in the arena all the same: which chains there are depends on where values lie, and what training
+ * passes on are sums of gradients, whose place is elsewhere. */
 #include "plan/touch.h"
 
 typedef struct chain {

@@ -1,5 +1,5 @@
 /* However a batch is cut, the numbers are those of one device: batch normalization merged over parts, dropout, the mean
- * loss. A part without rows changes nothing. */
+ * loss, the penalty of a regularizer. A part without rows changes nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "passes/passes.h"
 #include "support/evaluate.h"
 
-enum { ROWS = 7, WIDTH = 5, COUNT = ROWS * WIDTH };
+enum { ROWS = 7, WIDTH = 5, COUNT = ROWS * WIDTH, VALUES = 1300 };
 
 #define DIMS(...) ((td_shape){TD_SHAPE_RANK_(__VA_ARGS__), {__VA_ARGS__}})
 
@@ -41,7 +41,7 @@ typedef struct program {
     tdi_graph *graph;
     tdi_node *x, *dy;
     tdi_variable variable;
-    float values[16];
+    float values[VALUES];
     evaluation *evaluation;
 } program;
 
@@ -65,7 +65,7 @@ static void run(program *p, const cut *c, int64_t step)
                                                          .group_size = c->group_size,
                                                          .control = {.step = step, .seed = 9},
                                                          .inputs = (const void *const[]){x_data, dy_data},
-                                                         .variable_floats = 16,
+                                                         .variable_floats = VALUES,
                                                          .values = p->values});
     evaluation_run(p->evaluation);
 }
@@ -251,6 +251,43 @@ static void parts_of_a_mean_add_up(void **state)
     assert_true(fabs(mean_of_parts(&many) - expected) <= 1e-4);
 }
 
+/* The rows' penalties of a weight of so many elements, 1, -2, 3, ..., which depend on no cut; their mean. */
+static double penalty_of_rows(const cut *c, int64_t elements, float rows[ROWS])
+{
+    program p;
+    begin(&p, c);
+    p.variable = (tdi_variable){.shape = DIMS(elements), .elements = elements};
+    for (int64_t i = 0; i < elements; i++)
+        p.values[i] = (float)(i % 2 ? -i - 1 : i + 1);
+    const tdi_node *penalty = tdi_regularization(p.graph, tdi_parameter(p.graph, &p.variable), 0.5f, 0.25f);
+    run(&p, c, 0);
+    double sum = 0;
+    for (int part = 0, row = 0; part < c->parts; part++)
+        for (int64_t r = 0; r < c->rows[part]; r++, row++) {
+            rows[row] = ((const float *)evaluation_value(p.evaluation, penalty, part))[r];
+            sum += (double)rows[row];
+        }
+    end(&p);
+    return sum / ROWS;
+}
+
+static void rows_have_the_penalty_on_average(void **state)
+{
+    (void)state;
+    const cut single = {.parts = 3, .rows = {0, 1, 0}};
+    const int64_t sizes[] = {1, 256, 257, VALUES};
+    for (int k = 0; k < 4; k++) {
+        double n = (double)sizes[k], expected = 0.5 * n * (n + 1) / 2 + 0.25 * n * (n + 1) * (2 * n + 1) / 6;
+        float rows[ROWS], cut_rows[ROWS];
+        assert_true(fabs(penalty_of_rows(&one, sizes[k], rows) / expected - 1) <= 1e-6);
+        penalty_of_rows(&uneven, sizes[k], cut_rows);
+        assert_memory_equal(rows, cut_rows, sizeof rows);
+        penalty_of_rows(&many, sizes[k], cut_rows);
+        assert_memory_equal(rows, cut_rows, sizeof rows);
+        assert_true(fabs(penalty_of_rows(&single, sizes[k], rows) * ROWS / expected - 1) <= 1e-6);
+    }
+}
+
 /* The mean of those that are not 100, rounded towards 0. */
 static double valid_mean_of_parts(const cut *c)
 {
@@ -285,6 +322,7 @@ int main(void)
                                        cmocka_unit_test(nothing_moves_without_rows),
                                        cmocka_unit_test(dropout_does_not_see_the_cut),
                                        cmocka_unit_test(dropout_keeps_its_rate),
+                                       cmocka_unit_test(rows_have_the_penalty_on_average),
                                        cmocka_unit_test(parts_of_a_mean_add_up),
                                        cmocka_unit_test(valid_positions_are_counted_over_all_parts)};
     return cmocka_run_group_tests(tests, fill, NULL);

@@ -174,7 +174,7 @@ says 2 "expected --validation or --validation-split, got both" \
 # Names of results.
 says 2 "output: expected a name that ends in .keras, got 'x.h5'" fit m.keras --train d.npz --output x.h5
 says 2 "output: expected a name that ends in .npy, got 'x.txt'" predict m.keras --data d.npz --output x.txt
-says 2 "output: expected a name that ends in .keras, got '.keras'" new mlp -o .keras
+says 2 "output: expected a name that ends in .keras, got 'keras'" new mlp -o keras
 says 2 "output: expected a path of less than" new mlp -o "$(printf '%05000d' 0).keras"
 
 [ "$(ls)" = "$(printf 'd.npz\nerr\nm.keras\nout')" ] || fail "something was written: $(ls)"

@@ -61,6 +61,15 @@ expect 0 evaluate mlp.keras --weights w.weights.h5 --data digits --quiet
 mv out with
 expect 0 evaluate o.keras --data digits --quiet
 cmp with out || fail "other weights: $(cat with out)"
+# Names that are nothing but their end, which Keras takes too.
+fit --epochs 1 --checkpoint .weights.h5 --checkpoint-options save_weights_only
+expect 0 evaluate mlp.keras --weights .weights.h5 --data digits --quiet
+fit --epochs 1 --checkpoint .keras
+expect 0 evaluate .keras --data digits --quiet
+rm .keras
+expect 0 fit mlp.keras --train digits --epochs 1 --quiet --output .keras
+expect 0 evaluate .keras --data digits --quiet
+rm .keras .weights.h5
 expect 0 predict mlp.keras --weights o.keras --data digits --quiet --output p.npy
 says 1 "cannot load the weights in .p.npy. into the model .*: expected a name that ends in .weights.h5" \
     predict mlp.keras --weights p.npy --data digits --output q.npy

@@ -17,8 +17,21 @@ json() {
     ! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "explain $* is not JSON: $(cat out)"
 }
 json --json
-for key in why precision choices peak_bytes; do
-    grep -q "\"$key\":" out || fail "explain --json has no $key: $(cat out)"
+says_float32() {
+    expect 0 explain mlp.keras --batch-size 16 "$@"
+    grep -q "^precision: float32, since $why$" out || fail "explain $* printed: $(cat out)"
+    expect 0 explain mlp.keras --batch-size 16 --json "$@"
+    grep -q "\"why_float32\": \"$why\"" out || fail "explain --json $* printed: $(cat out)"
+}
+why="no layer asks for bfloat16" says_float32
+why="it was asked for" says_float32 --precision float32
+# Every key of the object is told of.
+expect 0 explain mlp.keras --batch-size 16 --json --time
+header=$(sed -n '/^ \* With .json an object/,/\*\/$/p' "$ROOT/include/tandem/model.h")
+manual=$(sed -n '/^\.B ...-json/,/^\.SS/p' "$ROOT/docs/man/tandem-explain.1")
+for key in $(grep -o '"[a-z0-9_]*":' out | tr -d '":' | sort -u); do
+    echo "$header" | grep -q "\"$key\"" || fail "model.h does not tell of \"$key\", which explain --json has"
+    echo "$manual" | tr ' ,;.:()' '\n' | grep -qx "$key" || fail "the manual does not tell of \"$key\", which explain --json has"
 done
 # Of kernels that were timed all times are there; where nothing may be timed there are none.
 expect 0 new lenet5
