@@ -1,5 +1,6 @@
-"""Every test, in stages below build/stages/: GCC, Clang, without oneDNN, under the sanitizers, in another Debian, fuzzing, and against real
-Keras in an environment of its own. scripts/test installs what this needs and calls it.
+"""Every test, in stages below build/stages/: GCC, with real Keras in an environment of its own; Clang without oneDNN; address and
+undefined-behaviour sanitizers; thread sanitizer; another Debian; fuzzing, with Clang. scripts/test installs what this needs and
+calls it.
 
 Ends with one line, `N passed, N failed, N skipped`, and exits 1 when anything failed."""
 import os
@@ -159,8 +160,8 @@ def fuzz_stage():
     if not succeeds(probe, 60, input=b"int LLVMFuzzerTestOneInput(const char *d, long n) { return d && n > 9; }"):
         skipped.extend(f"fuzz: {name} (Clang's libFuzzer is not installed)" for name in targets)
         return
-    folder = build("fuzz", ["-DTANDEM_FUZZ=ON", "-DTANDEM_SANITIZE=address,undefined", "-DTANDEM_TOOLS=OFF",
-                            "-DTANDEM_EXAMPLES=OFF"], "clang") if targets else None
+    folder = build("fuzz", ["-DTANDEM_WERROR=ON", "-DTANDEM_FUZZ=ON", "-DTANDEM_SANITIZE=address,undefined",
+                            "-DTANDEM_TOOLS=OFF", "-DTANDEM_EXAMPLES=OFF"], "clang") if targets else None
     if not folder:
         return
     waiting, running = list(targets), {}
@@ -220,8 +221,7 @@ def report():
 
 def main():
     first_stage()
-    stage("clang", "no warnings, and the tests, with Clang", "clang", ["-DTANDEM_WERROR=ON"])
-    stage("reference", "without oneDNN", "cc", ["-DTANDEM_ONEDNN=OFF"])
+    stage("clang", "no warnings, and the tests, with Clang, without oneDNN", "clang", ["-DTANDEM_WERROR=ON", "-DTANDEM_ONEDNN=OFF"])
     stage("address", "address and undefined-behaviour sanitizers", "cc", ["-DTANDEM_SANITIZE=address,undefined"],
           environment={"UBSAN_OPTIONS": "print_stacktrace=1"})
     thread_sanitizer_stage()
