@@ -27,6 +27,7 @@ enum {
     ROOM = 1 << 18,       /* bfloat16s of x that are packed at a time */
     LEAST_TIMES_HALO = 4, /* pixels that are packed at a time, over those that are packed anew for the next */
     LINE = 64,            /* bytes of the cache's */
+    KEPT = 1 << 20,       /* bytes of y that L2 still has when the next op reads them */
 };
 
 /* One axis: of pixel o place i of the filter sees pixel o * stride + i * dilation - before. */
@@ -44,6 +45,8 @@ typedef struct conv {
     int64_t pixels, chunk, halo; /* of the line; made at a time; seen behind those */
     int64_t seen;                /* pixels packed of each phase */
     bool back;                   /* the filter is turned, and makes its third axis */
+    bool direct;                 /* x is that line, without anything between */
+    bool streams;                /* y goes past the caches, which would first read what is there */
 } conv;
 
 typedef struct packed {
@@ -87,9 +90,15 @@ static void set_chunks(conv *v)
 {
     v->pixels = v->samples * v->h.extent * v->w.extent;
     v->halo = v->h.halo * v->w.extent + v->w.halo;
-    int64_t fits = tdi_most(ROOM / v->c, LEAST_TIMES_HALO * v->halo);
+    int64_t filter = v->h.places * v->w.places * v->c * v->f; /* is read once for each chunk */
+    int64_t fits = tdi_most(tdi_most(ROOM, filter) / (v->c + v->f), LEAST_TIMES_HALO * v->halo);
     v->chunk = tdi_least(rounded_up(tdi_most(fits, 1), WIDE), rounded_up(v->pixels, WIDE));
-    v->seen = (v->chunk + v->halo) | 1; /* odd: 32 channels and the next 32 are in other sets of the cache */
+    v->streams = v->samples * v->h.out * v->w.out * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
+    v->direct = v->h.places == 1 && v->w.places == 1 && v->h.stride == 1 && v->w.stride == 1 && v->h.before == 0 &&
+                v->w.before == 0 && v->h.in == v->h.out && v->w.in == v->w.out;
+    v->seen = v->direct
+                  ? WIDE
+                  : (v->chunk + v->halo) | 1; /* odd: 32 channels and the next 32 are in other sets of the cache */
 }
 
 static int64_t window_before(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter, int dim)
@@ -268,35 +277,30 @@ static void pack_back(const conv *v, const float *filter, int64_t begin, int64_t
 /* ---- multiplying ---- */
 
 typedef struct product {
-    int64_t places, blocks, apart; /* apart: bfloat16s from DEPTH channels to the next */
+    int64_t places, blocks;
+    int64_t row, apart; /* of x: bytes from a pixel to the next; bfloat16s from DEPTH channels to the next */
     const int64_t *moved;
 } product;
 
 /* WIDE pixels of x by a block of the filter: [WIDE][WIDE] sums. */
-__attribute__((target("amx-tile,amx-bf16"))) static void
-multiply(const product *m, const tdi_bfloat16 *x, const tdi_bfloat16 *filter, const float *bias, float *sums)
+__attribute__((target("amx-tile,amx-bf16"))) static void multiply(const product *m, const tdi_bfloat16 *x,
+                                                                  const tdi_bfloat16 *filter, float *sums)
 {
     enum { ROW = WIDE * sizeof(float) };
-    if (bias) { /* all rows of a tile from the same place */
-        _tile_loadd(0, bias, 0);
-        _tile_loadd(1, bias + SIDE, 0);
-        _tile_loadd(2, bias, 0);
-        _tile_loadd(3, bias + SIDE, 0);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    const int64_t row = m->row, below = row / 2 * SIDE;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
     for (int64_t place = 0; place < m->places; place++) {
         const tdi_bfloat16 *from = x + m->moved[place];
         for (int64_t c = 0; c < m->blocks; c++, from += m->apart, filter += 2 * TILE) {
-            _tile_loadd(4, from, LINE);
+            _tile_loadd(4, from, row);
             _tile_loadd(6, filter, LINE);
             _tile_loadd(7, filter + TILE, LINE);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
-            _tile_loadd(5, from + TILE, LINE);
+            _tile_loadd(5, from + below, row);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
         }
@@ -308,37 +312,69 @@ multiply(const product *m, const tdi_bfloat16 *x, const tdi_bfloat16 *filter, co
 }
 
 /* WIDE channels of WIDE pixels, rounded to where they belong. */
-__attribute__((target("avx512bf16"))) static void put(tdi_bfloat16 *const *to, int64_t f, const float *sums)
+__attribute__((target("avx512bf16"))) TDI_INLINE void put_all(bool streams, const float *sums, const float *bias,
+                                                              tdi_bfloat16 *const *to, int64_t f)
 {
-    for (int64_t i = 0; i < WIDE; i++, sums += WIDE)
-        if (to[i])
-            _mm512_storeu_si512(to[i] + f,
-                                (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums + SIDE), _mm512_loadu_ps(sums)));
+    __m512 low = bias ? _mm512_loadu_ps(bias) : _mm512_setzero_ps();
+    __m512 high = bias ? _mm512_loadu_ps(bias + SIDE) : _mm512_setzero_ps();
+    for (int64_t i = 0; i < WIDE; i++, sums += WIDE) {
+        __m512 second = _mm512_add_ps(_mm512_loadu_ps(sums + SIDE), high);
+        __m512i row = (__m512i)_mm512_cvtne2ps_pbh(second, _mm512_add_ps(_mm512_loadu_ps(sums), low));
+        if (to[i] && streams)
+            _mm512_stream_si512((__m512i *)(void *)(to[i] + f), row);
+        else if (to[i])
+            _mm512_storeu_si512(to[i] + f, row);
+    }
 }
 
-/* Channels [f, f + WIDE) of the chunk's first `count` pixels. */
-static void make_channels(const conv *v, const tdi_call *call, int64_t f, int64_t count, const packed *p)
+__attribute__((target("avx512bf16"))) static void put(bool streams, const float *sums, const float *bias,
+                                                      tdi_bfloat16 *const *to, int64_t f)
 {
-    const product m = {places_of(v), v->c / DEPTH, v->seen * DEPTH, p->moved};
+    if (streams)
+        put_all(true, sums, bias, to, f);
+    else
+        put_all(false, sums, bias, to, f);
+}
+
+/* Channels [f, f + WIDE) of WIDE pixels. */
+static void make_square(const conv *v, const tdi_call *call, const product *m, const tdi_bfloat16 *x, int64_t f,
+                        tdi_bfloat16 *const *to, const packed *p)
+{
     const float *bias = !v->back && call->n_in > 2 ? call->in[2].data : NULL;
     int activation = v->back ? TD_LINEAR : ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    for (int64_t i = 0; i < count; i += WIDE) {
-        multiply(&m, p->x + i * DEPTH, block_of(v, p, f), bias ? bias + f : NULL, p->sums);
-        if (activation != TD_LINEAR)
-            TDI_ISA_NAME(tdi_loops).epilogue(1, WIDE * WIDE, 0, NULL, activation, p->sums);
-        put(p->to + i, f, p->sums);
-    }
+    multiply(m, x, block_of(v, p, f), p->sums);
+    if (activation != TD_LINEAR)
+        TDI_ISA_NAME(tdi_loops).epilogue(WIDE, WIDE, WIDE, bias ? bias + f : NULL, activation, p->sums);
+    put(v->streams, p->sums, bias && activation == TD_LINEAR ? bias + f : NULL, to, f);
+}
+
+/* The chunk's first `count` pixels, from where they were packed, or from `x`, where they lie; those that do not fill
+ * their tiles are packed in any case. */
+static void make_channels(const conv *v, const tdi_call *call, const tdi_bfloat16 *x, int64_t f, int64_t count,
+                          const packed *p)
+{
+    const product there = {places_of(v), v->c / DEPTH, v->c * 2, DEPTH, p->moved};
+    const product here = {places_of(v), v->c / DEPTH, LINE, v->seen * DEPTH, p->moved};
+    int64_t whole = v->direct ? count - count % WIDE : 0;
+    for (int64_t i = 0; i < whole; i += WIDE)
+        make_square(v, call, &there, x + i * v->c, f, p->to + i, p);
+    for (int64_t i = whole; i < count; i += WIDE)
+        make_square(v, call, &here, p->x + (i - whole) * DEPTH, f, p->to + i, p);
 }
 
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const packed *p)
 {
-    int64_t image = v->h.in * v->w.in * v->c;
-    pack_x(v, first, (const tdi_bfloat16 *)call->in[0].data + v->first * image, p);
+    int64_t image = v->h.in * v->w.in * v->c, count = tdi_least(v->chunk, v->pixels - first);
+    const tdi_bfloat16 *x = (const tdi_bfloat16 *)call->in[0].data + v->first * image;
+    if (!v->direct)
+        pack_x(v, first, x, p);
+    else if (count % WIDE)
+        pack_x(v, first + count - count % WIDE, x, p);
     find_made(v, first, &call->out, p);
     for (int64_t f = 0; f < v->f; f += WIDE) {
         if (first == 0 && f % GROUP == 0)
             (v->back ? pack_back : pack_forward)(v, call->in[1].data, f, tdi_least(GROUP, v->f - f), block_of(v, p, f));
-        make_channels(v, call, f, tdi_least(v->chunk, v->pixels - first), p);
+        make_channels(v, call, x + first * v->c, f, count, p);
     }
 }
 
@@ -381,6 +417,7 @@ static void run(const conv *v, const tdi_call *call)
     tdi_tiles_begin();
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, &p);
+    _mm_sfence(); /* other lanes see what was streamed */
     tdi_tiles_end();
 }
 
