@@ -2,10 +2,10 @@
  *
  * The images that are read lie end to end in one line of pixels, with zeros between rows and images: place (i, j) of
  * the filter sees the line moved by so many pixels, and 16 neighbours are a tile. With strides there is a line for each
- * phase, of every second pixel, say. Of a stretch of the line that fits into L2 each 32 channels are packed apart, so
- * that a tile is a kilobyte in one piece. The filter is rounded and packed once a call, in pairs of channels as AMX
- * wants the other factor. Sums stay in tiles over all places and channels, so that their bits do not depend on the
- * share.
+ * phase, of every second pixel, say. Of a stretch of the line each 32 channels are packed apart, so that a tile is a
+ * kilobyte in one piece; images that a filter of one place sees as they are stay where they lie. The filter is rounded
+ * and packed once a call, in pairs of channels as AMX wants the other factor. Sums stay in tiles over all places and
+ * channels, so that their bits do not depend on the share.
  *
  * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
  * one place has strides, its pixels are set apart. */
@@ -24,8 +24,8 @@ enum {
     TILE = SIDE * DEPTH,  /* bfloat16s */
     WIDE = 2 * SIDE,      /* pixels, and channels that are made, that are multiplied at a time */
     GROUP = 256,          /* channels that are made whose filters are packed at a time */
-    ROOM = 1 << 18,       /* bfloat16s of x that are packed at a time */
-    LEAST_TIMES_HALO = 4, /* pixels that are packed at a time, over those that are packed anew for the next */
+    ROOM = 1 << 15,       /* bfloat16s of x and y that are gone through at a time */
+    LEAST_TIMES_HALO = 4, /* pixels that are made at a time, over those that are packed anew for the next */
     LINE = 64,            /* bytes of the cache's */
     KEPT = 1 << 20,       /* bytes of y that L2 still has when the next op reads them */
 };
@@ -96,19 +96,22 @@ static void set_chunks(conv *v)
     v->streams = v->samples * v->h.out * v->w.out * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
     v->direct = v->h.places == 1 && v->w.places == 1 && v->h.stride == 1 && v->w.stride == 1 && v->h.before == 0 &&
                 v->w.before == 0 && v->h.in == v->h.out && v->w.in == v->w.out;
-    v->seen = v->direct
-                  ? WIDE
-                  : (v->chunk + v->halo) | 1; /* odd: 32 channels and the next 32 are in other sets of the cache */
+    /* Odd: 32 channels and the next 32 are in other sets of the cache. */
+    v->seen = v->direct ? WIDE : (v->chunk + v->halo) | 1;
 }
 
-static int64_t window_before(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter, int dim)
+static int64_t before_h(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
 {
-    return dim == 1 ? tdi_window_around(x->dim[1], filter->dim[0], a->stride_h, a->dilation_h, a->padding, a->sides.top,
-                                        a->sides.bottom)
-                          .before
-                    : tdi_window_around(x->dim[2], filter->dim[1], a->stride_w, a->dilation_w, a->padding,
-                                        a->sides.left, a->sides.right)
-                          .before;
+    return tdi_window_around(x->dim[1], filter->dim[0], a->stride_h, a->dilation_h, a->padding, a->sides.top,
+                             a->sides.bottom)
+        .before;
+}
+
+static int64_t before_w(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
+{
+    return tdi_window_around(x->dim[2], filter->dim[1], a->stride_w, a->dilation_w, a->padding, a->sides.left,
+                             a->sides.right)
+        .before;
 }
 
 static conv forward_of(const tdi_call *call)
@@ -122,8 +125,8 @@ static conv forward_of(const tdi_call *call)
               .f = y->dim[3],
               .apart_h = 1,
               .apart_w = 1};
-    v.h = axis_of(x->dim[1], y->dim[1], filter->dim[0], window_before(a, x, filter, 1), a->stride_h, a->dilation_h);
-    v.w = axis_of(x->dim[2], y->dim[2], filter->dim[1], window_before(a, x, filter, 2), a->stride_w, a->dilation_w);
+    v.h = axis_of(x->dim[1], y->dim[1], filter->dim[0], before_h(a, x, filter), a->stride_h, a->dilation_h);
+    v.w = axis_of(x->dim[2], y->dim[2], filter->dim[1], before_w(a, x, filter), a->stride_w, a->dilation_w);
     set_chunks(&v);
     return v;
 }
@@ -142,10 +145,10 @@ static conv back_of(const tdi_call *call)
               .apart_h = a->stride_h,
               .apart_w = a->stride_w,
               .back = true};
-    v.h = axis_of(dy->dim[1], apart ? dy->dim[1] : dx->dim[1], filter->dim[0],
-                  reach_h - window_before(a, dx, filter, 1), 1, a->dilation_h);
-    v.w = axis_of(dy->dim[2], apart ? dy->dim[2] : dx->dim[2], filter->dim[1],
-                  reach_w - window_before(a, dx, filter, 2), 1, a->dilation_w);
+    v.h = axis_of(dy->dim[1], apart ? dy->dim[1] : dx->dim[1], filter->dim[0], reach_h - before_h(a, dx, filter), 1,
+                  a->dilation_h);
+    v.w = axis_of(dy->dim[2], apart ? dy->dim[2] : dx->dim[2], filter->dim[1], reach_w - before_w(a, dx, filter), 1,
+                  a->dilation_w);
     set_chunks(&v);
     return v;
 }
@@ -408,9 +411,10 @@ static size_t lay_out(const conv *v, char *scratch, packed *p)
     return used;
 }
 
-static void run(const conv *v, const tdi_call *call)
+static void run(conv *v, const tdi_call *call)
 {
     packed p;
+    v->streams = v->streams && (uintptr_t)call->out.data % LINE == 0;
     lay_out(v, call->scratch, &p);
     memset(p.zeros, 0, (size_t)v->c * sizeof *p.zeros);
     find_moved(v, p.moved);
@@ -449,6 +453,12 @@ static void conv2d_run(const tdi_call *call)
     run(&v, call);
 }
 
+/* oneDNN's are about as fast where few channels are made. */
+static tdi_doubt conv2d_doubts(const tdi_call *call)
+{
+    return call->out.shape.dim[3] < GROUP ? TDI_LIKELY : TDI_SURE;
+}
+
 static const char *back_declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -485,6 +495,7 @@ static const char *declines(const tdi_call *call)
     return "no AMX";
 }
 #define back_declines  declines
+#define conv2d_doubts  NULL
 #define conv2d_prepare NULL
 #define conv2d_run     NULL
 #define back_prepare   NULL
@@ -497,6 +508,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d) = {.name = TDI_ISA_TEXT " co
                                                        .takes = TDI_TAKES_BFLOAT16,
                                                        .splits = TDI_CAN_ROWS,
                                                        .declines = declines,
+                                                       .doubts = conv2d_doubts,
                                                        .prepare = conv2d_prepare,
                                                        .run = conv2d_run};
 
