@@ -12,6 +12,8 @@
     X(matmul_update, isa)                                                                                              \
     X(winograd_rows_conv2d, isa)                                                                                       \
     X(winograd_rows_conv2d_grad_input, isa)                                                                            \
+    X(tiles_conv2d, isa)                                                                                               \
+    X(tiles_conv2d_grad_input, isa)                                                                                    \
     X(tiles_conv2d_grad_filter, isa)                                                                                   \
     X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \

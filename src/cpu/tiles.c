@@ -16,7 +16,8 @@
 static bool ask(void)
 {
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM */
-    return tdi_cpu_detect().amx_bf16 && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+    tdi_cpu_features f = tdi_cpu_detect();
+    return f.amx_bf16 && f.avx512_bf16 && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 
 /* The answer stays the same: who asks twice at once gets it twice. */

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether processor and operating system let this process multiply tiles of bfloat16 numbers. */
+/* Whether processor and operating system let this process multiply tiles of bfloat16 numbers, and round vectors to
+ * them. */
 bool tdi_tiles_work(void);
 /* Around instructions that use them, on the thread: all eight whole, and given back. */
 void tdi_tiles_begin(void);
