@@ -494,26 +494,40 @@ static void run_reference(const tdi_op *op, tdi_call *call)
     tdi_buffer_free(room);
 }
 
-static bool check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
+static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
+                         const trial *expected)
 {
-    tdi_abreast abreast;
-    if (kernel->op != run->node->op || !accepts(kernel, call, &abreast))
-        return false;
-    trial expected;
-    trial_init(&expected, call);
-    run_reference(run->node->op, &expected.call);
     double terms = summed(run->node->op, call);
-    check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected);
+    check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
-            check(&(context){run, kernel, split, lanes, terms}, call, &expected);
+            check(&(context){run, kernel, split, lanes, terms}, call, expected);
     if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
-        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, &expected, width);
+        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
     for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
         for (int lanes = 2; lanes <= MAX_LANES; lanes++)
-            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, &expected);
-    trial_release(&expected);
-    return true;
+            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
+}
+
+/* All kernels of the list but those for `other` numbers, against one run of the reference; how many took the call. */
+static int check_kernels(op_run *run, const tdi_kernel *const *kernels, tdi_takes other, const tdi_call *call,
+                         int width)
+{
+    int taken = 0;
+    trial expected;
+    for (const tdi_kernel *const *k = kernels; *k; k++) {
+        tdi_abreast abreast;
+        if ((*k)->op != run->node->op || (*k)->takes == other || !accepts(*k, call, &abreast))
+            continue;
+        if (!taken++) {
+            trial_init(&expected, call);
+            run_reference(run->node->op, &expected.call);
+        }
+        check_kernel(run, *k, call, abreast, width, &expected);
+    }
+    if (taken)
+        trial_release(&expected);
+    return taken;
 }
 
 /* ---- bfloat16 ---- */
@@ -591,15 +605,13 @@ static void narrowed_release(narrowed *n)
 }
 
 /* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
-static int check_narrowed(op_run *run, const tdi_kernel *kernel, const tdi_call *call, int width)
+static int check_narrowed(op_run *run, const tdi_kernel *const *kernels, const tdi_call *call, int width)
 {
     int taken = 0;
-    if (kernel->takes == TDI_TAKES_FLOAT32 || kernel->op != run->node->op)
-        return 0;
     for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
         narrowed n;
         if (narrowed_init(&n, run->node, call, count))
-            taken += check_kernel(run, kernel, &n.call, width);
+            taken += check_kernels(run, kernels, TDI_TAKES_FLOAT32, &n.call, width);
         narrowed_release(&n);
     }
     return taken;
@@ -614,11 +626,10 @@ static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
     evaluation_run_before(run->evaluation, run->node);
     for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
-        for (const tdi_kernel *const *k = kernels; *k && tdi_shape_elements(&call->out.shape) > 0; k++) {
-            if ((*k)->takes != TDI_TAKES_BFLOAT16)
-                taken += check_kernel(run, *k, call, tdi_cpu_width(isa));
-            taken += check_narrowed(run, *k, call, tdi_cpu_width(isa));
-        }
+        if (tdi_shape_elements(&call->out.shape) == 0)
+            continue;
+        taken += check_kernels(run, kernels, TDI_TAKES_BFLOAT16, call, tdi_cpu_width(isa));
+        taken += check_narrowed(run, kernels, call, tdi_cpu_width(isa));
     }
     op_run_free(run);
     return taken;
@@ -633,10 +644,8 @@ static void check_products_narrowed(void)
     for (const op_case *c = large_cases; c->op && !device->no_bfloat16; c++) {
         op_run *run = op_run_create(c, (op_run_options){.rows = -1});
         evaluation_run_before(run->evaluation, run->node);
-        int taken = 0;
-        for (const tdi_kernel *const *k = device->kernels; *k; k++)
-            taken += check_narrowed(run, *k, evaluation_call(run->evaluation, run->node, 0),
-                                    tdi_cpu_width(tdi_cpu_best_isa()));
+        int taken = check_narrowed(run, device->kernels, evaluation_call(run->evaluation, run->node, 0),
+                                   tdi_cpu_width(tdi_cpu_best_isa()));
         if (c->op->multiplies && !taken)
             fail_msg("no bfloat16 kernel takes case \"%s\" of %s", c->name, c->op->name);
         op_run_free(run);
