@@ -47,11 +47,6 @@ static int64_t extent(int64_t in, int64_t out, int64_t span, int64_t before)
     return tdi_most(out, in + tdi_most(before, after));
 }
 
-static int64_t rounded_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 static line line_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -80,8 +75,8 @@ static line line_of(const tdi_call *call)
     l.halo = (l.kh - 1) * l.step_h + (l.kw - 1) * l.step_w;
     l.pixels = l.samples * l.rows * l.columns;
     int64_t fits = tdi_most(tdi_most(ROOM / (l.c + l.f), LEAST_TIMES_HALO * l.halo), 1);
-    l.chunk = tdi_least(rounded_up(fits, BLOCK), rounded_up(l.pixels, DEPTH));
-    l.dy_pixels = rounded_up(l.chunk + l.halo, DEPTH);
+    l.chunk = tdi_least(tdi_rounded_up(fits, BLOCK), tdi_rounded_up(l.pixels, DEPTH));
+    l.dy_pixels = tdi_rounded_up(l.chunk + l.halo, DEPTH);
     l.copies = l.halo ? 2 : 1;
     return l;
 }
@@ -225,7 +220,7 @@ static size_t bytes_of_pixels(const line *l)
 
 static size_t bytes_of_zeros(const line *l)
 {
-    return (size_t)rounded_up(tdi_most(l->c, l->f), DEPTH) * sizeof(tdi_bfloat16);
+    return (size_t)tdi_rounded_up(tdi_most(l->c, l->f), DEPTH) * sizeof(tdi_bfloat16);
 }
 
 static td_status filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -253,8 +248,8 @@ static void filter_run(const tdi_call *call)
     packed p = places(&l, call->scratch);
     tdi_tiles_begin();
     for (int64_t first = 0; first < l.pixels; first += l.chunk) {
-        int64_t count = tdi_least(l.chunk, rounded_up(l.pixels - first, DEPTH));
-        int64_t seen = rounded_up(count + l.halo, DEPTH);
+        int64_t count = tdi_least(l.chunk, tdi_rounded_up(l.pixels - first, DEPTH));
+        int64_t seen = tdi_rounded_up(count + l.halo, DEPTH);
         find_pixels(&l, first, count, &call->in[0], true, &p);
         pack_x(&l, count, &p);
         find_pixels(&l, first + l.before - l.halo, seen + l.copies, &call->in[1], false, &p);

@@ -57,11 +57,6 @@ typedef struct packed {
     float *sums;
 } packed;
 
-static int64_t rounded_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 /* ---- shapes ---- */
 
 /* Zeros at the end of a row serve as those before the next one. */
@@ -69,8 +64,8 @@ static int64_t shared_zeros(const axis *a)
 {
     int64_t shared = a->halo;
     for (int64_t phase = 0; phase < a->phases; phase++) {
-        int64_t zeros = tdi_most(0, a->before - phase), begin = rounded_up(zeros, a->stride) / a->stride;
-        int64_t there = tdi_most(0, a->in + a->before - phase), end = rounded_up(there, a->stride) / a->stride;
+        int64_t zeros = tdi_most(0, a->before - phase), begin = tdi_rounded_up(zeros, a->stride) / a->stride;
+        int64_t there = tdi_most(0, a->in + a->before - phase), end = tdi_rounded_up(there, a->stride) / a->stride;
         shared = tdi_least(shared, tdi_least(begin, tdi_most(0, a->out + a->halo - end)));
     }
     return shared;
@@ -92,7 +87,7 @@ static void set_chunks(conv *v)
     v->halo = v->h.halo * v->w.extent + v->w.halo;
     int64_t filter = v->h.places * v->w.places * v->c * v->f; /* is read once for each chunk */
     int64_t fits = tdi_most(tdi_most(ROOM, filter) / (v->c + v->f), LEAST_TIMES_HALO * v->halo);
-    v->chunk = tdi_least(rounded_up(tdi_most(fits, 1), WIDE), rounded_up(v->pixels, WIDE));
+    v->chunk = tdi_least(tdi_rounded_up(tdi_most(fits, 1), WIDE), tdi_rounded_up(v->pixels, WIDE));
     v->streams = v->samples * v->h.out * v->w.out * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
     v->direct = v->h.places == 1 && v->w.places == 1 && v->h.stride == 1 && v->w.stride == 1 && v->h.before == 0 &&
                 v->w.before == 0 && v->h.in == v->h.out && v->w.in == v->w.out;
@@ -386,7 +381,7 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
 {
     *at = base ? base + used : NULL;
-    return used + (size_t)rounded_up(bytes, LINE);
+    return used + (size_t)tdi_rounded_up(bytes, LINE);
 }
 
 /* In scratch, NULL: none is there yet. Returns its size. */

@@ -221,6 +221,12 @@ static inline tdi_vector tdi_fold_rows(const float *from)
     return row[0];
 }
 
+/* To a whole multiple. */
+static inline int64_t tdi_rounded_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
 static inline int64_t tdi_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
