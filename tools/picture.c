@@ -9,7 +9,7 @@
 static bool ends_in(const char *path, const char *ending)
 {
     size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcasecmp(path + length - tail, ending) == 0;
+    return length >= tail && strcasecmp(path + length - tail, ending) == 0;
 }
 
 bool picture_is_named(const char *path)

@@ -62,10 +62,8 @@ static line line_of(const tdi_call *call)
               .kw = filter->dim[1],
               .stride_h = a->stride_h,
               .stride_w = a->stride_w};
-    int64_t top =
-        tdi_window_around(l.h, l.kh, l.stride_h, a->dilation_h, a->padding, a->sides.top, a->sides.bottom).before;
-    int64_t left =
-        tdi_window_around(l.w, l.kw, l.stride_w, a->dilation_w, a->padding, a->sides.left, a->sides.right).before;
+    int64_t top = tdi_conv2d_window_h(a, x, filter).before;
+    int64_t left = tdi_conv2d_window_w(a, x, filter).before;
     bool strides = l.stride_h > 1 || l.stride_w > 1;
     l.rows = strides ? l.oh : extent(l.h, l.oh, (l.kh - 1) * a->dilation_h + 1, top);
     l.columns = strides ? l.ow : extent(l.w, l.ow, (l.kw - 1) * a->dilation_w + 1, left);

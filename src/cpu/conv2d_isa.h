@@ -91,8 +91,8 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
     p.ow = y->dim[2];
     p.stride_h = a->stride_h;
     p.stride_w = a->stride_w;
-    p.before_h = tdi_window_around(p.h, p.kh, a->stride_h, 1, a->padding, a->sides.top, a->sides.bottom).before;
-    p.before_w = tdi_window_around(p.w, p.kw, a->stride_w, 1, a->padding, a->sides.left, a->sides.right).before;
+    p.before_h = tdi_conv2d_window_h(a, x, filter).before;
+    p.before_w = tdi_conv2d_window_w(a, x, filter).before;
     return p;
 }
 

@@ -47,10 +47,8 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
               .stride_w = a->stride_w,
               .dilation_h = a->dilation_h,
               .dilation_w = a->dilation_w};
-    p.before_h =
-        tdi_window_around(p.h, p.kh, p.stride_h, p.dilation_h, a->padding, a->sides.top, a->sides.bottom).before;
-    p.before_w =
-        tdi_window_around(p.w, p.kw, p.stride_w, p.dilation_w, a->padding, a->sides.left, a->sides.right).before;
+    p.before_h = tdi_conv2d_window_h(a, x, filter).before;
+    p.before_w = tdi_conv2d_window_w(a, x, filter).before;
     p.direct = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.oh == p.h && p.ow == p.w;
     int64_t fits = ROOM_FLOATS / (pixels_of(&p) * taps_of(&p));
     p.chunk = p.direct || fits > p.samples ? p.samples : fits > 1 ? fits : 1;

@@ -8,7 +8,10 @@
  * channels, so that their bits do not depend on the share.
  *
  * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
- * one place has strides, its pixels are set apart. */
+ * one place has strides, its pixels are set apart.
+ *
+ * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
+ * no notice of them. */
 #include "cpu/kernels.h"
 #include "cpu/narrow_isa.h"
 
@@ -95,20 +98,6 @@ static void set_chunks(conv *v)
     v->seen = v->direct ? WIDE : (v->chunk + v->halo) | 1;
 }
 
-static int64_t before_h(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
-{
-    return tdi_window_around(x->dim[1], filter->dim[0], a->stride_h, a->dilation_h, a->padding, a->sides.top,
-                             a->sides.bottom)
-        .before;
-}
-
-static int64_t before_w(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
-{
-    return tdi_window_around(x->dim[2], filter->dim[1], a->stride_w, a->dilation_w, a->padding, a->sides.left,
-                             a->sides.right)
-        .before;
-}
-
 static conv forward_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -120,8 +109,10 @@ static conv forward_of(const tdi_call *call)
               .f = y->dim[3],
               .apart_h = 1,
               .apart_w = 1};
-    v.h = axis_of(x->dim[1], y->dim[1], filter->dim[0], before_h(a, x, filter), a->stride_h, a->dilation_h);
-    v.w = axis_of(x->dim[2], y->dim[2], filter->dim[1], before_w(a, x, filter), a->stride_w, a->dilation_w);
+    v.h = axis_of(x->dim[1], y->dim[1], filter->dim[0], tdi_conv2d_window_h(a, x, filter).before, a->stride_h,
+                  a->dilation_h);
+    v.w = axis_of(x->dim[2], y->dim[2], filter->dim[1], tdi_conv2d_window_w(a, x, filter).before, a->stride_w,
+                  a->dilation_w);
     set_chunks(&v);
     return v;
 }
@@ -140,10 +131,10 @@ static conv back_of(const tdi_call *call)
               .apart_h = a->stride_h,
               .apart_w = a->stride_w,
               .back = true};
-    v.h = axis_of(dy->dim[1], apart ? dy->dim[1] : dx->dim[1], filter->dim[0], reach_h - before_h(a, dx, filter), 1,
-                  a->dilation_h);
-    v.w = axis_of(dy->dim[2], apart ? dy->dim[2] : dx->dim[2], filter->dim[1], reach_w - before_w(a, dx, filter), 1,
-                  a->dilation_w);
+    v.h = axis_of(dy->dim[1], apart ? dy->dim[1] : dx->dim[1], filter->dim[0],
+                  reach_h - tdi_conv2d_window_h(a, dx, filter).before, 1, a->dilation_h);
+    v.w = axis_of(dy->dim[2], apart ? dy->dim[2] : dx->dim[2], filter->dim[1],
+                  reach_w - tdi_conv2d_window_w(a, dx, filter).before, 1, a->dilation_w);
     set_chunks(&v);
     return v;
 }
@@ -208,10 +199,10 @@ static void find_made(const conv *v, int64_t first, const tdi_value *value, cons
     for (int64_t i = 0; i < v->chunk; row++, column = 0) {
         int64_t sample = row / v->h.extent, y = row % v->h.extent;
         bool there = sample < v->samples && y < v->h.out;
-        tdi_bfloat16 *line =
-            (tdi_bfloat16 *)value->data + ((v->first + sample) * height + y * v->apart_h) * width * v->f;
+        int64_t line = ((v->first + sample) * height + y * v->apart_h) * width * v->f;
         for (; column < v->w.extent && i < v->chunk; column++, i++)
-            p->to[i] = there && column < v->w.out ? line + column * v->apart_w * v->f : NULL;
+            p->to[i] =
+                there && column < v->w.out ? (tdi_bfloat16 *)value->data + line + column * v->apart_w * v->f : NULL;
     }
 }
 
@@ -372,7 +363,7 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const
     for (int64_t f = 0; f < v->f; f += WIDE) {
         if (first == 0 && f % GROUP == 0)
             (v->back ? pack_back : pack_forward)(v, call->in[1].data, f, tdi_least(GROUP, v->f - f), block_of(v, p, f));
-        make_channels(v, call, x + first * v->c, f, count, p);
+        make_channels(v, call, v->direct ? x + first * v->c : NULL, f, count, p);
     }
 }
 
@@ -420,6 +411,12 @@ static void run(conv *v, const tdi_call *call)
     tdi_tiles_end();
 }
 
+/* Small images, or far dilations: most of the line would be zeros. */
+static bool is_mostly_zeros(conv v)
+{
+    return v.h.extent * v.w.extent > 2 * v.h.out * v.w.out;
+}
+
 static const char *declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -431,6 +428,12 @@ static const char *declines(const tdi_call *call)
     if (a->groups > 1)
         return "groups";
     return filter->dim[2] % WIDE || filter->dim[3] % WIDE ? "channels in other than multiples of 32" : NULL;
+}
+
+static const char *forward_declines(const tdi_call *call)
+{
+    const char *why = declines(call);
+    return why || !is_mostly_zeros(forward_of(call)) ? why : "mostly zeros around";
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -451,7 +454,8 @@ static void conv2d_run(const tdi_call *call)
 /* oneDNN's are about as fast where few channels are made. */
 static tdi_doubt conv2d_doubts(const tdi_call *call)
 {
-    return call->out.shape.dim[3] < GROUP ? TDI_LIKELY : TDI_SURE;
+    enum { MANY = 256 };
+    return call->out.shape.dim[3] < MANY ? TDI_LIKELY : TDI_SURE;
 }
 
 static const char *back_declines(const tdi_call *call)
@@ -461,7 +465,11 @@ static const char *back_declines(const tdi_call *call)
     bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
     bool zeros = a->sides.top || a->sides.bottom || a->sides.left || a->sides.right;
     const char *why = declines(call);
-    return why || (a->stride_h == 1 && a->stride_w == 1) || (point && !zeros) ? why : "strides";
+    if (why)
+        return why;
+    if ((a->stride_h > 1 || a->stride_w > 1) && (!point || zeros))
+        return "strides";
+    return is_mostly_zeros(back_of(call)) ? "mostly zeros around" : NULL;
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -489,12 +497,13 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define back_declines  declines
-#define conv2d_doubts  NULL
-#define conv2d_prepare NULL
-#define conv2d_run     NULL
-#define back_prepare   NULL
-#define back_run       NULL
+#define forward_declines declines
+#define back_declines    declines
+#define conv2d_doubts    NULL
+#define conv2d_prepare   NULL
+#define conv2d_run       NULL
+#define back_prepare     NULL
+#define back_run         NULL
 
 #endif
 
@@ -502,7 +511,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d) = {.name = TDI_ISA_TEXT " co
                                                        .op = &tdi_op_conv2d,
                                                        .takes = TDI_TAKES_BFLOAT16,
                                                        .splits = TDI_CAN_ROWS,
-                                                       .declines = declines,
+                                                       .declines = forward_declines,
                                                        .doubts = conv2d_doubts,
                                                        .prepare = conv2d_prepare,
                                                        .run = conv2d_run};

@@ -176,3 +176,8 @@ const tdi_node *tdi_root(const tdi_node *node)
         node = node->in[0];
     return node;
 }
+
+int tdi_dealt_among(const tdi_node *node)
+{
+    return node->op->dealt && !node->once ? node->graph->parts : 1;
+}

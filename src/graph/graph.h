@@ -73,6 +73,8 @@ tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot);
 bool tdi_is_leaf(const tdi_node *node); /* one of these three */
 /* Follows views to the node whose bytes they show. */
 const tdi_node *tdi_root(const tdi_node *node);
+/* How many parts deal out among themselves what the op reads. */
+int tdi_dealt_among(const tdi_node *node);
 
 /* Every edge points back, every shape is what the op's rule gives, homes and variables agree, attributes are present:
  * TD_INTERNAL naming the node otherwise. Run between passes. */

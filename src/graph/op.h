@@ -51,7 +51,7 @@ struct tdi_op {
 
     bool in_place; /* the output may take input 0's storage when their sizes agree and nothing reads input 0 later */
     bool moves;    /* what it makes are elements of its inputs, of which it reads no more than that */
-    bool dealt;    /* lanes that share it read each their own elements of what they read whole */
+    bool dealt;    /* lanes, and parts, that share it read each their own elements of what they read whole */
     bool view;     /* the value is input 0's bytes, under another shape (reshape) or later (filled): never computed */
     /* A few words of attributes for explain ("3x3 same, stride 2"); NULL: none. */
     void (*describe)(const tdi_node *node, char *text, size_t size);

@@ -9,13 +9,13 @@ typedef struct geometry {
     int64_t group_in, group_out; /* channels of a group */
 } geometry;
 
-static tdi_window window_h(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
+tdi_window tdi_conv2d_window_h(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
 {
     return tdi_window_around(x->dim[1], filter->dim[0], attrs->stride_h, attrs->dilation_h, attrs->padding,
                              attrs->sides.top, attrs->sides.bottom);
 }
 
-static tdi_window window_w(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
+tdi_window tdi_conv2d_window_w(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter)
 {
     return tdi_window_around(x->dim[2], filter->dim[1], attrs->stride_w, attrs->dilation_w, attrs->padding,
                              attrs->sides.left, attrs->sides.right);
@@ -28,8 +28,8 @@ static geometry geometry_of(const tdi_call *call, const td_shape *x, const td_sh
                       .x = x,
                       .filter = filter,
                       .y = y,
-                      .before_h = window_h(attrs, x, filter).before,
-                      .before_w = window_w(attrs, x, filter).before,
+                      .before_h = tdi_conv2d_window_h(attrs, x, filter).before,
+                      .before_w = tdi_conv2d_window_w(attrs, x, filter).before,
                       .group_in = filter->dim[2],
                       .group_out = y->dim[3] / attrs->groups};
 }
@@ -83,7 +83,7 @@ static td_status result_shape(const tdi_conv2d_attrs *attrs, const td_shape *x, 
     TDI_TRY(check_rank(x, "x", error));
     TDI_TRY(check_rank(filter, "the filter", error));
     TDI_TRY(check_channels(attrs, x, filter, error));
-    int64_t out_h = window_h(attrs, x, filter).out, out_w = window_w(attrs, x, filter).out;
+    int64_t out_h = tdi_conv2d_window_h(attrs, x, filter).out, out_w = tdi_conv2d_window_w(attrs, x, filter).out;
     if (out_h < 1 || out_w < 1)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "the filter %s with dilation %dx%d is larger than %s; use \"same\" padding or a smaller kernel",

@@ -190,6 +190,9 @@ tdi_window tdi_window_extent(int64_t in, int64_t size, int64_t stride, int64_t d
 /* The same, `before` and `after` zeros (or skipped cells) put around the axis first. */
 tdi_window tdi_window_around(int64_t in, int64_t size, int64_t stride, int64_t dilation, td_padding padding, int before,
                              int after);
+/* A convolution's, down and across. */
+tdi_window tdi_conv2d_window_h(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter);
+tdi_window tdi_conv2d_window_w(const tdi_conv2d_attrs *attrs, const td_shape *x, const td_shape *filter);
 
 typedef struct tdi_pool2d_attrs {
     int pool_h, pool_w, stride_h, stride_w;

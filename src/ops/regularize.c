@@ -4,7 +4,7 @@
  *
  * The penalty is wanted once, not once per part: so each row of the global batch adds up a stretch of the weight of its
  * own, times the number of rows. The mean over the rows, which the log takes, is the penalty; parts and lanes share the
- * work as they share the rows, wait for nobody, and the numbers are the same however many they are. */
+ * work as they share the rows, parts wait for nobody, and the numbers are the same however many they are. */
 #include "ops/common.h"
 
 static td_status regularization_infer(tdi_node *node, tdi_error *error)

@@ -82,7 +82,8 @@ static double taken_away(const tdi_node *node, const tdi_placing *p, tdi_split s
 
 static double work(const tdi_node *node, const tdi_call *call)
 {
-    return node->op->flops ? node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
+    double whole = node->op->flops ? node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
+    return whole / tdi_dealt_among(node);
 }
 
 double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, int lanes, int owners)
@@ -101,7 +102,7 @@ double tdi_price(const tdi_node *node, const tdi_placing *p, tdi_split split, in
         if (reads == TDI_WHOLE && !steps && !node->op->dealt)
             others += bytes_of(&call->in[i]) * made_by_others(in, p, lanes);
         if (reads != TDI_WHOLE || steps || lanes == 1 || node->op->dealt)
-            own += bytes_of(&call->in[i]);
+            own += bytes_of(&call->in[i]) / tdi_dealt_among(node);
         meets = meets || (!is_there_before(in) && !goes_on(in, p, reads, lanes));
         constant = constant && in->op == &tdi_op_fill;
     }

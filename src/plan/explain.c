@@ -2,17 +2,11 @@
 
 #include "plan/inside.h"
 
-/* How many parts deal out among themselves what an op reads. */
-static double dealt_among(const tdi_plan *plan, const tdi_node *node)
-{
-    return node->op->dealt && !node->once ? plan->spec.graph->parts : 1;
-}
-
-static double planned_flops(const tdi_plan *plan, const tdi_planned *step)
+static double planned_flops(const tdi_planned *step)
 {
     const tdi_call *call = &step->calls[0];
     double flops = step->node->op->flops ? step->node->op->flops(call) : (double)tdi_shape_elements(&call->out.shape);
-    return flops / dealt_among(plan, step->node);
+    return flops / tdi_dealt_among(step->node);
 }
 
 static bool is_taken(const tdi_planned *step, int i)
@@ -32,7 +26,7 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
             bytes += (double)tdi_node_bytes(plan, node->in[i]) * (home == TDI_HOME_SLOT ? 2 : 1);
     }
-    bytes /= dealt_among(plan, node);
+    bytes /= tdi_dealt_among(node);
     double made = (double)tdi_node_bytes(plan, node);
     return node->op->moves && bytes > made ? made : bytes;
 }
@@ -96,7 +90,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .share = tdi_planned_share(plan, step),
                         .lanes = tdi_planned_lanes(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
-                        .flops = planned_flops(plan, step),
+                        .flops = planned_flops(step),
                         .bytes = planned_bytes(plan, step),
                         .kept_bytes = kept_bytes(plan, step),
                         .bfloat16 = node->op->multiplies && is_narrow(node),
@@ -141,7 +135,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         node->op->describe(node, details, sizeof details);
     fprintf(out, "%-22.22s %-24.24s %-20.20s %-24.24s %-8s %9.1f %11.1f\n", node->scope, node->op->name,
             tdi_shape_text(&tdi_placed_of(plan, node)->shape, shape), step->kernel ? step->kernel->name : "reference",
-            tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(plan, step) / 1e3);
+            tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
     if (tdi_placed_of(plan, node)->abreast)
@@ -162,7 +156,7 @@ double tdi_plan_flops(const tdi_plan *plan)
 {
     double flops = 0;
     for (int s = 0; s < plan->n_steps; s++)
-        flops += plan->planned[s].node ? planned_flops(plan, &plan->planned[s]) : 0;
+        flops += plan->planned[s].node ? planned_flops(&plan->planned[s]) : 0;
     return flops;
 }
 
@@ -173,7 +167,7 @@ double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
         const tdi_planned *step = &plan->planned[s];
         bool narrow = step->node && step->node->op->multiplies && is_narrow(step->node);
         if (narrow && step->kernel && !step->kernel->widens && !step->choice)
-            flops += planned_flops(plan, step);
+            flops += planned_flops(step);
     }
     return flops;
 }
@@ -214,7 +208,7 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
             continue;
         explain_step(plan, step, out);
         barriers += step->barrier + (step->finish != NULL);
-        flops += planned_flops(plan, step);
+        flops += planned_flops(step);
         bytes += planned_bytes(plan, step);
     }
     fprintf(

@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "cpu/cpu.h"
 #include "cpu/large.h"
+#include "cpu/tiles.h"
 #include "ops/lstm.h"
 #include "ops/widen.h"
 #include "passes/passes.h"
@@ -47,6 +48,8 @@ static void *copy_of(const tdi_value *value)
     return memcpy(copy, value->data, bytes_of(value));
 }
 
+enum { NAN_BYTE = 0xff }; /* numbers made of them are NaN, float32 or bfloat16 */
+
 static void trial_init(trial *t, const tdi_call *call)
 {
     assert_true(call->n_in <= MAX_IN);
@@ -63,8 +66,9 @@ static void trial_init(trial *t, const tdi_call *call)
     }
     if (!t->call.out.data) {
         t->call.out.data = copy_of(&call->out);
-        if (call->out.dtype == TD_FLOAT32) /* what is not written stays, and is seen */
-            memset(t->call.out.data, 0x7b, bytes_of(&call->out));
+        if (call->out.dtype == TD_FLOAT32 ||
+            call->out.dtype == TD_BFLOAT16) /* what is not written stays, and is seen */
+            memset(t->call.out.data, NAN_BYTE, bytes_of(&call->out));
     }
 }
 
@@ -224,13 +228,13 @@ static void *make_scratch(size_t size)
 {
     void *scratch = tdi_buffer_create(size + GUARD);
     assert_non_null(scratch);
-    return memset(scratch, 0x7f, size + GUARD);
+    return memset(scratch, NAN_BYTE, size + GUARD);
 }
 
 static void free_scratch(const context *at, void *scratch, size_t size)
 {
     for (size_t i = size; i < size + GUARD; i++)
-        if (((const char *)scratch)[i] != 0x7f) {
+        if (((const unsigned char *)scratch)[i] != NAN_BYTE) {
             complain(at, "written behind the scratch's end", (int64_t)(i - size), 0, 0);
             break;
         }
@@ -351,7 +355,7 @@ static void *turned(const tdi_value *value, int abreast, bool back)
     int64_t padded = (samples + abreast - 1) / abreast * abreast;
     float *to = tdi_buffer_create((size_t)(padded * per_sample) * sizeof *to);
     assert_non_null(to);
-    memset(to, 0x7f, (size_t)(padded * per_sample) * sizeof *to);
+    memset(to, NAN_BYTE, (size_t)(padded * per_sample) * sizeof *to);
     for (int64_t n = 0; n < samples; n++)
         for (int64_t i = 0; i < per_sample; i++) {
             int64_t row = n * per_sample + i;
@@ -635,6 +639,20 @@ static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
     return taken;
 }
 
+/* With AMX, a case of the kernels by tiles is for them. */
+static const tdi_kernel *const *kernels_for(const op_case *c, const tdi_kernel *const *kernels)
+{
+    static const tdi_kernel *by_tiles[8];
+    if (!strstr(c->name, "by tiles") || !tdi_tiles_work())
+        return kernels;
+    int count = 0;
+    for (; *kernels; kernels++)
+        if (strstr((*kernels)->name, "by tiles") && count < 7)
+            by_tiles[count++] = *kernels;
+    by_tiles[count] = NULL;
+    return by_tiles;
+}
+
 /* Where the CPU is faster in bfloat16, every product is taken by a kernel in it. */
 static void check_products_narrowed(void)
 {
@@ -644,7 +662,7 @@ static void check_products_narrowed(void)
     for (const op_case *c = large_cases; c->op && !device->no_bfloat16; c++) {
         op_run *run = op_run_create(c, (op_run_options){.rows = -1});
         evaluation_run_before(run->evaluation, run->node);
-        int taken = check_narrowed(run, device->kernels, evaluation_call(run->evaluation, run->node, 0),
+        int taken = check_narrowed(run, kernels_for(c, device->kernels), evaluation_call(run->evaluation, run->node, 0),
                                    tdi_cpu_width(tdi_cpu_best_isa()));
         if (c->op->multiplies && !taken)
             fail_msg("no bfloat16 kernel takes case \"%s\" of %s", c->name, c->op->name);

@@ -26,13 +26,16 @@ says_float32() {
 why="no layer asks for bfloat16" says_float32
 why="it was asked for" says_float32 --precision float32
 # Every key of the object is told of.
-expect 0 explain mlp.keras --batch-size 16 --json --time
 header=$(sed -n '/^ \* With .json an object/,/\*\/$/p' "$ROOT/include/tandem/model.h")
 manual=$(sed -n '/^\.B ...-json/,/^\.SS/p' "$ROOT/docs/man/tandem-explain.1")
-for key in $(grep -o '"[a-z0-9_]*":' out | tr -d '":' | sort -u); do
-    echo "$header" | grep -q "\"$key\"" || fail "model.h does not tell of \"$key\", which explain --json has"
-    echo "$manual" | tr ' ,;.:()' '\n' | grep -qx "$key" || fail "the manual does not tell of \"$key\", which explain --json has"
-done
+tells_of_keys() {
+    for key in $(grep -o '"[a-z0-9_]*":' out | tr -d '":' | sort -u); do
+        echo "$header" | grep -q "\"$key\"" || fail "model.h does not tell of \"$key\", which explain --json has"
+        echo "$manual" | tr ' ,;.:()' '\n' | grep -qx "$key" || fail "the manual does not tell of \"$key\", which explain --json has"
+    done
+}
+expect 0 explain mlp.keras --batch-size 16 --json --time
+tells_of_keys
 # Of kernels that were timed all times are there; where nothing may be timed there are none.
 expect 0 new lenet5
 expect 0 explain lenet5.keras --batch-size 16 --json
@@ -42,6 +45,7 @@ expect 0 explain lenet5.keras --batch-size 16 --json
 export TANDEM_CACHE=off
 tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,"[^"]*":[0-9.]*[^}]*},"disturbed":' ||
     fail "explain --json has no kernel that was timed: $(cat out)"
+tells_of_keys
 json of timed kernels
 rm -rf lenet5.keras choices
 expect 0 explain mlp.keras --batch-size 16 --steps-per-execution 7
