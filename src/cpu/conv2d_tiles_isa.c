@@ -411,8 +411,8 @@ static void run(conv *v, const tdi_call *call)
     tdi_tiles_end();
 }
 
-/* Small images, or far dilations: most of the line would be zeros. */
-static bool is_mostly_zeros(conv v)
+/* Images smaller than what a place sees around: most of the line would be made in vain. */
+static bool is_wasteful(conv v)
 {
     return v.h.extent * v.w.extent > 2 * v.h.out * v.w.out;
 }
@@ -433,7 +433,7 @@ static const char *declines(const tdi_call *call)
 static const char *forward_declines(const tdi_call *call)
 {
     const char *why = declines(call);
-    return why || !is_mostly_zeros(forward_of(call)) ? why : "mostly zeros around";
+    return why || !is_wasteful(forward_of(call)) ? why : "a filter as large as the image";
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -469,7 +469,7 @@ static const char *back_declines(const tdi_call *call)
         return why;
     if ((a->stride_h > 1 || a->stride_w > 1) && (!point || zeros))
         return "strides";
-    return is_mostly_zeros(back_of(call)) ? "mostly zeros around" : NULL;
+    return is_wasteful(back_of(call)) ? "a filter as large as the image" : NULL;
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -729,12 +729,14 @@ dnnl_status_t dnnl_sgemm(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, d
 static void the_library_lacks_memory(void **state)
 {
     (void)state;
+    int threads = tdi_cpu_enter_thread();
     refusals = 0;
     for (const op_case *c = large_cases; c->op; c++)
         if (c->op->multiplies || c->op == &tdi_op_matmul_update)
             check_case(c, tdi_cpu_best_isa(), -1);
     assert_true(refusals > 0);
     refusals = -1;
+    tdi_cpu_leave_thread(threads);
 }
 #endif
 
