@@ -38,10 +38,10 @@ expect 0 explain mlp.keras --batch-size 16 --json --time
 tells_of_keys
 # Of kernels that were timed all times are there; where nothing may be timed there are none.
 expect 0 new lenet5
-expect 0 explain lenet5.keras --batch-size 16 --json
+expect 0 explain lenet5.keras --batch-size 32 --json
 [ "$(grep -c '"choice": null' out)" = "$(grep -c '"kernel": ' out)" ] || fail "explain --json chose by the clock: $(cat out)"
 export TANDEM_CACHE="$PWD/choices"
-expect 0 explain lenet5.keras --batch-size 16 --json
+expect 0 explain lenet5.keras --batch-size 32 --json
 export TANDEM_CACHE=off
 tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,"[^"]*":[0-9.]*[^}]*},"disturbed":' ||
     fail "explain --json has no kernel that was timed: $(cat out)"
