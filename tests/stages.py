@@ -55,11 +55,11 @@ def title(text):
     print(f"\n== after {(time.monotonic() - BEGAN) / 60:.0f} minutes: {text}", flush=True)
 
 
-def build(name, options, compiler):
+def build(name, options, compiler, targets=("all",)):
     folder = STAGES / name
     environment = dict(os.environ, CC=compiler)
     configure = ["cmake", "-S", ROOT, "-B", folder, *options]
-    if run_quietly(configure, env=environment) and run_quietly(["cmake", "--build", folder, "--parallel", JOBS]):
+    if run_quietly(configure, env=environment) and run_quietly(["cmake", "--build", folder, "--parallel", JOBS, "--target", *targets]):
         return folder
     failed.append(f"{name}: build")
     return None
@@ -161,7 +161,7 @@ def fuzz_stage():
         skipped.extend(f"fuzz: {name} (Clang's libFuzzer is not installed)" for name in targets)
         return
     folder = build("fuzz", ["-DTANDEM_WERROR=ON", "-DTANDEM_FUZZ=ON", "-DTANDEM_SANITIZE=address,undefined",
-                            "-DTANDEM_TOOLS=OFF", "-DTANDEM_EXAMPLES=OFF"], "clang") if targets else None
+                            "-DTANDEM_TOOLS=OFF", "-DTANDEM_EXAMPLES=OFF"], "clang", targets) if targets else None
     if not folder:
         return
     waiting, running = list(targets), {}
