@@ -1,4 +1,5 @@
-/* sanitized.h - SANITIZED: 1 in a build with a sanitizer that takes the memory into its own hands, else 0. */
+/* sanitized.h - SANITIZED: 1 in a build with a sanitizer that takes the memory into its own hands, else 0;
+ * SANITIZED_THREADS: 1 in one with the thread sanitizer. */
 #ifndef TESTS_SUPPORT_SANITIZED_H
 #define TESTS_SUPPORT_SANITIZED_H
 
@@ -11,6 +12,17 @@
 #endif
 #ifndef SANITIZED
 #define SANITIZED 0
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define SANITIZED_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SANITIZED_THREADS 1
+#endif
+#endif
+#ifndef SANITIZED_THREADS
+#define SANITIZED_THREADS 0
 #endif
 
 #endif
