@@ -5,17 +5,11 @@
 #include "base/bfloat16.h"
 #include "cpu/isa.h"
 
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
 enum { TDI_TILE = 512 }; /* floats: a few tiles fit in the first-level cache */
-
-static inline void tdi_widen_loop(int64_t n, const tdi_bfloat16 *from, float *to)
-{
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = tdi_widen(from[i]);
-}
-
-static inline void tdi_narrow_loop(int64_t n, const float *from, tdi_bfloat16 *to)
-{
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = tdi_narrow(from[i]);
-}
 
 /* Element `at` of a value of floats or bfloat16s. */
 static inline void *tdi_element(const tdi_value *value, int64_t at)
@@ -38,6 +32,26 @@ TDI_INLINE void tdi_put(bool narrow, void *to, int64_t i, float value)
 }
 
 typedef tdi_bfloat16 tdi_narrow_vector __attribute__((vector_size(TDI_WIDTH * 2)));
+typedef uint32_t tdi_vector_words __attribute__((vector_size(TDI_WIDTH * 4)));
+
+/* GCC makes of __builtin_convertvector several shuffles where AVX-512 has one. */
+TDI_INLINE tdi_vector_words tdi_words_of(tdi_narrow_vector v)
+{
+#if defined(__AVX512BW__)
+    return (tdi_vector_words)_mm512_cvtepu16_epi32((__m256i)v);
+#else
+    return __builtin_convertvector(v, tdi_vector_words);
+#endif
+}
+
+TDI_INLINE tdi_narrow_vector tdi_halves_of(tdi_vector_words v)
+{
+#if defined(__AVX512BW__)
+    return (tdi_narrow_vector)_mm512_cvtepi32_epi16((__m512i)v);
+#else
+    return __builtin_convertvector(v, tdi_narrow_vector);
+#endif
+}
 
 /* Elements i to i + TDI_WIDTH - 1. */
 TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
@@ -46,7 +60,70 @@ TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
     if (!narrow)
         return tdi_load((const float *)from + i);
     memcpy(&v, (const tdi_bfloat16 *)from + i, sizeof v);
-    return (tdi_vector)(__builtin_convertvector(v, tdi_vector_bits) << 16);
+    return (tdi_vector)(tdi_words_of(v) << 16);
+}
+
+/* As tdi_narrow, in a dozen instructions. */
+TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
+{
+    tdi_vector_words bits = (tdi_vector_words)v, rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    tdi_vector chosen = tdi_select(v != v, (tdi_vector)(bits | 0x400000u), (tdi_vector)rounded);
+    return tdi_halves_of((tdi_vector_words)chosen >> 16);
+}
+
+/* Numbers below 2^-126 become zero where the CPU has an instruction for it. */
+TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
+{
+    tdi_narrow_vector half;
+    if (!narrow) {
+        tdi_store((float *)to + i, v);
+        return;
+    }
+#if defined(__AVX512BW__)
+    if (__builtin_cpu_supports("avx512bf16"))
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(v));
+    else
+#endif
+        half = tdi_rounded(v);
+    memcpy((tdi_bfloat16 *)to + i, &half, sizeof half);
+}
+
+/* `count` of them, a constant TDI_WIDTH or fewer; what is behind is zero, and is not written. */
+TDI_INLINE tdi_vector tdi_get_part(bool narrow, const void *from, int64_t i, int64_t count)
+{
+    float part[TDI_WIDTH] = {0};
+    if (count == TDI_WIDTH)
+        return tdi_get_vector(narrow, from, i);
+    for (int64_t k = 0; k < count; k++)
+        part[k] = tdi_get(narrow, from, i + k);
+    return tdi_load(part);
+}
+
+TDI_INLINE void tdi_put_part(bool narrow, void *to, int64_t i, int64_t count, tdi_vector v)
+{
+    if (count == TDI_WIDTH)
+        tdi_put_vector(narrow, to, i, v);
+    else
+        for (int64_t k = 0; k < count; k++)
+            tdi_put(narrow, to, i + k, v[k]);
+}
+
+static inline void tdi_widen_loop(int64_t n, const tdi_bfloat16 *from, float *to)
+{
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+        tdi_store(to + i, tdi_get_vector(true, from, i));
+    for (; i < n; i++)
+        to[i] = tdi_widen(from[i]);
+}
+
+static inline void tdi_narrow_loop(int64_t n, const float *from, tdi_bfloat16 *to)
+{
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+        tdi_put_vector(true, to, i, tdi_load(from + i));
+    for (; i < n; i++)
+        to[i] = tdi_narrow(from[i]);
 }
 
 /* Where element i is. */

@@ -1,8 +1,8 @@
 /* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
  * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
  * Rows go in chunks that stay there for as long as they are read. Rows of few channels go several side by side, as if
- * they were one, and four of these at a time: sums then wait for each other less often. Each loop is made for floats
- * and for bfloat16 (`narrow`); what it computes with is float. */
+ * they were one, and four of these at a time, as all rows do where one value is read: sums are then fetched and kept
+ * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 
 #include "cpu/narrow_isa.h"
@@ -86,36 +86,37 @@ typedef struct moments {
     int64_t rows;
 } moments;
 
-/* Adds `rows`, a constant, rows. Rows of many channels are read one after the other, and vectors in so many words:
- * compilers' own ways through bfloat16s wait for memory where these do not. */
-TDI_INLINE void sum_rows(bool narrow, int rows, const void *x, int64_t n, float *sums)
+/* Adds `rows`, a constant, rows that stand `apart`; in vectors in so many words: compilers' own ways through bfloat16s
+ * wait for memory where these do not. */
+TDI_INLINE void sum_rows(bool narrow, int rows, const void *x, int64_t apart, int64_t n, float *sums)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
         tdi_vector sum = tdi_load(sums + i);
         for (int r = 0; r < rows; r++)
-            sum += tdi_get_vector(narrow, x, r * n + i);
+            sum += tdi_get_vector(narrow, x, r * apart + i);
         tdi_store(sums + i, sum);
     }
     for (; i < n; i++)
         for (int r = 0; r < rows; r++)
-            sums[i] += tdi_get(narrow, x, r * n + i);
+            sums[i] += tdi_get(narrow, x, r * apart + i);
 }
 
-TDI_INLINE void square_rows(bool narrow, int rows, const void *x, int64_t n, const float *mean, float *squares)
+TDI_INLINE void square_rows(bool narrow, int rows, const void *x, int64_t apart, int64_t n, const float *mean,
+                            float *squares)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
         tdi_vector square = tdi_load(squares + i), middle = tdi_load(mean + i);
         for (int r = 0; r < rows; r++) {
-            tdi_vector centred = tdi_get_vector(narrow, x, r * n + i) - middle;
+            tdi_vector centred = tdi_get_vector(narrow, x, r * apart + i) - middle;
             square += centred * centred;
         }
         tdi_store(squares + i, square);
     }
     for (; i < n; i++)
         for (int r = 0; r < rows; r++) {
-            float centred = tdi_get(narrow, x, r * n + i) - mean[i];
+            float centred = tdi_get(narrow, x, r * apart + i) - mean[i];
             squares[i] += centred * centred;
         }
 }
@@ -140,18 +141,19 @@ TDI_INLINE void add_chunk(bool narrow, moments *all, const part *p, int64_t firs
     clear(p, n, mean);
     clear(p, n, m2);
     int64_t four = FOUR * p->together, r = first;
-    for (; p->few && end - r >= four; r += four)
-        sum_rows(narrow, FOUR, tdi_skip(narrow, x, r * n), n * p->together, mean);
+    int64_t apart = p->channels * p->together;
+    for (; end - r >= four; r += four)
+        sum_rows(narrow, FOUR, tdi_skip(narrow, x, r * p->channels), apart, n * p->together, mean);
     for (; r < end; r += p->together)
-        sum_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), side_size(p, end - r, n), mean);
+        sum_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), apart, side_size(p, end - r, n), mean);
     fold(p, n, mean);
     for (int64_t i = 0; i < n; i++)
         mean[i] /= (float)(end - first);
     spread(p, n, mean);
-    for (r = first; p->few && end - r >= four; r += four)
-        square_rows(narrow, FOUR, tdi_skip(narrow, x, r * n), n * p->together, mean, m2);
+    for (r = first; end - r >= four; r += four)
+        square_rows(narrow, FOUR, tdi_skip(narrow, x, r * p->channels), apart, n * p->together, mean, m2);
     for (; r < end; r += p->together)
-        square_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), side_size(p, end - r, n), mean, m2);
+        square_rows(narrow, 1, tdi_skip(narrow, x, r * p->channels), apart, side_size(p, end - r, n), mean, m2);
     fold(p, n, m2);
     merge_chunk(all, end - first, n, mean, m2);
 }
@@ -195,6 +197,18 @@ typedef struct factors {
     float mean[BLOCK], scale[BLOCK], shift[BLOCK];
 } factors;
 
+TDI_INLINE void normalize_part(bool narrow, bool rectifies, const void *x, const void *add, int64_t i, int64_t count,
+                               const factors *f, void *to)
+{
+    tdi_vector zero = {0}, centred = tdi_get_part(narrow, x, i, count) - tdi_load(f->mean + i);
+    tdi_vector y = centred * tdi_load(f->scale + i) + tdi_load(f->shift + i);
+    if (add)
+        y += tdi_get_part(narrow, add, i, count);
+    if (rectifies)
+        y = tdi_select(y < zero, zero, y);
+    tdi_put_part(narrow, to, i, count, y);
+}
+
 TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part *p, const void *x, const void *add,
                              int64_t n, const factors *f, void *to)
 {
@@ -202,14 +216,11 @@ TDI_INLINE void normalize_as(bool narrow, bool adds, bool rectifies, const part 
         const void *from = tdi_skip(narrow, x, r * p->channels);
         const void *with = adds ? tdi_skip(narrow, add, r * p->channels) : NULL;
         void *out = tdi_skip(narrow, to, r * p->channels);
-        int64_t side = side_size(p, p->row_end - r, n);
-        TDI_LANES for (int64_t i = 0; i < side; i++)
-        {
-            float y = (tdi_get(narrow, from, i) - f->mean[i]) * f->scale[i] + f->shift[i];
-            if (adds)
-                y += tdi_get(narrow, with, i);
-            tdi_put(narrow, out, i, rectifies && y < 0.0f ? 0.0f : y);
-        }
+        int64_t side = side_size(p, p->row_end - r, n), i = 0;
+        for (; i + TDI_WIDTH <= side; i += TDI_WIDTH)
+            normalize_part(narrow, rectifies, from, with, i, TDI_WIDTH, f, out);
+        if (i < side)
+            normalize_part(narrow, rectifies, from, with, i, side - i, f, out);
     }
 }
 
@@ -311,16 +322,16 @@ static void flush(const part *p, int64_t n, float *sums, double *totals)
 }
 
 /* Adds the rows' g and g * (x - mean), g being dy where it is not stopped by the rectifier. */
-TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, const void *dy, int64_t n,
-                          const factors *f, float *sums, float *dots)
+TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, const void *dy, int64_t apart,
+                          int64_t n, const factors *f, float *sums, float *dots)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
         tdi_vector mean = tdi_load(f->mean + i), scale = tdi_load(f->scale + i), shift = tdi_load(f->shift + i);
         tdi_vector sum = tdi_load(sums + i), dot = tdi_load(dots + i), zero = {0};
         for (int r = 0; r < rows; r++) {
-            tdi_vector centred = tdi_get_vector(narrow, x, r * n + i) - mean;
-            tdi_vector g = tdi_get_vector(narrow, dy, r * n + i);
+            tdi_vector centred = tdi_get_vector(narrow, x, r * apart + i) - mean;
+            tdi_vector g = tdi_get_vector(narrow, dy, r * apart + i);
             if (rectified)
                 g = tdi_select(centred * scale + shift > zero, g, zero);
             sum += g;
@@ -331,7 +342,7 @@ TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, 
     }
     for (; i < n; i++)
         for (int r = 0; r < rows; r++) {
-            float centred = tdi_get(narrow, x, r * n + i) - f->mean[i], g = tdi_get(narrow, dy, r * n + i);
+            float centred = tdi_get(narrow, x, r * apart + i) - f->mean[i], g = tdi_get(narrow, dy, r * apart + i);
             if (rectified)
                 g = centred * f->scale[i] + f->shift[i] > 0.0f ? g : 0.0f;
             sums[i] += g;
@@ -342,13 +353,13 @@ TDI_INLINE void grad_rows(bool narrow, bool rectified, int rows, const void *x, 
 TDI_INLINE void grad_chunk(bool narrow, bool rectified, const part *p, int64_t first, int64_t end, const void *x,
                            const void *dy, int64_t n, const factors *f, float *sums, float *dots)
 {
-    int64_t four = FOUR * p->together, r = first;
+    int64_t apart = p->channels * p->together, four = FOUR * p->together, r = first;
     for (; p->few && end - r >= four; r += four)
-        grad_rows(narrow, rectified, FOUR, tdi_skip(narrow, x, r * n), tdi_skip(narrow, dy, r * n), n * p->together, f,
-                  sums, dots);
+        grad_rows(narrow, rectified, FOUR, tdi_skip(narrow, x, r * p->channels), tdi_skip(narrow, dy, r * p->channels),
+                  apart, n * p->together, f, sums, dots);
     for (; r < end; r += p->together)
         grad_rows(narrow, rectified, 1, tdi_skip(narrow, x, r * p->channels), tdi_skip(narrow, dy, r * p->channels),
-                  side_size(p, end - r, n), f, sums, dots);
+                  apart, side_size(p, end - r, n), f, sums, dots);
 }
 
 TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void *dy, bool rectified, int64_t n,
@@ -397,20 +408,28 @@ typedef struct grad_factors {
     float share[BLOCK], slope[BLOCK];
 } grad_factors;
 
+TDI_INLINE void grad_part(bool narrow, bool rectified, const void *x, const void *dy, int64_t i, int64_t count,
+                          const factors *f, const grad_factors *g, void *to)
+{
+    tdi_vector zero = {0}, centred = tdi_get_part(narrow, x, i, count) - tdi_load(f->mean + i);
+    tdi_vector d = tdi_get_part(narrow, dy, i, count), scale = tdi_load(f->scale + i);
+    if (rectified)
+        d = tdi_select(centred * scale + tdi_load(f->shift + i) > zero, d, zero);
+    tdi_vector dx = (d - tdi_load(g->share + i) - centred * tdi_load(g->slope + i)) * scale;
+    tdi_put_part(narrow, to, i, count, dx);
+}
+
 TDI_INLINE void grad_as(bool narrow, bool rectified, const part *p, const void *x, const void *dy, int64_t n,
                         const factors *f, const grad_factors *g, void *to)
 {
     for (int64_t r = p->row_begin; r < p->row_end; r += p->together) {
         const void *from = tdi_skip(narrow, x, r * p->channels), *with = tdi_skip(narrow, dy, r * p->channels);
         void *out = tdi_skip(narrow, to, r * p->channels);
-        int64_t side = side_size(p, p->row_end - r, n);
-        TDI_LANES for (int64_t i = 0; i < side; i++)
-        {
-            float centred = tdi_get(narrow, from, i) - f->mean[i], d = tdi_get(narrow, with, i);
-            if (rectified)
-                d = centred * f->scale[i] + f->shift[i] > 0.0f ? d : 0.0f;
-            tdi_put(narrow, out, i, (d - g->share[i] - centred * g->slope[i]) * f->scale[i]);
-        }
+        int64_t side = side_size(p, p->row_end - r, n), i = 0;
+        for (; i + TDI_WIDTH <= side; i += TDI_WIDTH)
+            grad_part(narrow, rectified, from, with, i, TDI_WIDTH, f, g, out);
+        if (i < side)
+            grad_part(narrow, rectified, from, with, i, side - i, f, g, out);
     }
 }
 

@@ -159,6 +159,42 @@ static void relu_slope_of_sum(int64_t n, const float *y, const float *a, const f
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = y[i] > 0.0f ? a[i] + b[i] : 0.0f;
 }
 
+/* ReLU's, the commonest of the large ones: no tile on the way. */
+TDI_INLINE void relu_slope_part(const void *y, const void *a, const void *b, int64_t i, int64_t count, void *to)
+{
+    tdi_vector zero = {0}, dy = tdi_get_part(true, a, i, count);
+    if (b)
+        dy += tdi_get_part(true, b, i, count);
+    tdi_put_part(true, to, i, count, tdi_select(tdi_get_part(true, y, i, count) > zero, dy, zero));
+}
+
+TDI_INLINE void relu_slope_narrow(int64_t n, const void *y, const void *a, const void *b, void *to)
+{
+    int64_t i = 0;
+    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+        relu_slope_part(y, a, b, i, TDI_WIDTH, to);
+    if (i < n)
+        relu_slope_part(y, a, b, i, n - i, to);
+}
+
+static bool is_narrow_relu(const tdi_call *call)
+{
+    bool narrow = call->out.dtype == TD_BFLOAT16 && ((const tdi_unary_attrs *)call->attrs)->kind == TD_RELU;
+    for (int i = 0; i < call->n_in; i++)
+        narrow = narrow && call->in[i].dtype == TD_BFLOAT16;
+    return narrow;
+}
+
+static void relu_grad_tile(const tdi_call *call, int64_t at, int64_t n)
+{
+    const void *y = tdi_element(&call->in[0], at), *dy = tdi_element(&call->in[1], at);
+    void *to = tdi_element(&call->out, at);
+    if (call->n_in > 2)
+        relu_slope_narrow(n, y, dy, tdi_element(&call->in[2], at), to);
+    else
+        relu_slope_narrow(n, y, dy, NULL, to);
+}
+
 static void unary_grad_tile(const tdi_call *call, int64_t at, int64_t n)
 {
     float value[TDI_TILE], dy[TDI_TILE], more[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
@@ -179,7 +215,7 @@ static const char *grad_declines(const tdi_call *call)
 
 static void unary_grad_plain(const tdi_call *call)
 {
-    tdi_each_tile(call, unary_grad_tile);
+    tdi_each_tile(call, is_narrow_relu(call) ? relu_grad_tile : unary_grad_tile);
 }
 
 static tdi_abreast follows_abreast(const tdi_call *call)
