@@ -5,7 +5,10 @@
  * its sides, an image by as many rows of them. dy stands at the same places, with zeros between. Another place of the
  * filter multiplies the same x by the line of dy, moved by so many pixels. x is transposed, once for all places; dy
  * goes in pairs of pixels, as AMX wants the other factor, once beginning with an even pixel and once with an odd one.
- * Strides are for filters of one place. */
+ * Strides are for filters of one place.
+ *
+ * Of images of few channels each pixel of dy sees a patch, whose rows lie in one piece: the patches are the pixels of
+ * an image of kh * kw * c channels, of which the filter has one place. Strides are no matter then. */
 #include "cpu/kernels.h"
 #include "cpu/narrow_isa.h"
 
@@ -23,6 +26,7 @@ enum {
     RUN = 256,            /* channels of x that are read in a row */
     ROOM = 1 << 19,       /* bfloat16s of x and dy that are packed at a time, for L2 */
     LEAST_TIMES_HALO = 4, /* pixels that are packed at a time, over those that are packed anew for the next */
+    PATCH = 512,          /* bfloat16s of the largest patch */
 };
 
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
@@ -33,11 +37,17 @@ typedef struct line {
     int64_t before, halo;                       /* pixels that the first place looks back; from there to the last one */
     int64_t pixels, chunk;                      /* of the line; packed at a time */
     int64_t dy_pixels, copies;                  /* packed of dy; how often */
+    bool patches;                               /* c is of patches, and kh and kw are 1 */
+    int64_t top, left;                          /* zeros above and beside x that the first patch sees */
+    int64_t patch_h, patch_w, channels;         /* of it; of x */
+    int64_t dilation_h;
 } line;
 
 typedef struct packed {
     const tdi_bfloat16 **at; /* of each pixel */
     tdi_bfloat16 *zeros, *x, *dy;
+    tdi_bfloat16 *patches; /* [DEPTH][c] */
+    float *sums;           /* of patches, [c][f] */
 } packed;
 
 /* Pixels of an axis of an image in the line, and how far the first place of the filter looks back. */
@@ -45,6 +55,31 @@ static int64_t extent(int64_t in, int64_t out, int64_t span, int64_t before)
 {
     int64_t after = out + span - 1 - before - in;
     return tdi_most(out, in + tdi_most(before, after));
+}
+
+static void set_chunk(line *l)
+{
+    l->halo = (l->kh - 1) * l->step_h + (l->kw - 1) * l->step_w;
+    l->pixels = l->samples * l->rows * l->columns;
+    int64_t fits = tdi_most(tdi_most(ROOM / (l->c + l->f), LEAST_TIMES_HALO * l->halo), 1);
+    l->chunk = tdi_least(tdi_rounded_up(fits, BLOCK), tdi_rounded_up(l->pixels, DEPTH));
+    l->dy_pixels = tdi_rounded_up(l->chunk + l->halo, DEPTH);
+    l->copies = l->halo ? 2 : 1;
+}
+
+static bool has_few_channels(const td_shape *filter)
+{
+    int64_t row = filter->dim[1] * filter->dim[2];
+    return filter->dim[2] % WIDE && row <= DEPTH && filter->dim[0] * row <= PATCH;
+}
+
+static void see_patches(line *l)
+{
+    l->patch_h = l->kh;
+    l->patch_w = l->kw;
+    l->channels = l->c;
+    l->c = tdi_rounded_up(l->kh * l->kw * l->c, WIDE);
+    l->kh = l->kw = 1;
 }
 
 static line line_of(const tdi_call *call)
@@ -61,21 +96,20 @@ static line line_of(const tdi_call *call)
               .kh = filter->dim[0],
               .kw = filter->dim[1],
               .stride_h = a->stride_h,
-              .stride_w = a->stride_w};
-    int64_t top = tdi_conv2d_window_h(a, x, filter).before;
-    int64_t left = tdi_conv2d_window_w(a, x, filter).before;
-    bool strides = l.stride_h > 1 || l.stride_w > 1;
-    l.rows = strides ? l.oh : extent(l.h, l.oh, (l.kh - 1) * a->dilation_h + 1, top);
-    l.columns = strides ? l.ow : extent(l.w, l.ow, (l.kw - 1) * a->dilation_w + 1, left);
+              .stride_w = a->stride_w,
+              .dilation_h = a->dilation_h,
+              .patches = has_few_channels(filter)};
+    l.top = tdi_conv2d_window_h(a, x, filter).before;
+    l.left = tdi_conv2d_window_w(a, x, filter).before;
+    if (l.patches)
+        see_patches(&l);
+    bool as_dy = l.stride_h > 1 || l.stride_w > 1 || l.patches;
+    l.rows = as_dy ? l.oh : extent(l.h, l.oh, (l.kh - 1) * a->dilation_h + 1, l.top);
+    l.columns = as_dy ? l.ow : extent(l.w, l.ow, (l.kw - 1) * a->dilation_w + 1, l.left);
     l.step_h = a->dilation_h * l.columns;
     l.step_w = a->dilation_w;
-    l.before = top * l.columns + left;
-    l.halo = (l.kh - 1) * l.step_h + (l.kw - 1) * l.step_w;
-    l.pixels = l.samples * l.rows * l.columns;
-    int64_t fits = tdi_most(tdi_most(ROOM / (l.c + l.f), LEAST_TIMES_HALO * l.halo), 1);
-    l.chunk = tdi_least(tdi_rounded_up(fits, BLOCK), tdi_rounded_up(l.pixels, DEPTH));
-    l.dy_pixels = tdi_rounded_up(l.chunk + l.halo, DEPTH);
-    l.copies = l.halo ? 2 : 1;
+    l.before = l.patches ? 0 : l.top * l.columns + l.left;
+    set_chunk(&l);
     return l;
 }
 
@@ -98,6 +132,39 @@ static void find_pixels(const line *l, int64_t first, int64_t count, const tdi_v
             to->at[i] = there && column * stride_w < width
                             ? image + (sample * size + y * width + column * stride_w) * channels
                             : to->zeros;
+    }
+}
+
+/* What of a row of the filter, of `places`, is in a row of x of `width` pixels: bits of its bfloat16s. */
+static __mmask32 seen_bits(int64_t first, int64_t places, int64_t width, int64_t c)
+{
+    int64_t begin = tdi_least(places, tdi_most(0, -first)), end = tdi_most(begin, tdi_least(places, width - first));
+    return (__mmask32)(((1ull << end * c) - 1) & ~((1ull << begin * c) - 1));
+}
+
+/* What pixel (row, column) of dy sees of an image of x; outside of it, zeros. */
+static void fill_patch(const line *l, const tdi_bfloat16 *x, int64_t row, int64_t column, tdi_bfloat16 *to)
+{
+    int64_t length = l->patch_w * l->channels;
+    int64_t top = row * l->stride_h - l->top, left = column * l->stride_w - l->left;
+    __mmask32 seen = seen_bits(left, l->patch_w, l->w, l->channels), whole = (__mmask32)((1ull << length) - 1);
+    for (int64_t i = 0; i < l->patch_h; i++, to += length) {
+        int64_t y = top + i * l->dilation_h;
+        bool there = y >= 0 && y < l->h;
+        uintptr_t from = (uintptr_t)x + (uintptr_t)(((there ? y : 0) * l->w + left) * l->channels) * sizeof *x;
+        _mm512_mask_storeu_epi16(to, whole, _mm512_maskz_loadu_epi16(there ? seen : 0, (const void *)from));
+    }
+}
+
+/* Those of the line's DEPTH pixels from `first` on. */
+static void fill_patches(const line *l, const tdi_bfloat16 *x, int64_t first, const packed *p)
+{
+    int64_t image = l->h * l->w * l->channels;
+    for (int64_t i = 0; i < DEPTH; i++) {
+        int64_t at = first + i, row = at / l->columns;
+        p->at[i] = at < l->pixels ? p->patches + i * l->c : p->zeros;
+        if (at < l->pixels)
+            fill_patch(l, x + row / l->rows * image, row % l->rows, at % l->columns, p->patches + i * l->c);
     }
 }
 
@@ -127,6 +194,16 @@ static void pack_x(const line *l, int64_t count, const packed *p)
     for (int64_t k = 0; k < count; k += DEPTH)
         for (int64_t c = 0; c < l->c; c += RUN)
             turn(l, p->at + k, c, tdi_least(RUN, l->c - c), p->x + k * SIDE);
+}
+
+static void pack_patches(const line *l, const tdi_bfloat16 *x, int64_t first, int64_t count, const packed *p)
+{
+    memset(p->patches, 0, (size_t)(DEPTH * l->c) * sizeof *p->patches);
+    for (int64_t k = 0; k < count; k += DEPTH) {
+        fill_patches(l, x, first + k, p);
+        for (int64_t c = 0; c < l->c; c += RUN)
+            turn(l, p->at, c, tdi_least(RUN, l->c - c), p->x + k * SIDE);
+    }
 }
 
 /* [copies][f / SIDE] times a row of SIDE channels for each pair of pixels. */
@@ -196,15 +273,17 @@ static const char *declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *filter = &call->out.shape;
-    bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
+    bool point = filter->dim[0] == 1 && filter->dim[1] == 1, few = has_few_channels(filter);
     if (!tdi_tiles_work())
         return "no AMX";
     if (call->in[0].dtype != TD_BFLOAT16 || call->in[1].dtype != TD_BFLOAT16)
         return "a float32 operand";
     if (a->groups > 1)
         return "groups";
-    if (filter->dim[2] % WIDE || filter->dim[3] % WIDE)
+    if ((filter->dim[2] % WIDE && !few) || filter->dim[3] % WIDE)
         return "channels in other than multiples of 32";
+    if (few)
+        return a->dilation_w > 1 ? "few channels and dilation" : NULL;
     if ((a->stride_h > 1 || a->stride_w > 1) &&
         (!point || a->sides.top || a->sides.bottom || a->sides.left || a->sides.right))
         return "strides";
@@ -221,11 +300,21 @@ static size_t bytes_of_zeros(const line *l)
     return (size_t)tdi_rounded_up(tdi_most(l->c, l->f), DEPTH) * sizeof(tdi_bfloat16);
 }
 
+static size_t bytes_of_patches(const line *l)
+{
+    return l->patches ? (size_t)(DEPTH * l->c) * sizeof(tdi_bfloat16) : 0;
+}
+
+static size_t bytes_of_sums(const line *l)
+{
+    return l->patches ? (size_t)(l->c * l->f) * sizeof(float) : 0;
+}
+
 static td_status filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
     line l = line_of(call);
-    *scratch = bytes_of_pixels(&l) + bytes_of_zeros(&l) +
+    *scratch = bytes_of_pixels(&l) + bytes_of_zeros(&l) + bytes_of_patches(&l) + bytes_of_sums(&l) +
                (size_t)(l.c * l.chunk + l.copies * l.f * l.dy_pixels) * sizeof(tdi_bfloat16);
     return TD_OK;
 }
@@ -233,29 +322,43 @@ static td_status filter_prepare(const tdi_call *call, void **state, size_t *scra
 static packed places(const line *l, char *scratch)
 {
     packed p = {.at = (const tdi_bfloat16 **)(void *)scratch};
-    p.zeros = (tdi_bfloat16 *)(void *)(scratch + bytes_of_pixels(l));
-    p.x = (tdi_bfloat16 *)(void *)(scratch + bytes_of_pixels(l) + bytes_of_zeros(l));
+    p.zeros = (tdi_bfloat16 *)(void *)(scratch += bytes_of_pixels(l));
+    p.patches = (tdi_bfloat16 *)(void *)(scratch += bytes_of_zeros(l));
+    p.sums = (float *)(void *)(scratch += bytes_of_patches(l));
+    p.x = (tdi_bfloat16 *)(void *)(scratch + bytes_of_sums(l));
     p.dy = p.x + l->c * l->chunk;
     memset(p.zeros, 0, bytes_of_zeros(l));
     return p;
+}
+
+static void pack_chunk(const line *l, const tdi_call *call, int64_t first, int64_t count, const packed *p)
+{
+    int64_t seen = tdi_rounded_up(count + l->halo, DEPTH);
+    if (l->patches) {
+        pack_patches(l, call->in[0].data, first, count, p);
+    } else {
+        find_pixels(l, first, count, &call->in[0], true, p);
+        pack_x(l, count, p);
+    }
+    find_pixels(l, first + l->before - l->halo, seen + l->copies, &call->in[1], false, p);
+    pack_dy(l, seen, p);
 }
 
 static void filter_run(const tdi_call *call)
 {
     line l = line_of(call);
     packed p = places(&l, call->scratch);
+    float *filter = l.patches ? p.sums : call->out.data;
     tdi_tiles_begin();
     for (int64_t first = 0; first < l.pixels; first += l.chunk) {
         int64_t count = tdi_least(l.chunk, tdi_rounded_up(l.pixels - first, DEPTH));
-        int64_t seen = tdi_rounded_up(count + l.halo, DEPTH);
-        find_pixels(&l, first, count, &call->in[0], true, &p);
-        pack_x(&l, count, &p);
-        find_pixels(&l, first + l.before - l.halo, seen + l.copies, &call->in[1], false, &p);
-        pack_dy(&l, seen, &p);
+        pack_chunk(&l, call, first, count, &p);
         for (int64_t k = 0; k < count; k += BLOCK)
-            multiply_block(&l, &p, k, tdi_least(BLOCK, count - k), first + k > 0, call->out.data);
+            multiply_block(&l, &p, k, tdi_least(BLOCK, count - k), first + k > 0, filter);
     }
     tdi_tiles_end();
+    if (l.patches)
+        memcpy(call->out.data, filter, (size_t)tdi_shape_elements(&call->out.shape) * sizeof *filter);
 }
 
 /* Filters of several places take x several times. */
