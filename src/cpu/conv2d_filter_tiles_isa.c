@@ -12,7 +12,7 @@
 #include "cpu/kernels.h"
 #include "cpu/narrow_isa.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
 
 #include <immintrin.h>
 
@@ -70,7 +70,8 @@ static void set_chunk(line *l)
 static bool has_few_channels(const td_shape *filter)
 {
     int64_t row = filter->dim[1] * filter->dim[2];
-    return filter->dim[2] % WIDE && row <= DEPTH && filter->dim[0] * row <= PATCH;
+    bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
+    return !point && filter->dim[2] % WIDE && row <= DEPTH && filter->dim[0] * row <= PATCH;
 }
 
 static void see_patches(line *l)
@@ -361,7 +362,7 @@ static void filter_run(const tdi_call *call)
         memcpy(call->out.data, filter, (size_t)tdi_shape_elements(&call->out.shape) * sizeof *filter);
 }
 
-/* Filters of several places take x several times. */
+/* Filters of several places take x several times, and patches are filled up to a multiple of 32. */
 static tdi_doubt filter_doubts(const tdi_call *call)
 {
     const td_shape *filter = &call->out.shape;

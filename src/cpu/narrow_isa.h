@@ -1,4 +1,5 @@
-/* narrow_isa.h - bfloat16 in vector loops: widened and rounded a tile at a time, in the first-level cache. */
+/* narrow_isa.h - bfloat16 in vector loops: widened and rounded in registers, or a tile at a time in the first-level
+ * cache. */
 #ifndef TDI_CPU_NARROW_ISA_H
 #define TDI_CPU_NARROW_ISA_H
 
@@ -71,7 +72,7 @@ TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
     return tdi_halves_of((tdi_vector_words)chosen >> 16);
 }
 
-/* Numbers below 2^-126 become zero where the CPU has an instruction for it. */
+/* Where the CPU has an instruction for it, which whole vectors take, numbers below 2^-126 become zero. */
 TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
 {
     tdi_narrow_vector half;

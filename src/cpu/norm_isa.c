@@ -1,7 +1,7 @@
 /* norm_isa.c - batch normalization: x as [rows, channels], the last axis the channels. Channels go in blocks whose sums
  * and factors stay in the first caches, and are as long as that lets them be: memory is read fastest from end to end.
  * Rows go in chunks that stay there for as long as they are read. Rows of few channels go several side by side, as if
- * they were one, and four of these at a time, as all rows do where one value is read: sums are then fetched and kept
+ * they were one, and four of these at a time, as all rows do where only x is read: sums are then fetched and kept
  * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 

@@ -427,6 +427,8 @@ static const op_case large_cases[] = {
          OP_DIMS(BATCH, 10, 3, 32), OP_DIMS(3, 5, 1, 32), 1, AROUND),
     CONV(conv2d_grad_filter, "4x5 of few channels by tiles, more than x", 9, OP_DIMS(BATCH, 3, 2, 6),
          OP_DIMS(BATCH, 3, 2, 96), OP_DIMS(4, 5, 6, 96), 1, TD_SAME),
+    CONV(conv2d_grad_filter, "16x2 of 16 channels by tiles, whole registers", 3, OP_DIMS(BATCH, 18, 9, 16),
+         OP_DIMS(BATCH, 18, 9, 32), OP_DIMS(16, 2, 16, 32), 1, TD_SAME),
     {.op = &tdi_op_conv2d_grad_filter,
      .name = "3x3 of few channels by tiles, rows apart",
      .attrs = ATTRS(tdi_conv2d_attrs, .stride_h = 1, .stride_w = 2, .dilation_h = 3, .dilation_w = 1, .groups = 1,
