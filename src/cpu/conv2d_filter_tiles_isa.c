@@ -188,13 +188,18 @@ static void turn(const line *l, const tdi_bfloat16 *const *at, int64_t c, int64_
         tdi_transpose_square(pairs[j][0], SIDE, (float *)(void *)(to + (c + j * SIDE) * l->chunk), SIDE);
 }
 
+static void turn_all(const line *l, const tdi_bfloat16 *const *at, tdi_bfloat16 *to)
+{
+    for (int64_t c = 0; c < l->c; c += RUN)
+        turn(l, at, c, tdi_least(RUN, l->c - c), to);
+}
+
 /* [c / SIDE][chunk / DEPTH] tiles of a channel a row: `count` pixels, a multiple of DEPTH. In tiles, since rows that
  * are far apart come from L2 one by one. */
 static void pack_x(const line *l, int64_t count, const packed *p)
 {
     for (int64_t k = 0; k < count; k += DEPTH)
-        for (int64_t c = 0; c < l->c; c += RUN)
-            turn(l, p->at + k, c, tdi_least(RUN, l->c - c), p->x + k * SIDE);
+        turn_all(l, p->at + k, p->x + k * SIDE);
 }
 
 static void pack_patches(const line *l, const tdi_bfloat16 *x, int64_t first, int64_t count, const packed *p)
@@ -202,8 +207,7 @@ static void pack_patches(const line *l, const tdi_bfloat16 *x, int64_t first, in
     memset(p->patches, 0, (size_t)(DEPTH * l->c) * sizeof *p->patches);
     for (int64_t k = 0; k < count; k += DEPTH) {
         fill_patches(l, x, first + k, p);
-        for (int64_t c = 0; c < l->c; c += RUN)
-            turn(l, p->at, c, tdi_least(RUN, l->c - c), p->x + k * SIDE);
+        turn_all(l, p->at, p->x + k * SIDE);
     }
 }
 

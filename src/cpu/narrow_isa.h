@@ -45,15 +45,6 @@ TDI_INLINE tdi_vector_words tdi_words_of(tdi_narrow_vector v)
 #endif
 }
 
-TDI_INLINE tdi_narrow_vector tdi_halves_of(tdi_vector_words v)
-{
-#if defined(__AVX512BW__)
-    return (tdi_narrow_vector)_mm512_cvtepi32_epi16((__m512i)v);
-#else
-    return __builtin_convertvector(v, tdi_narrow_vector);
-#endif
-}
-
 /* Elements i to i + TDI_WIDTH - 1. */
 TDI_INLINE tdi_vector tdi_get_vector(bool narrow, const void *from, int64_t i)
 {
@@ -69,7 +60,7 @@ TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
 {
     tdi_vector_words bits = (tdi_vector_words)v, rounded = bits + 0x7fffu + (bits >> 16 & 1u);
     tdi_vector chosen = tdi_select(v != v, (tdi_vector)(bits | 0x400000u), (tdi_vector)rounded);
-    return tdi_halves_of((tdi_vector_words)chosen >> 16);
+    return __builtin_convertvector((tdi_vector_words)chosen >> 16, tdi_narrow_vector);
 }
 
 /* Where the CPU has an instruction for it, which whole vectors take, numbers below 2^-126 become zero. */

@@ -154,29 +154,26 @@ static void unary_plain(const tdi_call *call)
     tdi_each_tile(call, unary_tile);
 }
 
-static void relu_slope_of_sum(int64_t n, const float *y, const float *a, const float *b, float *to)
+/* `b` NULL: nothing is added to `a`. */
+TDI_INLINE void relu_slope_part(bool narrow, const void *y, const void *a, const void *b, int64_t i, int64_t count,
+                                void *to)
 {
-    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = y[i] > 0.0f ? a[i] + b[i] : 0.0f;
-}
-
-/* ReLU's, the commonest of the large ones: no tile on the way. */
-TDI_INLINE void relu_slope_part(const void *y, const void *a, const void *b, int64_t i, int64_t count, void *to)
-{
-    tdi_vector zero = {0}, dy = tdi_get_part(true, a, i, count);
+    tdi_vector zero = {0}, dy = tdi_get_part(narrow, a, i, count);
     if (b)
-        dy += tdi_get_part(true, b, i, count);
-    tdi_put_part(true, to, i, count, tdi_select(tdi_get_part(true, y, i, count) > zero, dy, zero));
+        dy += tdi_get_part(narrow, b, i, count);
+    tdi_put_part(narrow, to, i, count, tdi_select(tdi_get_part(narrow, y, i, count) > zero, dy, zero));
 }
 
-TDI_INLINE void relu_slope_narrow(int64_t n, const void *y, const void *a, const void *b, void *to)
+TDI_INLINE void relu_slope(bool narrow, int64_t n, const void *y, const void *a, const void *b, void *to)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
-        relu_slope_part(y, a, b, i, TDI_WIDTH, to);
+        relu_slope_part(narrow, y, a, b, i, TDI_WIDTH, to);
     if (i < n)
-        relu_slope_part(y, a, b, i, n - i, to);
+        relu_slope_part(narrow, y, a, b, i, n - i, to);
 }
 
+/* The commonest of the large ones: no tile of floats on the way. */
 static bool is_narrow_relu(const tdi_call *call)
 {
     bool narrow = call->out.dtype == TD_BFLOAT16 && ((const tdi_unary_attrs *)call->attrs)->kind == TD_RELU;
@@ -190,9 +187,9 @@ static void relu_grad_tile(const tdi_call *call, int64_t at, int64_t n)
     const void *y = tdi_element(&call->in[0], at), *dy = tdi_element(&call->in[1], at);
     void *to = tdi_element(&call->out, at);
     if (call->n_in > 2)
-        relu_slope_narrow(n, y, dy, tdi_element(&call->in[2], at), to);
+        relu_slope(true, n, y, dy, tdi_element(&call->in[2], at), to);
     else
-        relu_slope_narrow(n, y, dy, NULL, to);
+        relu_slope(true, n, y, dy, NULL, to);
 }
 
 static void unary_grad_tile(const tdi_call *call, int64_t at, int64_t n)
@@ -200,7 +197,7 @@ static void unary_grad_tile(const tdi_call *call, int64_t at, int64_t n)
     float value[TDI_TILE], dy[TDI_TILE], more[TDI_TILE], made[TDI_TILE], *to = tdi_write_tile(&call->out, at, made);
     const float *v = tdi_read_tile(&call->in[0], at, n, value), *d = tdi_read_tile(&call->in[1], at, n, dy);
     if (call->n_in > 2)
-        relu_slope_of_sum(n, v, d, tdi_read_tile(&call->in[2], at, n, more), to);
+        relu_slope(false, n, v, d, tdi_read_tile(&call->in[2], at, n, more), to);
     else
         slope_loop(((const tdi_unary_attrs *)call->attrs)->kind, n, v, d, to);
     tdi_keep_tile(&call->out, at, n, to);
