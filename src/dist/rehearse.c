@@ -15,7 +15,7 @@ enum {
     MOST_STEPS = 200,
     LARGE = 64 << 20 /* bytes */
 };
-static const double round_seconds = 4e-3, long_step = 0.1;
+static const double round_seconds = 4e-3, long_step = 0.02;
 
 typedef struct rehearsal {
     tdi_shadow shadow;
@@ -76,8 +76,8 @@ static td_status compete(rehearsal *r, tdi_error *error)
 {
     double longest;
     TDI_TRY(warm_up(r, &longest, error));
-    double wanted = round_seconds / longest + 1;
-    int64_t steps = wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
+    double wanted = round_seconds / longest + 2;
+    int64_t steps = r->large ? 1 : wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
     int good = 0, rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
     for (int i = 0; i < r->choice->count; i++)
         r->choice->candidates[i].us = 1e12;

@@ -512,7 +512,7 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
 static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
 {
     bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
-    if (runtime->settled || !runtime->chooser.choices)
+    if (runtime->settled)
         return false;
     if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
         return false;

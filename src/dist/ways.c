@@ -11,6 +11,9 @@ enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory,
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
 /* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
 static const double long_flops = 5e9;
+/* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
+ * faster than rows of the batch for each core, above the second they hardly are. */
+static const double few_activations = 0.9, many_activations = 2;
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -74,13 +77,47 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
            tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
 }
 
+static bool is_little(const tdi_runtime *runtime, double bytes)
+{
+    return bytes < (double)runtime->memory / LARGEST_SHARE;
+}
+
 /* A rehearsal has weights and slots of its own. */
+static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
+                                  (double)runtime->model->total * 4 * sizeof(float));
+}
+
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    double step = (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
-                  (double)runtime->model->total * 4 * sizeof(float);
-    return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
-           !bfloat16_is_faster(runtime, plan) && step < (double)runtime->memory / LARGEST_SHARE;
+    return runtime->chooser.choices && tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 &&
+           !bfloat16_is_faster(runtime, plan) && has_room(runtime, plan);
+}
+
+/* Lanes that share the weights hand activations to each other; cores with rows of their own add up gradients of all
+ * weights. */
+static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
+}
+
+static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
+    if (!runtime->chooser.choices)
+        return false;
+    if (is_short(runtime, plan))
+        return true;
+    return mode == TDI_TRAIN && runtime->division.lanes > 1 && runtime->model->total <= LARGEST_MODEL &&
+           tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
+           activations_to_weights(runtime, plan) > few_activations;
+}
+
+static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
+    double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
+    return mode == TDI_TRAIN && runtime->division.lanes > 1 && is_little(runtime, gradients) &&
+           activations_to_weights(runtime, plan) > many_activations;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)
@@ -97,25 +134,26 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
 {
     tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
-    bool filled = rows >= divisions[1].parts; /* every part has a row */
-    bool either = runtime->division.either && filled && is_short(runtime, plan);
+    bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
+    bool both = possible && division_in_doubt(runtime, mode, plan);
+    bool sure = possible && !both && rows_are_sure(runtime, mode, plan);
     tdi_way ways[4];
     char names[4][48];
     char question[64];
     tdi_choice asked = {.key = question, .lasting = narrow}, *chosen = NULL;
     snprintf(question, sizeof question, "way for %" PRId64 " rows", rows);
-    for (int i = 0; i < 1 + either; i++) {
+    for (int i = sure; i < 1 + (sure || both); i++) {
         add_way(ways, names, &asked, &divisions[i], narrow ? "bfloat16" : NULL);
         if (narrow)
             add_way(ways, names, &asked, &divisions[i], "float32");
     }
-    *other = false;
-    if (asked.count == 1)
-        return TD_OK;
-    TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
+    if (asked.count > 1)
+        TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
     runtime->way = chosen;
-    *other = chosen && chosen->chosen > 0;
-    if (*other)
-        *way = ways[chosen->chosen];
+    *way = ways[chosen ? chosen->chosen : 0];
+    if (sure)
+        snprintf(way->division.why, sizeof way->division.why,
+                 "with more activations than weights each core computes rows of the batch");
+    *other = sure || (chosen && chosen->chosen > 0);
     return TD_OK;
 }
