@@ -1,15 +1,17 @@
 /* pace.c - all threads, or one. */
 #include "dist/pace.h"
 
-enum { MOST_PATIENCE = 31 };
 static const double window = 5e-3;     /* seconds */
+static const double memory = 2;        /* seconds */
 static const double suspicious = 1.25; /* times the best */
+static const double out_of_date = 60;  /* seconds, in which the best doubles: a clock may have become slower */
 static const double long_step = 0.1;   /* seconds: not tried for nothing */
-static const double worth_it = 0.9;    /* of the rival's time */
+static const double worth_it = 0.9;    /* of the other way's time */
+static const double patience = 40;     /* times what the last trial took, until the next */
 
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
-    return pace->state == TDI_PACE_TRYING || pace->state == TDI_PACE_IN_TURN;
+    return pace->in_turn != pace->trying;
 }
 
 int64_t tdi_pace_steps(const tdi_pace *pace)
@@ -18,47 +20,57 @@ int64_t tdi_pace_steps(const tdi_pace *pace)
     return left > 1 ? (int64_t)left : 1;
 }
 
-/* What was tried becomes what is done, or is not tried again so soon. */
-static void decide(tdi_pace *pace, bool wins, tdi_pace_state winner, tdi_pace_state loser)
+/* Seconds a step; 0: not known. */
+static double mean(const tdi_pace_way *way)
 {
-    pace->state = wins ? winner : loser;
-    pace->patience = wins ? 1 : pace->patience < MOST_PATIENCE ? 2 * pace->patience + 1 : MOST_PATIENCE;
-    pace->wait = pace->patience;
+    return way->steps > 0 ? way->seconds / way->steps : 0;
 }
 
-static void go_on_together(tdi_pace *pace, double now)
+/* What is long past fades, of the way not gone too: what is seen of it next is to count. */
+static void remember(tdi_pace *pace)
 {
-    /* The first window is no better known than that: another process may have been there before. */
-    bool slow = pace->best > 0 ? now > suspicious * pace->best : now < long_step;
-    if (pace->best <= 0 || now < pace->best)
-        pace->best = now;
-    if (pace->wait > 0)
-        pace->wait--;
-    else if (slow)
-        pace->state = TDI_PACE_TRYING;
-    pace->rival = now;
+    double fade = memory / (memory + pace->seconds);
+    tdi_pace_way *way = &pace->ways[tdi_pace_in_turn(pace)];
+    for (int i = 0; i < 2; i++) {
+        pace->ways[i].steps *= fade;
+        pace->ways[i].seconds *= fade;
+    }
+    way->steps += (double)pace->steps;
+    way->seconds += pace->seconds;
 }
 
-static void end_window(tdi_pace *pace, double now)
+static bool other_wins(const tdi_pace *pace)
 {
-    bool wins = now < worth_it * pace->rival;
-    switch (pace->state) {
-    case TDI_PACE_TOGETHER:
-        go_on_together(pace, now);
-        break;
-    case TDI_PACE_TRYING:
-        if (!wins) /* so long do steps take now */
-            pace->best = pace->rival;
-        decide(pace, wins, TDI_PACE_IN_TURN, TDI_PACE_TOGETHER);
-        break;
-    case TDI_PACE_IN_TURN:
-        if (--pace->wait <= 0)
-            pace->state = TDI_PACE_LOOKING;
-        pace->rival = now;
-        break;
-    case TDI_PACE_LOOKING:
-        decide(pace, wins, TDI_PACE_TOGETHER, TDI_PACE_IN_TURN);
-        break;
+    double other = mean(&pace->ways[!pace->in_turn]);
+    return other > 0 && other < worth_it * mean(&pace->ways[pace->in_turn]);
+}
+
+/* The first window of all threads is no better known than that: another process may have been there before. */
+static bool is_suspicious(const tdi_pace *pace)
+{
+    if (pace->in_turn || mean(&pace->ways[true]) <= 0)
+        return pace->in_turn || pace->last < long_step;
+    return mean(&pace->ways[false]) > suspicious * pace->best;
+}
+
+static void end_window(tdi_pace *pace)
+{
+    bool tried = pace->trying;
+    remember(pace);
+    pace->best *= 1 + pace->seconds / out_of_date;
+    if (!tdi_pace_in_turn(pace) && (pace->best <= 0 || pace->last < pace->best))
+        pace->best = pace->last;
+    pace->trying = false;
+    if (other_wins(pace)) {
+        pace->in_turn = !pace->in_turn;
+        pace->wait = 0;
+    } else if (tried && pace->last < worth_it * mean(&pace->ways[pace->in_turn])) {
+        pace->trying = true;
+    } else if (tried) {
+        pace->wait = patience * pace->seconds;
+    } else {
+        pace->wait -= pace->seconds;
+        pace->trying = pace->wait <= 0 && is_suspicious(pace);
     }
 }
 
@@ -69,7 +81,7 @@ void tdi_pace_note(tdi_pace *pace, int64_t steps, double seconds)
     if (pace->seconds < window || pace->steps == 0)
         return;
     pace->last = pace->seconds / (double)pace->steps;
-    end_window(pace, pace->last);
+    end_window(pace);
     pace->seconds = 0;
     pace->steps = 0;
 }

@@ -1,32 +1,31 @@
-/* pace.h - whether a step's threads still help: another process that takes one of their cores makes all wait for the
- * thread that was there.
+/* pace.h - whether a step's threads still help: another process, or another machine on the same host, that takes one of
+ * their cores makes all wait for the thread that was there.
  *
- * Steps are timed in windows of some milliseconds. When one has taken much longer than they do at their best, the next
- * is made by one thread in the place of all (tdi_plans_run_in_turn: the same bits); the faster of the two goes on, and
- * from time to time the other is tried again, the more rarely the longer it has not been worth it. */
+ * Steps are timed in windows of some milliseconds, and what they took is averaged over about a second for each of two
+ * ways: all threads, or one in the place of all (tdi_plans_run_in_turn: the same bits). The faster goes on. When steps
+ * by all take much longer than at their best the other way is tried for a window, and while one thread makes them all
+ * are, the more rarely the longer it has not been worth it. */
 #ifndef TDI_DIST_PACE_H
 #define TDI_DIST_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum tdi_pace_state {
-    TDI_PACE_TOGETHER, /* all threads */
-    TDI_PACE_TRYING,   /* one thread, for a window */
-    TDI_PACE_IN_TURN,  /* one thread, which was faster */
-    TDI_PACE_LOOKING   /* all threads, for a window */
-} tdi_pace_state;
+/* Of late, the more recent the more they count. */
+typedef struct tdi_pace_way {
+    double steps, seconds;
+} tdi_pace_way;
 
-/* Zero-initialise. Times are seconds a step. */
+/* Zero-initialise. */
 typedef struct tdi_pace {
-    tdi_pace_state state;
-    int64_t steps; /* of the window under way */
-    double seconds;
-    double last;  /* the latest window's */
-    double best;  /* all threads' at their best; 0: not known */
-    double rival; /* of the way that the window under way is to beat */
-    int wait;     /* windows until the other way is tried again */
-    int patience; /* what `wait` is next */
+    bool in_turn;         /* one thread goes on, not all */
+    bool trying;          /* the window under way is made the other way */
+    int64_t steps;        /* of the window under way */
+    double seconds;       /* of the window under way */
+    double last;          /* seconds a step of the latest window */
+    double best;          /* seconds a step of all threads' best window; 0: not known */
+    tdi_pace_way ways[2]; /* [all threads, one] */
+    double wait;          /* seconds until the other way is tried again */
 } tdi_pace;
 
 /* Is the next step to be made by one thread? */
