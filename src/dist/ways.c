@@ -12,8 +12,8 @@ static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
 /* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
 static const double long_flops = 5e9;
 /* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
- * faster than rows of the batch for each core, above the second they hardly are. */
-static const double few_activations = 0.9, many_activations = 2;
+ * faster than rows of the batch for each core, above the second rows are. */
+static const double few_activations = 0.9, many_activations = 4;
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -102,22 +102,20 @@ static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan 
     return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
 }
 
+static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
+    double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
+    return mode == TDI_TRAIN && runtime->division.lanes > 1 && !is_short(runtime, plan) &&
+           activations_to_weights(runtime, plan) > many_activations && is_little(runtime, gradients);
+}
+
 static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    if (!runtime->chooser.choices)
-        return false;
     if (is_short(runtime, plan))
         return true;
     return mode == TDI_TRAIN && runtime->division.lanes > 1 && runtime->model->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
-}
-
-static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
-{
-    double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
-    return mode == TDI_TRAIN && runtime->division.lanes > 1 && is_little(runtime, gradients) &&
-           activations_to_weights(runtime, plan) > many_activations;
 }
 
 static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const tdi_division *d, const char *precision)
@@ -135,8 +133,8 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
     bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
-    bool both = possible && division_in_doubt(runtime, mode, plan);
-    bool sure = possible && !both && rows_are_sure(runtime, mode, plan);
+    bool sure = possible && rows_are_sure(runtime, mode, plan);
+    bool both = possible && !sure && runtime->chooser.choices && division_in_doubt(runtime, mode, plan);
     tdi_way ways[4];
     char names[4][48];
     char question[64];
