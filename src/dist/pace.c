@@ -4,10 +4,10 @@
 static const double window = 5e-3;     /* seconds */
 static const double memory = 2;        /* seconds */
 static const double suspicious = 1.25; /* times the best */
-static const double out_of_date = 60;  /* seconds, in which the best doubles: a clock may have become slower */
+static const double out_of_date = 60;  /* seconds, in which the best grows by e: a clock may have become slower */
 static const double long_step = 0.1;   /* seconds: not tried for nothing */
 static const double worth_it = 0.9;    /* of the other way's time */
-static const double patience = 40;     /* times what the last trial took, until the next */
+static const double patience = 40;     /* times the window in which a trial was not worth it, until the next */
 
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
@@ -35,7 +35,7 @@ static void remember(tdi_pace *pace)
         pace->ways[i].steps *= fade;
         pace->ways[i].seconds *= fade;
     }
-    way->steps += (double)pace->steps;
+    way->steps += pace->steps;
     way->seconds += pace->seconds;
 }
 
@@ -74,13 +74,13 @@ static void end_window(tdi_pace *pace)
     }
 }
 
-void tdi_pace_note(tdi_pace *pace, int64_t steps, double seconds)
+void tdi_pace_note(tdi_pace *pace, double steps, double seconds)
 {
     pace->steps += steps;
     pace->seconds += seconds;
-    if (pace->seconds < window || pace->steps == 0)
+    if (pace->seconds < window || pace->steps <= 0)
         return;
-    pace->last = pace->seconds / (double)pace->steps;
+    pace->last = pace->seconds / pace->steps;
     end_window(pace);
     pace->seconds = 0;
     pace->steps = 0;

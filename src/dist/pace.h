@@ -1,10 +1,10 @@
 /* pace.h - whether a step's threads still help: another process, or another machine on the same host, that takes one of
  * their cores makes all wait for the thread that was there.
  *
- * Steps are timed in windows of some milliseconds, and what they took is averaged over about a second for each of two
- * ways: all threads, or one in the place of all (tdi_plans_run_in_turn: the same bits). The faster goes on. When steps
- * by all take much longer than at their best the other way is tried for a window, and while one thread makes them all
- * are, the more rarely the longer it has not been worth it. */
+ * Steps are timed in windows of some milliseconds, and what they took is averaged over about two seconds for each of
+ * two ways: all threads, or one in the place of all (tdi_plans_run_in_turn: the same bits). The faster goes on. When
+ * steps by all take much longer than at their best the other way is tried for a window, and while one thread makes them
+ * all are; it goes on while it is faster, and is tried again after forty times as long as it was not. */
 #ifndef TDI_DIST_PACE_H
 #define TDI_DIST_PACE_H
 
@@ -20,7 +20,7 @@ typedef struct tdi_pace_way {
 typedef struct tdi_pace {
     bool in_turn;         /* one thread goes on, not all */
     bool trying;          /* the window under way is made the other way */
-    int64_t steps;        /* of the window under way */
+    double steps;         /* of the window under way */
     double seconds;       /* of the window under way */
     double last;          /* seconds a step of the latest window */
     double best;          /* seconds a step of all threads' best window; 0: not known */
@@ -32,7 +32,7 @@ typedef struct tdi_pace {
 bool tdi_pace_in_turn(const tdi_pace *pace);
 /* About how many steps are left of the window under way; at least 1. */
 int64_t tdi_pace_steps(const tdi_pace *pace);
-/* So many steps took so long. */
-void tdi_pace_note(tdi_pace *pace, int64_t steps, double seconds);
+/* So many steps took so long; one with half of the rows is half a step. */
+void tdi_pace_note(tdi_pace *pace, double steps, double seconds);
 
 #endif

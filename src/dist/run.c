@@ -328,6 +328,13 @@ static bool has_pace(const run *r)
            tdi_team_spins(runtime->team);
 }
 
+/* The last one of a job may have fewer rows. */
+static double steps_since(const run *r, int64_t before)
+{
+    double lacks = r->done == r->job->steps ? 1 - (double)r->last_rows / (double)r->job->batch : 0;
+    return (double)(r->done - before) - lacks;
+}
+
 /* The job in stretches, each by all threads or by one. */
 static void run_all(run *r)
 {
@@ -343,7 +350,7 @@ static void run_all(run *r)
         else
             tdi_team_run(r->runtime->team, run_thread, r);
         if (paced)
-            tdi_pace_note(pace, r->done - before, tdi_seconds() - begun);
+            tdi_pace_note(pace, steps_since(r, before), tdi_seconds() - begun);
     }
 }
 
@@ -438,6 +445,13 @@ td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, i
             to[i] += sums[(int64_t)p * 2 * count + i];
     }
     return TD_OK;
+}
+
+bool tdi_runtime_is_settled(const tdi_runtime *runtime, int *parts, bool *float32)
+{
+    *parts = runtime->division.parts;
+    *float32 = runtime->float32;
+    return runtime->settled;
 }
 
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime)

@@ -76,6 +76,8 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
     return TD_OK;
 }
 
+static const char float32_is_faster[] = "a step takes no less time in bfloat16 here";
+
 static void say_float32(td_model *model, const char *why)
 {
     if (!model->float32_said)
@@ -96,6 +98,8 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
         runtime->float32 = way->float32;
         runtime->sharing = way->sharing;
         runtime->settled = true;
+        for (int m = 0; m < TDI_MODES; m++)
+            runtime->modes[m].pace.wait = 1e9; /* steps against the clock are made by all threads */
     } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {
         say_float32(model, runtime->devices[0]->no_bfloat16);
     }
@@ -507,6 +511,21 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
     return status;
 }
 
+td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, tdi_error *error)
+{
+    tdi_division division = runtime->division;
+    if (parts != division.parts && division.either)
+        division = tdi_divide_otherwise(&division);
+    if (parts != division.parts)
+        return TD_OK;
+    runtime->settled = true;
+    if (float32)
+        say_float32(runtime->model, float32_is_faster);
+    if (parts == runtime->division.parts && float32 == runtime->float32)
+        return TD_OK;
+    return change_way(runtime, TDI_TRAIN, &(tdi_way){.division = division, .float32 = float32}, error);
+}
+
 /* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
  * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
 static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
@@ -548,7 +567,7 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
         return status;
     }
     if (way.float32)
-        say_float32(runtime->model, "a step takes no less time in bfloat16 here");
+        say_float32(runtime->model, float32_is_faster);
     return plans_of(runtime, mode, rows, plans, error);
 }
 

@@ -1,13 +1,13 @@
 /* ways.c - what of a model's whole step is left to the clock: in which precision, whether cores take rows of the batch
  * or share each op, and how many of them.
  *
- * Asked are only short steps, and all that are to be computed in bfloat16. */
+ * Asked are only short steps, those in which it is a close thing, and all that are to be computed in bfloat16. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "dist/inside.h"
 
-enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */ };
+enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */, SEVERAL_ROWS = 4 };
 static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
 /* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
 static const double long_flops = 5e9;
@@ -102,18 +102,26 @@ static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan 
     return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
 }
 
-static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+/* By lanes that share the weights, though they need not. */
+static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
+{
+    return (mode == TDI_TRAIN || mode == TDI_GRADIENTS) && runtime->division.lanes > 1;
+}
+
+/* A core with few rows of its own would read all weights for little. */
+static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
 {
     double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
-    return mode == TDI_TRAIN && runtime->division.lanes > 1 && !is_short(runtime, plan) &&
-           activations_to_weights(runtime, plan) > many_activations && is_little(runtime, gradients);
+    return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
+           !is_short(runtime, plan) && activations_to_weights(runtime, plan) > many_activations &&
+           is_little(runtime, gradients);
 }
 
 static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     if (is_short(runtime, plan))
         return true;
-    return mode == TDI_TRAIN && runtime->division.lanes > 1 && runtime->model->total <= LARGEST_MODEL &&
+    return trains_by_lanes(runtime, mode) && runtime->model->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
 }
@@ -133,7 +141,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
     bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
-    bool sure = possible && rows_are_sure(runtime, mode, plan);
+    bool sure = possible && rows_are_sure(runtime, mode, rows, plan);
     bool both = possible && !sure && runtime->chooser.choices && division_in_doubt(runtime, mode, plan);
     tdi_way ways[4];
     char names[4][48];

@@ -139,6 +139,17 @@ void tdi_backup_visit_callbacks(td_state *state, td_training *training)
 
 /* ---- saving ---- */
 
+static void save_way(td_state *state, const td_model *model)
+{
+    int parts;
+    bool float32;
+    if (!model->runtime || !tdi_runtime_is_settled(model->runtime, &parts, &float32))
+        return;
+    tdi_state_enter(state, "way", NULL);
+    tdi_state_int(state, "parts", &parts);
+    tdi_state_flag(state, "float32", &float32);
+}
+
 static void save_sums(td_state *state, td_training *training)
 {
     tdi_runtime *runtime = training->model->runtime;
@@ -217,6 +228,7 @@ static void save(backup *self, td_training *training)
     if (m.has_last)
         visit_last(state, &training->last);
     visit_model(state, training->model);
+    save_way(state, training->model);
     if (m.steps)
         save_sums(state, training);
     tdi_backup_visit_callbacks(state, training);
@@ -409,6 +421,21 @@ static td_status restore_choices(const td_state *state, td_model *model, tdi_err
     return state->choices ? tdi_choices_restore(model->context, state->choices, error) : TD_OK;
 }
 
+/* Which way steps go may have been settled by others than this run's, before it. */
+static td_status restore_way(td_state *state, td_model *model, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    int parts = 0;
+    bool float32 = false;
+    if (!tdi_state_enter(state, "way", NULL))
+        return TD_OK;
+    tdi_state_int(state, "parts", &parts);
+    tdi_state_flag(state, "float32", &float32);
+    TDI_TRY(outcome_of(state, error));
+    TDI_TRY(tdi_runtime_of(model, &runtime, error));
+    return tdi_runtime_resume(runtime, parts, float32, error);
+}
+
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)
 {
     if (m->sequence < 0 || m->epoch < 0 || m->steps < 0 || m->steps > run->steps || m->batches < m->steps)
@@ -431,6 +458,7 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     TDI_TRY(check_moment(&m, run, error));
     TDI_TRY(restore_choices(state, training->model, error));
     visit_model(state, training->model);
+    TDI_TRY(restore_way(state, training->model, error));
     if (m.steps)
         TDI_TRY(restore_sums(state, training, error));
     training->seed = (uint64_t)m.seed;

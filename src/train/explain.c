@@ -26,6 +26,8 @@ static td_status explain(const td_explain_args *args, tdi_error *error)
 {
     tdi_mode mode = TDI_PREDICT;
     tdi_runtime *runtime;
+    int parts;
+    bool float32;
     int64_t batch = tdi_model_batch_size(args->model, args->batch_size);
     bool json = args->json == TD_YES;
     TDI_TRY(tdi_check_batch_size(args->guard, "td_explain", args->batch_size, error));
@@ -36,7 +38,11 @@ static td_status explain(const td_explain_args *args, tdi_error *error)
         TDI_TRY(tdi_explain_time(args->model, mode, batch, json, args->out, error));
     } else {
         TDI_TRY(tdi_runtime_of(args->model, &runtime, error));
-        TDI_TRY(tdi_runtime_explain(runtime, mode, batch, json, args->out, error));
+        bool settled = tdi_runtime_is_settled(runtime, &parts, &float32);
+        td_status status = tdi_runtime_explain(runtime, mode, batch, json, args->out, error);
+        if (!settled) /* steps to come may have other rows */
+            tdi_model_drop_runtime(args->model);
+        TDI_TRY(status);
     }
     bool written = fflush(args->out) == 0 && !ferror(args->out);
     return written ? TD_OK : tdi_fail(error, TD_IO, "the report could not be written");

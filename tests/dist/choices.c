@@ -426,7 +426,7 @@ static void check_rules(td_tensor *(*network)(td_tensor *in), int shards, const 
     release(&o);
 }
 
-/* Neither with shards nor when it is off is anything timed. */
+/* Neither with shards nor when it is off, from here on, is anything timed. */
 static void test_rules(void **state)
 {
     (void)state;
@@ -435,6 +435,58 @@ static void test_rules(void **state)
     check_rules(convolutions, 0, "with convolutions each core computes rows");
     check_rules(dense, 0, "the lanes share the weights");
     check_rules(many_steps, 0, "with more activations than weights each core computes rows");
+}
+
+/* Four steps of all samples, or until `stop` of them are done; goes on from a backup, before which the way of one row
+ * was settled. */
+static outcome train_after_one_row(int64_t stop, bool resumed, const char *backups)
+{
+    outcome o = {0};
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, many_steps, 0);
+    td_callback_functions functions = {.batch_end = stop_after};
+    if (!resumed)
+        assert_int_equal(td_train_on_batch(model, 1, x, y, NULL), TD_OK);
+    td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SIDE, SIDE, CHANNELS), .y = y), .epochs = 4, .batch_size = SAMPLES,
+           .callbacks =
+               TD_CALLBACKS(td_backup_and_restore(scratch_path(backups)), td_callback_create(&functions, &stop)));
+    assert_string_equal(td_error(context), "");
+    o.weights = small_weights(model, &o.count);
+    td_context_free(context);
+    return o;
+}
+
+static void test_resumed_by_rules(void **state)
+{
+    (void)state;
+    outcome whole = train_after_one_row(-1, false, "whole"), begun = train_after_one_row(2, false, "part");
+    outcome ended = train_after_one_row(-1, true, "part");
+    assert_memory_equal(ended.weights, whole.weights, (size_t)whole.count * sizeof(float));
+    release(&whole);
+    release(&begun);
+    release(&ended);
+}
+
+/* What is looked at before a step is not what settles it. */
+static void test_explained_first(void **state)
+{
+    (void)state;
+    outcome o[2];
+    for (int i = 0; i < 2; i++) {
+        td_context *context = td_context_create(NULL);
+        td_model *model = make_model(context, many_steps, 0);
+        FILE *out = fopen("/dev/null", "w");
+        if (i)
+            td_explain(model, out, .batch_size = 1);
+        fclose(out);
+        td_train_on_batch(model, SAMPLES, x, y, NULL);
+        assert_string_equal(td_error(context), "");
+        o[i] = (outcome){.weights = small_weights(model, &o[i].count)};
+        td_context_free(context);
+    }
+    assert_memory_equal(o[0].weights, o[1].weights, (size_t)o[0].count * sizeof(float));
+    release(&o[0]);
+    release(&o[1]);
 }
 
 static int begin(void **state)
@@ -451,9 +503,10 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_remembered), cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_ways),       cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_precision),  cmocka_unit_test(test_precision_of_predictions),
-        cmocka_unit_test(test_rules)};
+        cmocka_unit_test(test_remembered),     cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_ways),           cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_precision),      cmocka_unit_test(test_precision_of_predictions),
+        cmocka_unit_test(test_rules),          cmocka_unit_test(test_resumed_by_rules),
+        cmocka_unit_test(test_explained_first)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }

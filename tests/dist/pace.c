@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "dist/inside.h"
@@ -19,7 +20,8 @@ static int live(tdi_pace *pace, int windows, double together, double in_turn)
         bool one = tdi_pace_in_turn(pace);
         double seconds = one ? in_turn : together;
         alone += one;
-        tdi_pace_note(pace, (int64_t)(6e-3 / seconds) + 1, ((double)(int64_t)(6e-3 / seconds) + 1) * seconds);
+        double steps = floor(6e-3 / seconds) + 1;
+        tdi_pace_note(pace, steps, steps * seconds);
     }
     return alone;
 }
