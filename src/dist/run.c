@@ -61,7 +61,7 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
     int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
     *control = (tdi_control){.learning_rate = rate_of(r, step.index),
                              .rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0,
-                             .inverse_count = 1.0f / (float)step.rows,
+                             .rows = step.rows,
                              .iteration = each ? now / each : now,
                              .step = now,
                              .seed = r->job->seed,

@@ -12,10 +12,10 @@ typedef struct tdi_call tdi_call;
 /* Numbers that change from step to step, read by kernels: never a branch of the host. Shared by all parts. */
 typedef struct tdi_control {
     float learning_rate;
-    float rate_before;   /* of the step before, for momentum correction; 0: none */
-    float inverse_count; /* 1 / rows in the global batch */
-    int64_t iteration;   /* updates of the weights before this step */
-    int64_t step;        /* names the random draws of this step */
+    float rate_before; /* of the step before, for momentum correction; 0: none */
+    int64_t rows;      /* in the global batch */
+    int64_t iteration; /* updates of the weights before this step */
+    int64_t step;      /* names the random draws of this step */
     uint64_t seed;
     bool skip; /* the step updates no weights: its gradients are accumulated */
     /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
@@ -23,9 +23,10 @@ typedef struct tdi_control {
     atomic_bool *failed;
 } tdi_control;
 
-static inline int64_t tdi_global_rows(const tdi_control *control)
+/* 0 when there are none, whose sums are 0 too. */
+static inline float tdi_inverse_rows(const tdi_control *control)
 {
-    return (int64_t)(1 / (double)control->inverse_count + 0.5);
+    return control->rows > 0 ? 1.0f / (float)control->rows : 0.0f;
 }
 
 /* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */

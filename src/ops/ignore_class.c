@@ -37,7 +37,7 @@ static td_status weights_infer(tdi_node *node, tdi_error *error)
 static float valid_weight(const tdi_call *call)
 {
     const float *valid = call->in[1].data;
-    double all = (double)tdi_global_rows(call->control), sum = 0;
+    double all = (double)call->control->rows, sum = 0;
     for (int i = 1; i < call->out.shape.rank; i++)
         all *= (double)call->out.shape.dim[i];
     for (int64_t p = 0; p < call->in[1].shape.dim[0]; p++)

@@ -261,7 +261,8 @@ tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
 tdi_node *tdi_valid_weights(tdi_graph *graph, tdi_node *labels, tdi_node *valid, int32_t ignored);
 void tdi_valid_weights_of(const tdi_call *call, int64_t begin, int64_t end); /* some of them; for kernels */
 
-/* sum(x) * control->inverse_count / (elements per row): the part's share of the mean over the global batch. Scalar. */
+/* sum(x) / rows of the global batch / (elements per row): the part's share of the mean over the global batch. Scalar.
+ */
 tdi_node *tdi_batch_mean(tdi_graph *graph, tdi_node *x);
 tdi_node *tdi_batch_mean_grad(tdi_graph *graph, tdi_node *dy, const td_shape *shape);
 
@@ -449,7 +450,7 @@ typedef struct tdi_penalty_range {
 enum { TDI_PENALTY_UNIT = 256 /* elements: what a row has is worth a loop */ };
 static inline tdi_penalty_range tdi_penalty_range_of(const tdi_call *call, int64_t row)
 {
-    int64_t elements = tdi_shape_elements(&call->in[0].shape), rows = tdi_global_rows(call->control);
+    int64_t elements = tdi_shape_elements(&call->in[0].shape), rows = call->control->rows;
     int64_t units = (elements + TDI_PENALTY_UNIT - 1) / TDI_PENALTY_UNIT, r = call->part->first_row + row;
     int64_t begin = units * r / rows * TDI_PENALTY_UNIT, end = units * (r + 1) / rows * TDI_PENALTY_UNIT;
     return (tdi_penalty_range){begin, end < elements ? end : elements, rows};

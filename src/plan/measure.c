@@ -239,7 +239,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     int count = choice->count;
     contest c = {.plan = plan, .node = node, .workers = chooser->workers};
     contestant all[TDI_MAX_CANDIDATES] = {{0}};
-    c.control = (tdi_control){.inverse_count = 1, .failed = &c.failed};
+    c.control = (tdi_control){.rows = 1, .failed = &c.failed};
     c.threads = c.workers * plan->spec.lanes;
     c.start.count = (uint32_t)c.threads;
     c.start.spin = tdi_team_spins(chooser->team);

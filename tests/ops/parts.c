@@ -288,6 +288,24 @@ static void rows_have_the_penalty_on_average(void **state)
     }
 }
 
+/* However many rows there are: more than float can count. */
+static void rows_share_a_penalty_without_gap(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 1000 * TDI_PENALTY_UNIT + 3 };
+    tdi_control control = {.rows = (1 << 24) + 3};
+    tdi_value in = {.shape = DIMS(ELEMENTS)};
+    tdi_part part = {0};
+    tdi_call call = {.in = &in, .part = &part, .control = &control};
+    int64_t end = 0;
+    for (int64_t row = 0; row < control.rows; row++) {
+        tdi_penalty_range range = tdi_penalty_range_of(&call, row);
+        assert_int_equal(range.begin, end);
+        end = range.end;
+    }
+    assert_int_equal(end, ELEMENTS);
+}
+
 /* The mean of those that are not 100, rounded towards 0. */
 static double valid_mean_of_parts(const cut *c)
 {
@@ -323,6 +341,7 @@ int main(void)
                                        cmocka_unit_test(dropout_does_not_see_the_cut),
                                        cmocka_unit_test(dropout_keeps_its_rate),
                                        cmocka_unit_test(rows_have_the_penalty_on_average),
+                                       cmocka_unit_test(rows_share_a_penalty_without_gap),
                                        cmocka_unit_test(parts_of_a_mean_add_up),
                                        cmocka_unit_test(valid_positions_are_counted_over_all_parts)};
     return cmocka_run_group_tests(tests, fill, NULL);

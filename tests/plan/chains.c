@@ -76,7 +76,7 @@ static void run(tdi_device *device, tdi_plan *plan, int lanes, float *values)
 {
     tdi_error error = {0};
     tdi_communicator *communicator;
-    tdi_control control[2] = {{.inverse_count = 1.0f / ROWS, .step = 5, .seed = 11}};
+    tdi_control control[2] = {{.rows = ROWS, .step = 5, .seed = 11}};
     tdi_part part[2] = {{.parts = 1, .group_count = 1}};
     control[1] = control[0];
     part[1] = part[0];

@@ -63,7 +63,7 @@ static int chained(const tdi_plan *plan)
     return count;
 }
 
-static const tdi_control control = {.learning_rate = 0.01f, .inverse_count = 1.0f / (PARTS * ROWS), .iteration = 2};
+static const tdi_control control = {.learning_rate = 0.01f, .rows = PARTS * ROWS, .iteration = 2};
 
 static void run_references(const tdi_graph *graph, memory *m)
 {

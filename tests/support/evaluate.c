@@ -128,8 +128,8 @@ evaluation *evaluation_create(const evaluation_spec *spec)
         abort();
     e->spec = *spec;
     e->control = spec->control;
-    if (e->control.inverse_count == 0.0f && all_rows(e))
-        e->control.inverse_count = 1.0f / (float)all_rows(e);
+    if (e->control.rows == 0)
+        e->control.rows = all_rows(e);
     make_parts(e);
     size_t count = (size_t)(spec->graph->nodes.count * spec->parts);
     e->data = room(e, count * sizeof *e->data);

@@ -14,7 +14,7 @@ typedef struct evaluation_spec {
     int parts;                 /* as graph->parts */
     const int64_t *rows;       /* of each part; one may be 0 */
     int group_size;            /* consecutive parts that share batch statistics; 0: all of them */
-    tdi_control control;       /* inverse_count 0: 1 / all rows */
+    tdi_control control;       /* rows 0: all */
     const void *const *inputs; /* by slot: the whole global batch, or a value without a batch. Read at each run */
     int64_t variable_floats;   /* extent of the layout that variable->offset points into */
     float *values;             /* variables, updated in place */
