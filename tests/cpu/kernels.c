@@ -1,6 +1,6 @@
 /* Every kernel of the CPU device against the op's reference: whole, and shared by 2 and 3 lanes in each way it says it
- * can be; for every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop has
- * more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
+ * can be; those of every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop
+ * has more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
  * stand row after row. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -520,28 +520,57 @@ static bool is_watched(const tdi_kernel *kernel)
     return !SANITIZED_THREADS || kernel->together;
 }
 
-/* All kernels of the list but those for `other` numbers, against one run of the reference; how many took the call. */
-static int check_kernels(op_run *run, const tdi_kernel *const *kernels, tdi_takes other, const tdi_call *call,
-                         int width)
+/* How many kernels took a case. */
+typedef struct takers {
+    int of[TDI_CPU_AVX512 + 1]; /* an instruction set's */
+    int narrowed;               /* the best one's, in bfloat16, that the case is for */
+} takers;
+
+/* With AMX, a case of the kernels by tiles is for them. */
+static bool is_meant(const op_case *c, const tdi_kernel *kernel)
 {
-    int taken = 0, watched = 0;
+    return !strstr(c->name, "by tiles") || !tdi_tiles_work() || strstr(kernel->name, "by tiles");
+}
+
+/* The library's and those compiled once are in every instruction set's list. */
+static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
+{
+    const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
+    while (*k && *k != kernel)
+        k++;
+    return *k;
+}
+
+/* Which of all kernels are checked. */
+typedef struct wanted {
+    int64_t rows;     /* of the case; -1: its own */
+    const char *name; /* how theirs begins */
+} wanted;
+
+/* All that are wanted but those for `other` numbers, against one run of the reference. */
+static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_call *call, takers *taken)
+{
+    tdi_cpu_isa best = tdi_cpu_best_isa();
+    int watched = 0;
     trial expected;
-    for (const tdi_kernel *const *k = kernels; *k; k++) {
-        tdi_abreast abreast;
-        if ((*k)->op != run->node->op || (*k)->takes == other || !accepts(*k, call, &abreast))
-            continue;
-        taken++;
-        if (!is_watched(*k))
-            continue;
-        if (!watched++) {
-            trial_init(&expected, call);
-            run_reference(run->node->op, &expected.call);
+    for (tdi_cpu_isa isa = TDI_CPU_BASELINE; isa <= best; isa++)
+        for (const tdi_kernel *const *k = tdi_cpu_kernels(isa); *k; k++) {
+            tdi_abreast abreast;
+            bool named = !strncmp((*k)->name, want.name, strlen(want.name));
+            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &abreast))
+                continue;
+            taken->of[isa]++;
+            taken->narrowed += isa == best && other == TDI_TAKES_FLOAT32 && is_meant(run->c, *k);
+            if (was_listed_before(isa, *k) || !is_watched(*k))
+                continue;
+            if (!watched++) {
+                trial_init(&expected, call);
+                run_reference(run->node->op, &expected.call);
+            }
+            check_kernel(run, *k, call, abreast, tdi_cpu_width(isa), &expected);
         }
-        check_kernel(run, *k, call, abreast, width, &expected);
-    }
     if (watched)
         trial_release(&expected);
-    return taken;
 }
 
 /* ---- bfloat16 ---- */
@@ -619,104 +648,71 @@ static void narrowed_release(narrowed *n)
 }
 
 /* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
-static int check_narrowed(op_run *run, const tdi_kernel *const *kernels, const tdi_call *call, int width)
+static void check_narrowed(op_run *run, wanted want, const tdi_call *call, takers *taken)
 {
-    int taken = 0;
     for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
         narrowed n;
         if (narrowed_init(&n, run->node, call, count))
-            taken += check_kernels(run, kernels, TDI_TAKES_FLOAT32, &n.call, width);
+            check_kernels(run, want, TDI_TAKES_FLOAT32, &n.call, taken);
         narrowed_release(&n);
     }
-    return taken;
 }
 
-/* How many kernels of the list took the case. */
-static int check_case(const op_case *c, tdi_cpu_isa isa, int64_t rows)
+static takers check_case(const op_case *c, wanted want)
 {
-    const tdi_kernel *const *kernels = tdi_cpu_kernels(isa);
-    int taken = 0;
-    op_run *run = op_run_create(c, (op_run_options){.rows = rows});
+    takers taken = {{0}, 0};
+    op_run *run = op_run_create(c, (op_run_options){.rows = want.rows});
     evaluation_run_before(run->evaluation, run->node);
     for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
         const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
         if (tdi_shape_elements(&call->out.shape) == 0)
             continue;
-        taken += check_kernels(run, kernels, TDI_TAKES_BFLOAT16, call, tdi_cpu_width(isa));
-        taken += check_narrowed(run, kernels, call, tdi_cpu_width(isa));
+        check_kernels(run, want, TDI_TAKES_BFLOAT16, call, &taken);
+        check_narrowed(run, want, call, &taken);
     }
     op_run_free(run);
     return taken;
 }
 
-/* With AMX, a case of the kernels by tiles is for them. */
-static const tdi_kernel *const *kernels_for(const op_case *c, const tdi_kernel *const *kernels)
-{
-    static const tdi_kernel *by_tiles[8];
-    if (!strstr(c->name, "by tiles") || !tdi_tiles_work())
-        return kernels;
-    int count = 0;
-    for (; *kernels; kernels++)
-        if (strstr((*kernels)->name, "by tiles") && count < 7)
-            by_tiles[count++] = *kernels;
-    by_tiles[count] = NULL;
-    return by_tiles;
-}
-
-/* Where the CPU is faster in bfloat16, every product is taken by a kernel in it. */
-static void check_products_narrowed(void)
+/* Whether the CPU is slower in bfloat16 than in float32, and plans avoid it. */
+static bool has_no_bfloat16(void)
 {
     tdi_device *device = NULL;
     tdi_error error = {0};
     assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
-    for (const op_case *c = large_cases; c->op && !device->no_bfloat16; c++) {
-        op_run *run = op_run_create(c, (op_run_options){.rows = -1});
-        evaluation_run_before(run->evaluation, run->node);
-        int taken = check_narrowed(run, kernels_for(c, device->kernels), evaluation_call(run->evaluation, run->node, 0),
-                                   tdi_cpu_width(tdi_cpu_best_isa()));
-        if (c->op->multiplies && !taken)
-            fail_msg("no bfloat16 kernel takes case \"%s\" of %s", c->name, c->op->name);
-        op_run_free(run);
-    }
+    bool none = device->no_bfloat16;
     device->close(device);
+    return none;
 }
 
-static void check_list(tdi_cpu_isa isa)
+static void small_cases(void **state)
 {
-    if (isa > tdi_cpu_best_isa()) {
-        print_message("this CPU lacks it\n");
-        skip();
-    }
+    (void)state;
     int threads = tdi_cpu_enter_thread();
     for (int i = 0; op_case_at(i); i++) {
-        check_case(op_case_at(i), isa, -1);
-        check_case(op_case_at(i), isa, 19);
-        check_case(op_case_at(i), isa, 27);
+        check_case(op_case_at(i), (wanted){-1, ""});
+        check_case(op_case_at(i), (wanted){19, ""});
+        check_case(op_case_at(i), (wanted){27, ""});
     }
-    for (const op_case *c = large_cases; c->op; c++)
-        if (!check_case(c, isa, -1))
-            fail_msg("no kernel takes case \"%s\" of %s", c->name, c->op->name);
-    if (isa == tdi_cpu_best_isa())
-        check_products_narrowed();
     tdi_cpu_leave_thread(threads);
 }
 
-static void baseline(void **state)
+/* Each is taken by a kernel of every instruction set; a product also by one in bfloat16, where the CPU is faster in it.
+ */
+static void large_ones(void **state)
 {
     (void)state;
-    check_list(TDI_CPU_BASELINE);
-}
-
-static void avx2(void **state)
-{
-    (void)state;
-    check_list(TDI_CPU_AVX2);
-}
-
-static void avx512(void **state)
-{
-    (void)state;
-    check_list(TDI_CPU_AVX512);
+    bool narrow = !has_no_bfloat16();
+    int threads = tdi_cpu_enter_thread();
+    for (const op_case *c = large_cases; c->op; c++) {
+        takers taken = check_case(c, (wanted){-1, ""});
+        for (tdi_cpu_isa isa = TDI_CPU_BASELINE; isa <= tdi_cpu_best_isa(); isa++)
+            if (!taken.of[isa])
+                fail_msg("no kernel of instruction set %d takes case \"%s\" of %s", isa, c->name, c->op->name);
+        if (c->op->multiplies && narrow && !taken.narrowed)
+            fail_msg("no bfloat16 kernel takes case \"%s\" of %s", c->name, c->op->name);
+    }
+    tdi_cpu_leave_thread(threads);
 }
 
 #ifdef TANDEM_ONEDNN
@@ -745,7 +741,7 @@ static void the_library_lacks_memory(void **state)
     refusals = 0;
     for (const op_case *c = large_cases; c->op; c++)
         if (c->op->multiplies || c->op == &tdi_op_matmul_update)
-            check_case(c, tdi_cpu_best_isa(), -1);
+            check_case(c, (wanted){-1, "onednn"});
     assert_true(refusals > 0);
     refusals = -1;
     tdi_cpu_leave_thread(threads);
@@ -758,6 +754,6 @@ int main(void)
 #ifdef TANDEM_ONEDNN
         cmocka_unit_test(the_library_lacks_memory),
 #endif
-        cmocka_unit_test(baseline), cmocka_unit_test(avx2), cmocka_unit_test(avx512)};
+        cmocka_unit_test(small_cases), cmocka_unit_test(large_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
