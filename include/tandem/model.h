@@ -55,7 +55,8 @@ TD_API td_model *td_new_resnet20(td_context *context, td_choice zero_gamma, uint
  * state. NULL on failure: a sentence naming the layer and the property that Tandem cannot do, or the file's defect. */
 TD_API td_model *td_load(td_context *context, const char *path);
 
-/* Writes a .keras file: beside `path`, fsynced, then renamed; on failure a file already at `path` is untouched. */
+/* Writes a .keras file: beside `path`, which has to end in .keras, fsynced, then renamed; on failure a file already at
+ * `path` is untouched. */
 TD_API td_status td_save(td_model *model, const char *path);
 
 /* Keras's save_weights: the weights, and of a compiled model the optimizer's state, without the architecture; `path`

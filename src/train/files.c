@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/npy.h"
 #include "formats/keras.h"
 #include "formats/weights_file.h"
@@ -17,7 +18,14 @@ td_model *td_load(td_context *context, const char *path)
 
 td_status td_save(td_model *model, const char *path)
 {
-    return !model ? TD_INVALID_ARGUMENT : tdi_keras_write(model, path, &model->context->error);
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (path && !tdi_ends_in(path, ".keras")) /* Keras would not read it */
+        return tdi_fail(
+            &model->context->error, TD_INVALID_ARGUMENT,
+            "cannot save the model \"%.64s\" as \"%s\": expected a name that ends in .keras; try \"%s.keras\"",
+            model->name, path, path);
+    return tdi_keras_write(model, path, &model->context->error);
 }
 
 td_status td_save_weights(td_model *model, const char *path)

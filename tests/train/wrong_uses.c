@@ -161,6 +161,7 @@ static void what_is_needed_is_missing(void **state)
 {
     (void)state;
     expect(td_save(model, NULL), "the path is NULL");
+    expect(td_save(model, scratch_path("model.h5")), "model.h5.keras\"");
     assert_null(td_load(context, NULL));
     expect(td_error_status(context), "the path is NULL");
     assert_null(td_new(context, NULL, 1));
