@@ -64,6 +64,7 @@ struct tdi_runtime {
     int n_devices;
     tdi_division division;
     tdi_team *team;
+    tdi_calls calls;
     tdi_part_state *parts;
     float **gradients; /* [parts]: every part's arena */
     tdi_worker *workers;

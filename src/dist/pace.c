@@ -8,6 +8,9 @@ static const double out_of_date = 60;  /* seconds, in which the best grows by e:
 static const double long_step = 0.1;   /* seconds: not tried for nothing */
 static const double worth_it = 0.9;    /* of the other way's time */
 static const double patience = 40;     /* times the window in which a trial was not worth it, until the next */
+static const double asleep = 100e-6;   /* seconds after which waiting threads do not spin any more */
+static const double short_call = 3e-4; /* seconds: waking takes tens of microseconds, and now and then milliseconds */
+static const double burst = 2e-3;      /* seconds of calls without a pause */
 
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
@@ -74,8 +77,9 @@ static void end_window(tdi_pace *pace)
     }
 }
 
-void tdi_pace_note(tdi_pace *pace, double steps, double seconds)
+void tdi_pace_note(tdi_pace *pace, int64_t rows, double steps, double seconds)
 {
+    pace->rows = rows;
     pace->steps += steps;
     pace->seconds += seconds;
     if (pace->seconds < window || pace->steps <= 0)
@@ -84,4 +88,18 @@ void tdi_pace_note(tdi_pace *pace, double steps, double seconds)
     end_window(pace);
     pace->seconds = 0;
     pace->steps = 0;
+}
+
+bool tdi_calls_wake_nobody(tdi_calls *calls, const tdi_pace *pace, int64_t rows, double now)
+{
+    bool is_short = pace->last > 0 && pace->last < short_call && rows <= pace->rows;
+    if (now - calls->ended > asleep)
+        calls->busy = 0;
+    return is_short && !calls->by_all && calls->busy < burst;
+}
+
+void tdi_calls_note(tdi_calls *calls, double begun, double ended)
+{
+    calls->busy += ended - begun;
+    calls->ended = ended;
 }

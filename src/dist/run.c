@@ -335,23 +335,40 @@ static double steps_since(const run *r, int64_t before)
     return (double)(r->done - before) - lacks;
 }
 
+static void run_stretch(run *r)
+{
+    if (r->alone || r->in_turn)
+        tdi_run_alone(run_thread, r);
+    else
+        tdi_team_run(r->runtime->team, run_thread, r);
+}
+
 /* The job in stretches, each by all threads or by one. */
+static void run_paced(run *r)
+{
+    tdi_calls *calls = &r->runtime->calls;
+    tdi_pace *pace = &r->runtime->modes[r->job->mode].pace;
+    for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
+        int64_t left = r->job->steps - r->begin, steps = tdi_pace_steps(pace), before = r->done;
+        double begun = tdi_seconds();
+        bool short_call = r->job->steps == 1 && tdi_calls_wake_nobody(calls, pace, r->last_rows, begun);
+        r->until = r->begin + (steps < left ? steps : left);
+        r->in_turn = short_call || tdi_pace_in_turn(pace);
+        run_stretch(r);
+        double ended = tdi_seconds();
+        tdi_calls_note(calls, begun, ended);
+        if (!short_call)
+            tdi_pace_note(pace, r->job->batch, steps_since(r, before), ended - begun);
+    }
+}
+
 static void run_all(run *r)
 {
-    tdi_pace *pace = &r->runtime->modes[r->job->mode].pace;
-    bool paced = has_pace(r);
-    for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
-        int64_t left = r->job->steps - r->begin, steps = paced ? tdi_pace_steps(pace) : left, before = r->done;
-        r->until = r->begin + (steps < left ? steps : left);
-        r->in_turn = paced && tdi_pace_in_turn(pace);
-        double begun = paced ? tdi_seconds() : 0;
-        if (r->alone || r->in_turn)
-            tdi_run_alone(run_thread, r);
-        else
-            tdi_team_run(r->runtime->team, run_thread, r);
-        if (paced)
-            tdi_pace_note(pace, steps_since(r, before), tdi_seconds() - begun);
-    }
+    r->until = r->job->steps;
+    if (has_pace(r))
+        run_paced(r);
+    else
+        run_stretch(r);
 }
 
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)

@@ -21,7 +21,7 @@ static int live(tdi_pace *pace, int windows, double together, double in_turn)
         double seconds = one ? in_turn : together;
         alone += one;
         double steps = floor(6e-3 / seconds) + 1;
-        tdi_pace_note(pace, steps, steps * seconds);
+        tdi_pace_note(pace, 1, steps, steps * seconds);
     }
     return alone;
 }
@@ -58,7 +58,7 @@ static void one_takes_over_where_all_are_halted(void **state)
         bool in_turn = tdi_pace_in_turn(&pace), halted = !in_turn && i % 4 == 3;
         double seconds = in_turn ? 6e-3 : halted ? 50e-3 : 6e-3;
         *(in_turn ? &one : &all) += seconds;
-        tdi_pace_note(&pace, in_turn ? 3 : 6, seconds);
+        tdi_pace_note(&pace, 1, in_turn ? 3 : 6, seconds);
     }
     assert_true(all < 0.1 * one);
 }
@@ -79,6 +79,34 @@ static void one_that_is_slower_is_rarely_tried(void **state)
     assert_true(live(&pace, 1000, 2e-3, 4e-3) < 30);
     live(&pace, 10000, 2e-3, 4e-3);
     assert_int_equal(live(&pace, 1000, 2e-3, 4e-3), 0);
+}
+
+/* Calls of `seconds` each, that begin `apart` seconds after each other: how many of them one thread makes. */
+static int make_calls(tdi_calls *calls, const tdi_pace *pace, int count, double seconds, double apart)
+{
+    int alone = 0;
+    double now = calls->ended + 1;
+    for (int i = 0; i < count; i++, now += apart) {
+        alone += tdi_calls_wake_nobody(calls, pace, 1, now);
+        tdi_calls_note(calls, now, now + seconds);
+    }
+    return alone;
+}
+
+static void short_calls_with_pauses_wake_nobody(void **state)
+{
+    (void)state;
+    tdi_calls calls = {0}, all = {.by_all = true};
+    tdi_pace unknown = {0}, brief = {.last = 1e-4, .rows = 1}, lengthy = {.last = 2e-3, .rows = 1};
+    assert_int_equal(make_calls(&calls, &brief, 100, 1e-4, 1e-3), 100);
+    int of_a_burst = make_calls(&calls, &brief, 1000, 1e-4, 1.01e-4);
+    assert_true(of_a_burst > 0 && of_a_burst < 50);
+    assert_int_equal(make_calls(&calls, &brief, 100, 1e-4, 1e-3), 100);
+    assert_int_equal(make_calls(&calls, &lengthy, 100, 2e-3, 1e-2), 0);
+    assert_int_equal(make_calls(&calls, &unknown, 100, 1e-4, 1e-3), 0);
+    assert_false(tdi_calls_wake_nobody(&calls, &brief, 2, calls.ended + 1));
+    assert_true(tdi_calls_wake_nobody(&calls, &brief, 1, calls.ended + 1));
+    assert_int_equal(make_calls(&all, &brief, 100, 1e-4, 1e-3), 0);
 }
 
 enum { SAMPLES = 40, LSTM = -1, LSTM_OF_ONE_ROW = -2 };
@@ -143,9 +171,10 @@ static void one_thread_makes_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(undisturbed_threads_stay_together),  cmocka_unit_test(one_takes_over_while_it_is_faster),
-        cmocka_unit_test(one_takes_over_from_the_start),      cmocka_unit_test(one_takes_over_where_all_are_halted),
-        cmocka_unit_test(one_that_is_slower_is_rarely_tried), cmocka_unit_test(one_thread_makes_the_same_bits),
+        cmocka_unit_test(undisturbed_threads_stay_together),   cmocka_unit_test(one_takes_over_while_it_is_faster),
+        cmocka_unit_test(one_takes_over_from_the_start),       cmocka_unit_test(one_takes_over_where_all_are_halted),
+        cmocka_unit_test(one_that_is_slower_is_rarely_tried),  cmocka_unit_test(one_thread_makes_the_same_bits),
+        cmocka_unit_test(short_calls_with_pauses_wake_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
