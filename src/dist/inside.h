@@ -42,6 +42,7 @@ typedef struct tdi_mode_state {
     uint32_t steps;                   /* run with them so far */
     double *sums;                     /* of the parts' accumulators */
     tdi_pace pace;
+    tdi_calls calls;
 } tdi_mode_state;
 
 typedef struct tdi_worker {
@@ -64,7 +65,8 @@ struct tdi_runtime {
     int n_devices;
     tdi_division division;
     tdi_team *team;
-    tdi_calls calls;
+    tdi_idle idle;
+    bool rehearses; /* by all threads, however they are best used */
     tdi_part_state *parts;
     float **gradients; /* [parts]: every part's arena */
     tdi_worker *workers;

@@ -9,8 +9,12 @@ static const double long_step = 0.1;   /* seconds: not tried for nothing */
 static const double worth_it = 0.9;    /* of the other way's time */
 static const double patience = 40;     /* times the window in which a trial was not worth it, until the next */
 static const double asleep = 100e-6;   /* seconds after which waiting threads do not spin any more */
-static const double short_call = 3e-4; /* seconds: waking takes tens of microseconds, and now and then milliseconds */
 static const double burst = 2e-3;      /* seconds of calls without a pause */
+static const double short_call = 1e-3; /* seconds */
+static const double for_waking = 1.25; /* times the least of a call for which threads are woken */
+static const double hopeless = 2;      /* the same, of the first ones alone */
+
+enum { TRIED = 16, TRIED_AT_LEAST = 3, OUT_OF_DATE = 4096 }; /* calls */
 
 bool tdi_pace_in_turn(const tdi_pace *pace)
 {
@@ -77,9 +81,8 @@ static void end_window(tdi_pace *pace)
     }
 }
 
-void tdi_pace_note(tdi_pace *pace, int64_t rows, double steps, double seconds)
+void tdi_pace_note(tdi_pace *pace, double steps, double seconds)
 {
-    pace->rows = rows;
     pace->steps += steps;
     pace->seconds += seconds;
     if (pace->seconds < window || pace->steps <= 0)
@@ -90,16 +93,33 @@ void tdi_pace_note(tdi_pace *pace, int64_t rows, double steps, double seconds)
     pace->steps = 0;
 }
 
-bool tdi_calls_wake_nobody(tdi_calls *calls, const tdi_pace *pace, int64_t rows, double now)
+bool tdi_idle_begin(tdi_idle *idle, double now)
 {
-    bool is_short = pace->last > 0 && pace->last < short_call && rows <= pace->rows;
-    if (now - calls->ended > asleep)
-        calls->busy = 0;
-    return is_short && !calls->by_all && calls->busy < burst;
+    if (now - idle->ended > asleep)
+        idle->busy = 0;
+    return idle->busy < burst;
 }
 
-void tdi_calls_note(tdi_calls *calls, double begun, double ended)
+void tdi_idle_end(tdi_idle *idle, double begun, double ended)
 {
-    calls->busy += ended - begun;
-    calls->ended = ended;
+    idle->busy += ended - begun;
+    idle->ended = ended;
+}
+
+bool tdi_calls_alone(tdi_calls *calls, int64_t rows)
+{
+    if (calls->rows != rows)
+        *calls = (tdi_calls){.rows = rows};
+    if (calls->seen[false] < TRIED || calls->least[false] > short_call)
+        return false;
+    double limit = calls->seen[true] < TRIED ? hopeless : for_waking;
+    return calls->seen[true] < TRIED_AT_LEAST || calls->least[true] < limit * calls->least[false];
+}
+
+void tdi_calls_note(tdi_calls *calls, bool alone, double seconds)
+{
+    if (calls->seen[alone] == 0 || seconds < calls->least[alone])
+        calls->least[alone] = seconds;
+    if (++calls->seen[alone] == OUT_OF_DATE)
+        *calls = (tdi_calls){.rows = calls->rows};
 }

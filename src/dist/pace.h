@@ -23,29 +23,39 @@ typedef struct tdi_pace {
     double steps;         /* of the window under way */
     double seconds;       /* of the window under way */
     double last;          /* seconds a step of the latest window */
-    int64_t rows;         /* of the latest step timed */
     double best;          /* seconds a step of all threads' best window; 0: not known */
     tdi_pace_way ways[2]; /* [all threads, one] */
     double wait;          /* seconds until the other way is tried again */
 } tdi_pace;
 
-/* Single calls. Zero-initialise. */
+/* Whether threads that wait for the next call have fallen asleep. Zero-initialise. */
+typedef struct tdi_idle {
+    double ended; /* the last call: seconds, as tdi_seconds counts them */
+    double busy;  /* seconds that calls have taken since they had time for that */
+} tdi_idle;
+
+/* Calls of one step of `rows`, that come when threads are asleep: what they take when these are woken, and when the
+ * calling thread makes them alone. Zero-initialise. */
 typedef struct tdi_calls {
-    double ended; /* the last one: seconds, as tdi_seconds counts them */
-    double busy;  /* seconds that they have taken since there was time to fall asleep between them */
-    bool by_all;  /* threads are woken for each */
+    int64_t rows;
+    int seen[2];     /* [threads woken, alone] */
+    double least[2]; /* seconds */
 } tdi_calls;
 
 /* Is the next step to be made by one thread? */
 bool tdi_pace_in_turn(const tdi_pace *pace);
 /* About how many steps are left of the window under way; at least 1. */
 int64_t tdi_pace_steps(const tdi_pace *pace);
-/* So many steps of `rows` took so long; one with half of the rows is half a step. */
-void tdi_pace_note(tdi_pace *pace, int64_t rows, double steps, double seconds);
+/* So many steps took so long; one with half of the rows is half a step. */
+void tdi_pace_note(tdi_pace *pace, double steps, double seconds);
 
-/* Is a call of one step of `rows`, that begins `now`, over before threads that have fallen asleep would be of use? When
- * calls follow each other closely, they are woken all the same. */
-bool tdi_calls_wake_nobody(tdi_calls *calls, const tdi_pace *pace, int64_t rows, double now);
-void tdi_calls_note(tdi_calls *calls, double begun, double ended);
+/* Are threads asleep as a call begins `now`? Those of calls that have followed each other for long are to be woken. */
+bool tdi_idle_begin(tdi_idle *idle, double now);
+void tdi_idle_end(tdi_idle *idle, double begun, double ended);
+
+/* Is the next one to be made alone, so that it need not wait for a thread to wake? That usually takes tens of
+ * microseconds, and now and then milliseconds: it may take a quarter longer. Both are tried, and long calls are not. */
+bool tdi_calls_alone(tdi_calls *calls, int64_t rows);
+void tdi_calls_note(tdi_calls *calls, bool alone, double seconds);
 
 #endif

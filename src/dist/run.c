@@ -343,22 +343,32 @@ static void run_stretch(run *r)
         tdi_team_run(r->runtime->team, run_thread, r);
 }
 
+/* Is this the call of one step that one thread had better make, because others would have to be woken? */
+static bool is_made_alone(const run *r, bool asleep)
+{
+    tdi_calls *calls = &r->runtime->modes[r->job->mode].calls;
+    return asleep && r->job->steps == 1 && !r->runtime->rehearses && tdi_calls_alone(calls, r->last_rows);
+}
+
 /* The job in stretches, each by all threads or by one. */
 static void run_paced(run *r)
 {
-    tdi_calls *calls = &r->runtime->calls;
-    tdi_pace *pace = &r->runtime->modes[r->job->mode].pace;
+    tdi_idle *idle = &r->runtime->idle;
+    tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
-        int64_t left = r->job->steps - r->begin, steps = tdi_pace_steps(pace), before = r->done;
+        int64_t left = r->job->steps - r->begin, steps = tdi_pace_steps(&mode->pace), before = r->done;
         double begun = tdi_seconds();
-        bool short_call = r->job->steps == 1 && tdi_calls_wake_nobody(calls, pace, r->last_rows, begun);
+        bool asleep = tdi_idle_begin(idle, begun), paused = idle->busy <= 0, paced = tdi_pace_in_turn(&mode->pace);
+        bool alone = !paced && is_made_alone(r, asleep);
         r->until = r->begin + (steps < left ? steps : left);
-        r->in_turn = short_call || tdi_pace_in_turn(pace);
+        r->in_turn = paced || alone;
         run_stretch(r);
         double ended = tdi_seconds();
-        tdi_calls_note(calls, begun, ended);
-        if (!short_call)
-            tdi_pace_note(pace, r->job->batch, steps_since(r, before), ended - begun);
+        tdi_idle_end(idle, begun, ended);
+        if (paused && !paced && r->job->steps == 1)
+            tdi_calls_note(&mode->calls, alone, ended - begun);
+        if (!alone)
+            tdi_pace_note(&mode->pace, steps_since(r, before), ended - begun);
     }
 }
 

@@ -98,7 +98,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
         runtime->float32 = way->float32;
         runtime->sharing = way->sharing;
         runtime->settled = true;
-        runtime->calls.by_all = true;
+        runtime->rehearses = true;
         for (int m = 0; m < TDI_MODES; m++)
             runtime->modes[m].pace.wait = 1e9; /* steps against the clock are made by all threads */
     } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {

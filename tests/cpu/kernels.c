@@ -688,6 +688,9 @@ static bool has_no_bfloat16(void)
 static void small_cases(void **state)
 {
     (void)state;
+    if (tdi_cpu_best_isa() < TDI_CPU_AVX512)
+        print_message("this CPU lacks AVX-%d: kernels for it are not checked\n",
+                      tdi_cpu_best_isa() < TDI_CPU_AVX2 ? 2 : 512);
     int threads = tdi_cpu_enter_thread();
     for (int i = 0; op_case_at(i); i++) {
         check_case(op_case_at(i), (wanted){-1, ""});

@@ -21,7 +21,7 @@ static int live(tdi_pace *pace, int windows, double together, double in_turn)
         double seconds = one ? in_turn : together;
         alone += one;
         double steps = floor(6e-3 / seconds) + 1;
-        tdi_pace_note(pace, 1, steps, steps * seconds);
+        tdi_pace_note(pace, steps, steps * seconds);
     }
     return alone;
 }
@@ -58,7 +58,7 @@ static void one_takes_over_where_all_are_halted(void **state)
         bool in_turn = tdi_pace_in_turn(&pace), halted = !in_turn && i % 4 == 3;
         double seconds = in_turn ? 6e-3 : halted ? 50e-3 : 6e-3;
         *(in_turn ? &one : &all) += seconds;
-        tdi_pace_note(&pace, 1, in_turn ? 3 : 6, seconds);
+        tdi_pace_note(&pace, in_turn ? 3 : 6, seconds);
     }
     assert_true(all < 0.1 * one);
 }
@@ -81,32 +81,44 @@ static void one_that_is_slower_is_rarely_tried(void **state)
     assert_int_equal(live(&pace, 1000, 2e-3, 4e-3), 0);
 }
 
-/* Calls of `seconds` each, that begin `apart` seconds after each other: how many of them one thread makes. */
-static int make_calls(tdi_calls *calls, const tdi_pace *pace, int count, double seconds, double apart)
+/* Of `count` calls of `rows` after pauses: how many one thread makes, when they take so long in either way. */
+static int make_calls(tdi_calls *calls, int count, int64_t rows, double woken, double alone)
 {
-    int alone = 0;
-    double now = calls->ended + 1;
-    for (int i = 0; i < count; i++, now += apart) {
-        alone += tdi_calls_wake_nobody(calls, pace, 1, now);
-        tdi_calls_note(calls, now, now + seconds);
+    int so_far = 0;
+    for (int i = 0; i < count; i++) {
+        bool one = tdi_calls_alone(calls, rows);
+        so_far += one;
+        tdi_calls_note(calls, one, (one ? alone : woken) * (i % 10 ? 1 : 9)); /* now and then either takes long */
     }
-    return alone;
+    return so_far;
 }
 
-static void short_calls_with_pauses_wake_nobody(void **state)
+static void short_calls_after_pauses_wake_nobody(void **state)
 {
     (void)state;
-    tdi_calls calls = {0}, all = {.by_all = true};
-    tdi_pace unknown = {0}, brief = {.last = 1e-4, .rows = 1}, lengthy = {.last = 2e-3, .rows = 1};
-    assert_int_equal(make_calls(&calls, &brief, 100, 1e-4, 1e-3), 100);
-    int of_a_burst = make_calls(&calls, &brief, 1000, 1e-4, 1.01e-4);
-    assert_true(of_a_burst > 0 && of_a_burst < 50);
-    assert_int_equal(make_calls(&calls, &brief, 100, 1e-4, 1e-3), 100);
-    assert_int_equal(make_calls(&calls, &lengthy, 100, 2e-3, 1e-2), 0);
-    assert_int_equal(make_calls(&calls, &unknown, 100, 1e-4, 1e-3), 0);
-    assert_false(tdi_calls_wake_nobody(&calls, &brief, 2, calls.ended + 1));
-    assert_true(tdi_calls_wake_nobody(&calls, &brief, 1, calls.ended + 1));
-    assert_int_equal(make_calls(&all, &brief, 100, 1e-4, 1e-3), 0);
+    tdi_calls calls = {0};
+    assert_true(make_calls(&calls, 1000, 1, 1e-4, 1.2e-4) > 950);
+    assert_true(make_calls(&calls, 100, 8, 3e-4, 6.1e-4) <= 3); /* of more rows: nothing is known of them */
+    assert_true(make_calls(&calls, 1000, 1, 1e-4, 1.5e-4) < 20);
+    assert_true(make_calls(&calls, 10000, 1, 1e-4, 1.2e-4) > 5000); /* after a while it is tried again */
+    assert_int_equal(make_calls(&calls, 1000, 2, 2e-3, 1e-3), 0);
+}
+
+static void threads_fall_asleep_between_calls(void **state)
+{
+    (void)state;
+    tdi_idle idle = {0};
+    int asleep = 0;
+    double now = 1;
+    for (int i = 0; i < 100; i++, now += 1e-4) { /* one after the other */
+        asleep += tdi_idle_begin(&idle, now);
+        tdi_idle_end(&idle, now, now + 0.9e-4);
+    }
+    assert_true(asleep > 10 && asleep < 40);
+    for (int i = 0; i < 100; i++, now += 1e-3) {
+        assert_true(tdi_idle_begin(&idle, now + 2e-4));
+        tdi_idle_end(&idle, now + 2e-4, now + 3e-4);
+    }
 }
 
 enum { SAMPLES = 40, LSTM = -1, LSTM_OF_ONE_ROW = -2 };
@@ -171,10 +183,10 @@ static void one_thread_makes_the_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(undisturbed_threads_stay_together),   cmocka_unit_test(one_takes_over_while_it_is_faster),
-        cmocka_unit_test(one_takes_over_from_the_start),       cmocka_unit_test(one_takes_over_where_all_are_halted),
-        cmocka_unit_test(one_that_is_slower_is_rarely_tried),  cmocka_unit_test(one_thread_makes_the_same_bits),
-        cmocka_unit_test(short_calls_with_pauses_wake_nobody),
+        cmocka_unit_test(undisturbed_threads_stay_together),    cmocka_unit_test(one_takes_over_while_it_is_faster),
+        cmocka_unit_test(one_takes_over_from_the_start),        cmocka_unit_test(one_takes_over_where_all_are_halted),
+        cmocka_unit_test(one_that_is_slower_is_rarely_tried),   cmocka_unit_test(one_thread_makes_the_same_bits),
+        cmocka_unit_test(short_calls_after_pauses_wake_nobody), cmocka_unit_test(threads_fall_asleep_between_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
