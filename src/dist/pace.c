@@ -11,7 +11,7 @@ static const double patience = 40;     /* times the window in which a trial was 
 static const double asleep = 100e-6;   /* seconds after which waiting threads do not spin any more */
 static const double burst = 2e-3;      /* seconds of calls without a pause */
 static const double short_call = 1e-3; /* seconds */
-static const double for_waking = 1.25; /* times the least of a call for which threads are woken */
+static const double for_waking = 1.4;  /* times the least of a call for which threads are woken */
 static const double hopeless = 2;      /* the same, of the first ones alone */
 
 enum { TRIED = 16, TRIED_AT_LEAST = 3, OUT_OF_DATE = 4096 }; /* calls */
