@@ -3,13 +3,17 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+
+#include "base/machine.h"
 
 typedef struct chunk {
     struct chunk *next;
@@ -102,13 +106,39 @@ static size_t next_place(void)
     return atomic_fetch_add(&made, 1) * STEP % PAGE;
 }
 
+/* Where pages of 2 MB are to be had, large buffers take them: far fewer to look up, and to be given one by one. */
+enum { LARGE_PAGE = 2 << 20 };
+
+/* What has been freed may still be held by malloc, and count as taken. */
+static bool is_left(size_t size)
+{
+    if (!tdi_memory_suffices(size))
+        tdi_buffers_trim();
+    return tdi_memory_suffices(size);
+}
+
+static char *lines_for(size_t size)
+{
+    bool large = size >= (size_t)2 * LARGE_PAGE;
+    void *start = NULL;
+    if (large && !is_left(size))
+        return NULL;
+    if (posix_memalign(&start, large ? LARGE_PAGE : LINE, size) != 0)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (large)
+        madvise(start, size, MADV_HUGEPAGE);
+#endif
+    return start;
+}
+
 void *tdi_buffer_create(size_t size)
 {
     if (size > SIZE_MAX - PAGE - 2 * LINE)
         return NULL;
     size_t before = LINE + next_place();
     size = size ? (size + LINE - 1) / LINE * LINE : LINE;
-    char *start = aligned_alloc(LINE, before + size);
+    char *start = lines_for(before + size);
     if (!start)
         return NULL;
     memcpy(start + before - sizeof start, &start, sizeof start);

@@ -18,7 +18,8 @@ __attribute__((format(printf, 2, 3))) char *tdi_format(tdi_arena *arena, const c
 #define TDI_NEW(arena, type)              ((type *)tdi_alloc((arena), sizeof(type)))
 #define TDI_NEW_ARRAY(arena, type, count) ((type *)tdi_alloc((arena), sizeof(type) * (size_t)(count)))
 
-/* Zeroed buffers for numbers, aligned to 64 bytes. NULL when memory is out or the size overflows. */
+/* Zeroed buffers for numbers, aligned to 64 bytes. NULL when memory is out, when a large one needs more than is left to
+ * the process, or when the size overflows. */
 void *tdi_buffer_create(size_t size);
 void tdi_buffer_free(void *buffer);
 /* What has been freed goes back to the system as far as it can, after much that was needed for a while. */

@@ -8,69 +8,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/text.h"
 
-static long long quota_at(const char *path)
+static tdi_cgroup_limits cgroup_limits(void)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    long long quota, period;
-    int read = fscanf(file, "%lld %lld", &quota, &period);
-    fclose(file);
-    if (read != 2 || quota <= 0 || period <= 0)
-        return 0;
-    long long cores = (quota + period - 1) / period;
-    return cores > 4096 ? 4096 : cores;
-}
-
-static long long bytes_at(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    long long bytes;
-    int read = fscanf(file, "%lld", &bytes); /* or "max" */
-    fclose(file);
-    return read == 1 && bytes > 0 ? bytes : 0;
-}
-
-static void own_cgroup(char *path, size_t size)
-{
-    path[0] = '\0';
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return;
-    char line[512];
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, "0::", 3) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            snprintf(path, size, "/sys/fs/cgroup%s", line + 3);
-        }
-    fclose(file);
-}
-
-/* The smallest limit (cgroup v2) of the process's group and those above it; 0: none. */
-static long long cgroup_limit(const char *name, long long (*limit_at)(const char *path))
-{
-    char path[544], file[600];
-    own_cgroup(path, sizeof path);
-    long long least = 0;
-    while (strlen(path) >= strlen("/sys/fs/cgroup")) {
-        snprintf(file, sizeof file, "%s/%s", path, name);
-        long long limit = limit_at(file);
-        if (limit && (!least || limit < least))
-            least = limit;
-        *strrchr(path, '/') = '\0';
-    }
-    return least;
+    return tdi_cgroup_limits_of("/proc/self/cgroup", "/sys/fs/cgroup");
 }
 
 int tdi_cores_allowed(void)
 {
     cpu_set_t set;
     int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    long long quota = cgroup_limit("cpu.max", quota_at);
+    int64_t quota = cgroup_limits().cores;
     if (quota && quota < cores)
         cores = (int)quota;
     return cores < 1 ? 1 : cores;
@@ -82,32 +32,33 @@ static int64_t at_most(int64_t bytes, const struct rlimit *limit, int64_t used)
     return limited ? (int64_t)limit->rlim_cur - used : bytes;
 }
 
-/* What of its memory a process has taken: resident, addresses, private ones. */
+/* What a process has taken: memory of its own, without the pages of files, which the system takes back when it needs
+ * them, nor those that it shares; addresses; private ones. */
 typedef struct memory_used {
-    int64_t resident, space, data;
+    int64_t own, space, data;
 } memory_used;
 
 static memory_used memory_of_process(void)
 {
-    long long pages[3] = {0};
+    long long pages[4] = {0};
     FILE *file = fopen("/proc/self/statm", "re"); /* size resident shared text 0 data 0 */
-    if (file && fscanf(file, "%lld %lld %*d %*d %*d %lld", &pages[0], &pages[1], &pages[2]) != 3)
+    if (file && fscanf(file, "%lld %lld %lld %*d %*d %lld", &pages[0], &pages[1], &pages[2], &pages[3]) != 4)
         memset(pages, 0, sizeof pages);
     if (file)
         fclose(file);
     int64_t page = sysconf(_SC_PAGESIZE);
-    return (memory_used){pages[1] * page, pages[0] * page, pages[2] * page};
+    return (memory_used){(pages[1] - pages[2]) * page, pages[0] * page, pages[3] * page};
 }
 
 /* The smallest of all limits, less what is used of each. */
 static int64_t memory_beyond(const memory_used *used)
 {
     int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    long long limit = cgroup_limit("memory.max", bytes_at);
+    int64_t limit = cgroup_limits().bytes;
     struct rlimit space = {.rlim_cur = RLIM_INFINITY}, data = space;
     getrlimit(RLIMIT_AS, &space);
     getrlimit(RLIMIT_DATA, &data);
-    int64_t left = (limit && limit < machine ? limit : machine) - used->resident;
+    int64_t left = (limit && limit < machine ? limit : machine) - used->own;
     left = at_most(left, &space, used->space);
     return at_most(left, &data, used->data);
 }
@@ -117,18 +68,27 @@ int64_t tdi_memory_allowed(void)
     return memory_beyond(&(memory_used){0});
 }
 
-bool tdi_memory_holds(int64_t bytes)
+int64_t tdi_memory_left(void)
 {
     memory_used used = memory_of_process();
-    return bytes <= memory_beyond(&used) / 2;
+    return memory_beyond(&used);
 }
 
-td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes)
+bool tdi_memory_suffices(size_t bytes)
 {
-    return tdi_fail(
-        error, TD_NO_MEMORY,
-        "out of memory: %s needs %.1f MB more, of %.1f MB that this process may use in all; try a smaller batch", what,
-        (double)bytes * 1e-6, (double)tdi_memory_allowed() * 1e-6);
+    return bytes <= INT64_MAX && (int64_t)bytes <= tdi_memory_left();
+}
+
+bool tdi_memory_holds(int64_t bytes)
+{
+    return bytes <= tdi_memory_left() / 2;
+}
+
+td_status tdi_memory_short(tdi_error *error, const char *what, size_t bytes, const char *try)
+{
+    return tdi_fail(error, TD_NO_MEMORY,
+                    "out of memory: %s needs %.1f MB more, of %.1f MB that this process may use in all; %s", what,
+                    (double)bytes * 1e-6, (double)tdi_memory_allowed() * 1e-6, try);
 }
 
 /* ---- company ---- */

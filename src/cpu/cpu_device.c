@@ -129,6 +129,7 @@ static void describe(FILE *out)
             : tdi_cpu_detect().amx_bf16 ? "AMX"
                                         : "AVX512-BF16");
     fprintf(out, "cores allowed: %d of %ld\n", tdi_cores_allowed(), sysconf(_SC_NPROCESSORS_ONLN));
+    fprintf(out, "memory allowed: %.0f MB\n", (double)tdi_memory_allowed() * 1e-6);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
     describe_cache(out, "L1 data cache", _SC_LEVEL1_DCACHE_SIZE);
     describe_cache(out, "L2 cache", _SC_LEVEL2_CACHE_SIZE);

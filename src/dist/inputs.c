@@ -49,7 +49,7 @@ static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer
     device->release(device, buffer->data);
     buffer->rows = 0;
     size_t bytes = (size_t)(rows * tdi_input_bytes_per_row(runtime->model, slot));
-    buffer->data = tdi_device_memory(runtime, device, bytes, error);
+    buffer->data = tdi_device_memory(device, bytes, error);
     if (!buffer->data)
         return TD_NO_MEMORY;
     buffer->rows = rows;

@@ -113,7 +113,7 @@ bool tdi_computes_bfloat16(const tdi_runtime *runtime);
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
 /* NULL with a sentence when the device has no room. */
-void *tdi_device_memory(const tdi_runtime *runtime, tdi_device *device, size_t size, tdi_error *error);
+void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
 
 /* The mode's program and every part's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);

@@ -106,7 +106,7 @@ static void measure(trial *t, bool bfloat16, int sizes, tdi_roofs *roofs)
 
 static int sizes_for(double bytes, int threads)
 {
-    double share = (double)tdi_memory_allowed() / LARGEST_SHARE / threads;
+    double share = (double)tdi_memory_left() / LARGEST_SHARE / threads;
     int sizes = 1;
     while (sizes < TDI_ROOF_SIZES && (double)((int64_t)TDI_LEAST_ROOF_SIZE << (sizes - 1)) < bytes &&
            (double)((int64_t)TDI_LEAST_ROOF_SIZE << sizes) < share)
@@ -120,10 +120,11 @@ static td_status make_data(trial *t, int sizes, tdi_error *error)
     t->seconds = calloc((size_t)t->threads, sizeof *t->seconds);
     if (!t->data || !t->seconds)
         return tdi_no_memory(error);
+    size_t bytes = (size_t)TDI_LEAST_ROOF_SIZE << (sizes - 1);
     for (int i = 0; i < t->threads; i++) {
-        t->data[i] = tdi_buffer_create((size_t)TDI_LEAST_ROOF_SIZE << (sizes - 1));
+        t->data[i] = tdi_buffer_create(bytes);
         if (!t->data[i])
-            return tdi_no_memory(error);
+            return tdi_memory_short(error, "measuring the memory", bytes, "allow it more");
     }
     return TD_OK;
 }

@@ -19,11 +19,11 @@ tdi_device *tdi_runtime_device(const tdi_runtime *runtime)
     return runtime->devices[0];
 }
 
-void *tdi_device_memory(const tdi_runtime *runtime, tdi_device *device, size_t size, tdi_error *error)
+void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error)
 {
-    void *memory = size <= (size_t)runtime->memory ? device->allocate(device, size) : NULL;
+    void *memory = device->allocate(device, size);
     if (!memory)
-        tdi_memory_short(error, device->name, size);
+        tdi_memory_short(error, device->name, size, "try a smaller batch");
     return memory;
 }
 
@@ -248,13 +248,12 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
 /* ---- memory of a part ---- */
 
 /* Grows a buffer, its content lost; *grown tells that addresses changed. */
-static td_status grow(const tdi_runtime *runtime, tdi_device *device, char **buffer, size_t *size, size_t need,
-                      bool *grown, tdi_error *error)
+static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t need, bool *grown, tdi_error *error)
 {
     if (*buffer && *size >= need)
         return TD_OK;
     device->release(device, *buffer);
-    *buffer = tdi_device_memory(runtime, device, need, error);
+    *buffer = tdi_device_memory(device, need, error);
     *size = *buffer ? need : 0;
     *grown = true;
     return *buffer ? TD_OK : TD_NO_MEMORY;
@@ -270,7 +269,7 @@ static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi
     double **metrics = &runtime->parts[part].metrics[mode];
     size_t bytes = tdi_metric_bytes(&runtime->modes[mode].program.slots);
     if (!*metrics)
-        *metrics = tdi_device_memory(runtime, tdi_part_device(runtime, part), bytes, error);
+        *metrics = tdi_device_memory(tdi_part_device(runtime, part), bytes, error);
     return *metrics ? TD_OK : TD_NO_MEMORY;
 }
 
@@ -287,10 +286,9 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
 {
     tdi_part_state *state = &runtime->parts[index];
     tdi_device *device = tdi_part_device(runtime, index);
-    TDI_TRY(grow(runtime, device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown,
-                 error));
+    TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
     if (wants_gradients(mode) && !state->gradients) {
-        state->gradients = tdi_device_memory(runtime, device, (size_t)runtime->model->trained * sizeof(float), error);
+        state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;
         if (!state->gradients)
@@ -308,7 +306,7 @@ static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t nee
     worker->scratch_bytes = 0;
     for (int lane = 0; lane < runtime->division.lanes; lane++) {
         size_t none = 0;
-        TDI_TRY(grow(runtime, runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
+        TDI_TRY(grow(runtime->devices[0], &worker->scratch[lane], &none, need, grown, error));
     }
     worker->scratch_bytes = need;
     return TD_OK;
@@ -318,7 +316,7 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
 {
     tdi_mode_state *state = &runtime->modes[mode];
     if (!state->exchange)
-        state->exchange = tdi_device_memory(runtime, runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
+        state->exchange = tdi_device_memory(runtime->devices[0], tdi_plan_exchange_bytes(plan), error);
     return state->exchange ? TD_OK : TD_NO_MEMORY;
 }
 

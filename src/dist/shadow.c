@@ -15,13 +15,12 @@ static int64_t elements_per_row(const tdi_shadow *shadow, int slot)
 
 static td_status make_inputs(tdi_shadow *shadow, tdi_error *error)
 {
-    int64_t allowed = tdi_memory_allowed();
     for (int slot = 0; slot < tdi_input_slots(&shadow->model, shadow->mode); slot++) {
         int64_t count = shadow->rows * elements_per_row(shadow, slot);
         size_t bytes = (size_t)count * sizeof(float);
-        shadow->inputs[slot] = (int64_t)bytes <= allowed ? tdi_buffer_create(bytes) : NULL;
+        shadow->inputs[slot] = tdi_buffer_create(bytes);
         if (!shadow->inputs[slot])
-            return tdi_memory_short(error, "a batch of made-up rows", bytes);
+            return tdi_memory_short(error, "a batch of made-up rows", bytes, "try a smaller batch");
         for (int64_t i = 0; i < count; i++)
             shadow->inputs[slot][i] = (float)(i % 17) * 0.0625f;
     }

@@ -30,7 +30,7 @@ static td_status compile(td_model *model, const json_t *config, const char *path
         return TD_OK;
     td_status status = tdi_keras_read_compile(model, config, &local);
     if (status == TD_NO_MEMORY)
-        return tdi_no_memory(error);
+        return tdi_fail(error, TD_NO_MEMORY, "%s", local.message);
     if (status != TD_OK)
         tdi_log(model->context, TD_LOG_WARNING,
                 "\"%s\": %s; the model is loaded uncompiled: it predicts, and trains once it is compiled anew", path,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/machine.h"
 #include "model/order.h"
 
 static int64_t padded(int64_t elements)
@@ -114,6 +115,11 @@ static td_status find_indices(td_model *model, tdi_error *error)
     return TD_OK;
 }
 
+td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error)
+{
+    return tdi_memory_short(error, what, (size_t)floats * sizeof(float), "allow it more");
+}
+
 static td_status fill_model(td_model *model, tdi_error *error)
 {
     TDI_TRY(tdi_model_order(model, error));
@@ -123,7 +129,7 @@ static td_status fill_model(td_model *model, tdi_error *error)
         TDI_TRY(adopt_layer(model, model->layers.at[i], error));
     lay_out(model);
     model->values = tdi_buffer_create((size_t)model->total * sizeof(float));
-    return model->values ? TD_OK : tdi_no_memory(error);
+    return model->values ? TD_OK : tdi_model_short("room for the weights", model->total, error);
 }
 
 static void draw_weights(td_model *model)
@@ -316,7 +322,7 @@ td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer
     for (int i = 0; i < TDI_MAX_SLOTS; i++)
         tdi_buffer_free(failed ? slots[i] : model->slots[i]);
     if (failed)
-        return tdi_no_memory(error);
+        return tdi_model_short("a slot of the optimizer", model->trained, error);
     memcpy(model->slots, slots, sizeof slots);
     model->optimizer = kept;
     model->iteration = 0;

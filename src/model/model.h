@@ -80,6 +80,8 @@ td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_
 td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_error *error);
 /* Drops devices and plans: the next use makes them anew. */
 void tdi_model_drop_runtime(td_model *model);
+/* TD_NO_MEMORY: what needs so many floats. */
+td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error);
 
 /* ---- shadow.c ---- */
 

@@ -27,7 +27,8 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
     if (complete)
         return TD_OK;
     tdi_model_release_shadow(shadow);
-    return tdi_no_memory(error);
+    return tdi_model_short("a copy of the weights and slots",
+                           model->total + tdi_optimizer_slots(&model->optimizer) * model->trained, error);
 }
 
 void tdi_model_take_shadow(td_model *model, const td_model *shadow)

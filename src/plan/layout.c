@@ -1,4 +1,5 @@
 /* layout.c - where values live: storages of the activation arena by lifetime, slots of the exchange arena. */
+#include "base/machine.h"
 #include "plan/inside.h"
 
 bool tdi_fills(const tdi_node *node, int i)
@@ -129,7 +130,7 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
     lay_out_constants(plan);
     plan->constants = plan->spec.device->allocate(plan->spec.device, (size_t)plan->constant_bytes);
     if (!plan->constants)
-        return tdi_no_memory(error);
+        return tdi_memory_short(error, "the plan's constants", (size_t)plan->constant_bytes, "allow it more");
     plan->storages = TDI_NEW_ARRAY(plan->arena, tdi_storage, 2 * plan->spec.graph->nodes.count);
     if (!plan->storages)
         return tdi_no_memory(error);

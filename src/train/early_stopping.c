@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "model/model.h"
 #include "train/monitor.h"
 
@@ -20,7 +21,7 @@ static td_status keep_weights(early_stopping *self, const td_training *training)
     if (self->args.restore_best_weights != TD_YES)
         return TD_OK;
     if (!self->best)
-        self->best = malloc(size);
+        self->best = tdi_buffer_create(size);
     if (!self->best)
         return TD_NO_MEMORY;
     memcpy(self->best, model->values, size);
@@ -43,7 +44,7 @@ static td_status train_begin(void *user, td_training *training)
     self->wait = 0;
     self->stopped_epoch = 0;
     self->monitor.has_best = false;
-    free(self->best);
+    tdi_buffer_free(self->best);
     self->best = NULL;
     return TD_OK;
 }
@@ -99,7 +100,7 @@ static void visit_state(void *user, td_training *training, td_state *state)
     if (!kept || self->args.restore_best_weights != TD_YES)
         return;
     if (!self->best)
-        self->best = calloc((size_t)model->states, sizeof *self->best);
+        self->best = tdi_buffer_create((size_t)model->states * sizeof *self->best);
     if (self->best)
         tdi_state_variables(state, "best", model, false, self->best);
     else
@@ -109,7 +110,7 @@ static void visit_state(void *user, td_training *training, td_state *state)
 static void release(void *user)
 {
     early_stopping *self = user;
-    free(self->best);
+    tdi_buffer_free(self->best);
     free(self);
 }
 

@@ -125,6 +125,10 @@ class Reports(unittest.TestCase):
 
     def test_best_peer(self):
         self.assertEqual(report.best(self.cases["mlp"])[0], "torch")
+        near = case(torch=found(300.0, ratio=3.0), **{"jax-jit": found(310.0, ratio=2.9)})  # a round in turn says more than the medians
+        self.assertEqual(report.best(near)[0], "jax-jit")
+        alone = case(torch=found(300.0), **{"jax-jit": found(310.0)})  # without Tandem beside it
+        self.assertEqual(report.best(alone)[0], "torch")
         self.assertEqual(report.best(self.cases["lstm"]), (None, None))
         self.assertEqual(report.best(self.cases["scaling-mlp"]), (None, None))
 

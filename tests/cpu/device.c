@@ -100,6 +100,7 @@ static void it_describes_itself(void **state)
     fclose(out);
     assert_true(length > 0 && text[length - 1] == '\n');
     assert_non_null(strstr(text, "cores allowed: "));
+    assert_non_null(strstr(text, "memory allowed: "));
     assert_non_null(strstr(text, "vector loops: "));
     assert_non_null(strstr(text, "oneDNN: "));
 }

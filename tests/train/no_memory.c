@@ -1,4 +1,5 @@
 /* Any allocation of a first step may fail: the call says so or does without, and the next one works. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,6 +54,12 @@ void *realloc(void *memory, size_t size)
 void *aligned_alloc(size_t alignment, size_t size)
 {
     return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    *memory = fails() ? NULL : __libc_memalign(alignment, size);
+    return *memory ? 0 : ENOMEM;
 }
 
 /* All choices between whole steps in the file: not what the rules say, and not what a run has found that could not
