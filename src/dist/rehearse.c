@@ -133,7 +133,7 @@ td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, cons
     *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
     if (!tdi_choice_stands(choices, asked, *chosen) &&
         rehearse(runtime, mode, rows, plan, ways, asked, &unseen) == TD_OK) {
-        asked->chosen = tdi_fastest(asked->candidates, asked->count);
+        asked->chosen = tdi_fastest(asked);
         *chosen = tdi_choices_settle(choices, asked);
         if (!*chosen)
             return tdi_no_memory(error);

@@ -14,6 +14,9 @@ static const double long_flops = 5e9;
 /* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
  * faster than rows of the batch for each core, above the second rows are. */
 static const double few_activations = 0.9, many_activations = 4;
+/* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
+ * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. */
+static const double worth_fewer_lanes = 0.9;
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -23,7 +26,7 @@ static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
 
 /* ---- lanes ---- */
 
-/* One lane, all, and between them halves of all: fewest first. */
+/* All lanes, one, and between them halves of all: most first. */
 static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][16], tdi_choice *choice)
 {
     int count = 0, some[TDI_MAX_CANDIDATES];
@@ -31,7 +34,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][
         some[count++] = n;
     some[count++] = 1;
     for (int i = 0; i < count; i++) {
-        int lanes = some[count - 1 - i];
+        int lanes = some[i];
         ways[i] = (tdi_way){.division = runtime->division, .float32 = runtime->float32, .sharing = lanes};
         snprintf(names[i], sizeof *names, "%d lane%s", lanes, lanes == 1 ? "" : "s");
         choice->candidates[i].name = names[i];
@@ -55,7 +58,7 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
     tdi_way ways[TDI_MAX_CANDIDATES];
     char names[TDI_MAX_CANDIDATES][16];
     char question[64];
-    tdi_choice asked = {.key = question}, *chosen = NULL;
+    tdi_choice asked = {.key = question, .worth_it = worth_fewer_lanes}, *chosen = NULL;
     *choice = NULL;
     if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, plan))
         return TD_OK;

@@ -102,11 +102,13 @@ void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds
                 "finding out which kernels are fastest here takes some seconds, once: they are remembered");
 }
 
-int tdi_fastest(const tdi_candidate *candidates, int count)
+int tdi_fastest(const tdi_choice *choice)
 {
+    const double more_than_noise = 0.97;
+    double worth_it = choice->worth_it > 0 ? choice->worth_it : more_than_noise;
     int best = 0;
-    for (int i = 1; i < count; i++)
-        if (candidates[i].us < 0.97 * candidates[best].us)
+    for (int i = 1; i < choice->count; i++)
+        if (choice->candidates[i].us < worth_it * choice->candidates[best].us)
             best = i;
     return best;
 }

@@ -322,7 +322,7 @@ static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, cons
     tdi_choices_spend(choices, plan->spec.chooser->context, tdi_seconds() - begun);
     if (status != TD_OK)
         return status == TD_NO_MEMORY ? status : tdi_fail(error, status, "%s", unseen.message);
-    choice->chosen = tdi_fastest(choice->candidates, choice->count);
+    choice->chosen = tdi_fastest(choice);
     *kept = tdi_choices_settle(choices, choice);
     return *kept ? TD_OK : TD_NO_MEMORY;
 }

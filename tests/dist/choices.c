@@ -192,7 +192,7 @@ static void check_sharing(td_tensor *(*network)(td_tensor *in), int64_t batch)
     for (size_t i = 0; i < 2; i++) {
         edit_file("lanes", i);
         outcome other = train_by(network, 0, batch);
-        assert_non_null(strstr(other.explained, i ? " lanes: timed before" : " 1 lane: timed before"));
+        assert_non_null(strstr(other.explained, i ? " 1 lane: timed before" : " lanes: timed before"));
         assert_true(relative_difference(other.weights, first.weights, first.count) < 1e-5);
         release(&other);
     }
@@ -500,13 +500,29 @@ static int begin(void **state)
     return setenv("TANDEM_CACHE", scratch_folder, 1) || failed;
 }
 
+/* A later candidate is taken when it is worth it. */
+static void test_fastest(void **state)
+{
+    (void)state;
+    tdi_choice choice = {.count = 3, .candidates = {{"8 lanes", 100}, {"4 lanes", 91}, {"1 lane", 88}}};
+    assert_int_equal(tdi_fastest(&choice), 2);
+    choice.worth_it = 0.9;
+    assert_int_equal(tdi_fastest(&choice), 2);
+    choice.candidates[2].us = 90.5;
+    assert_int_equal(tdi_fastest(&choice), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_remembered),     cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_ways),           cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_precision),      cmocka_unit_test(test_precision_of_predictions),
-        cmocka_unit_test(test_rules),          cmocka_unit_test(test_resumed_by_rules),
-        cmocka_unit_test(test_explained_first)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered),
+                                       cmocka_unit_test(test_sharing),
+                                       cmocka_unit_test(test_ways),
+                                       cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_precision),
+                                       cmocka_unit_test(test_precision_of_predictions),
+                                       cmocka_unit_test(test_rules),
+                                       cmocka_unit_test(test_resumed_by_rules),
+                                       cmocka_unit_test(test_explained_first),
+                                       cmocka_unit_test(test_fastest)};
     return cmocka_run_group_tests(tests, begin, scratch_remove);
 }
