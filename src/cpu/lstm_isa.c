@@ -16,6 +16,7 @@ enum { LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
 #else
 enum { LONE_BLOCKS = 2, FEW_BLOCKS = 1 };
 #endif
+enum { AHEAD = 2 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
 
 typedef struct forward {
     const tdi_call *call;
@@ -30,6 +31,7 @@ typedef struct forward {
     const float *taken;   /* the other's `given`, [2, 4, own units] */
     float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
     float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
     float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
     float *row;           /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
@@ -52,11 +54,22 @@ static bool shares_depth(const forward *f)
            others(f) % lone == 0;
 }
 
+static bool looks_ahead(const forward *f)
+{
+    return f->in_place && f->features && f->own.rows == 1;
+}
+
+/* In place. */
+static int64_t sums_floats(const forward *f)
+{
+    return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
+}
+
 static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(GATES * (f->own.rows * f->own.units + f->by_depth * 2 * others(f)) + row);
+        return (size_t)(sums_floats(f) + f->by_depth * 2 * GATES * others(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
@@ -77,7 +90,8 @@ static forward forward_of(const tdi_call *call)
         f.given = call->scratch;
         f.sums = f.given + f.by_depth * 2 * GATES * others(&f);
         f.taken = f.by_depth ? call[1 - 2 * call->lane].scratch : NULL;
-        f.row = f.sums + GATES * f.own.rows * f.own.units;
+        f.ahead = looks_ahead(&f) ? f.sums : NULL;
+        f.row = f.sums + sums_floats(&f);
         return f;
     }
     f.packed = call->scratch;
@@ -231,10 +245,32 @@ static void copy_in_place(const forward *f, int64_t step)
     }
 }
 
-static void begin_in_place(const forward *f, int64_t step)
+/* x W of the steps from this one on, so that W is read once for them. */
+static void begin_steps(const forward *f, int64_t step)
+{
+    int64_t units = f->own.units, all = f->tape.units, row = GATES * units;
+    int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
+    const float *weights = (const float *)f->call->in[TDI_LSTM_W].data + f->own.unit;
+    tdi_operand x = input_of(f, step);
+    x.row = steps > 1 ? input_of(f, step + 1).data - x.data : 0;
+    for (int64_t g = 0; g < GATES; g++)
+        for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
+            vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
+            tdi_product(x, (tdi_panel){weights + g * all + j, GATES * all}, f->features,
+                        (tdi_result){f->ahead + g * units + j, row, true}, steps, vectors);
+        }
+}
+
+static void begin_in_place(forward *f, int64_t step)
 {
     if (!f->features) {
         copy_in_place(f, step);
+        return;
+    }
+    if (f->ahead) {
+        if (step % AHEAD == 0)
+            begin_steps(f, step);
+        f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
         return;
     }
     const float *weights = f->call->in[TDI_LSTM_W].data;
@@ -468,7 +504,7 @@ static void make(const forward *f, int64_t step)
 
 /* ---- steps ---- */
 
-static void sum_in_place(const forward *f, int64_t step)
+static void sum_in_place(forward *f, int64_t step)
 {
     begin_in_place(f, step);
     recur(f, step);
@@ -493,21 +529,8 @@ static bool has_h(const forward *f, int64_t step)
     return step || tdi_lstm_state(f->call, TDI_LSTM_H, f->own.row);
 }
 
-/* As begin_in_place(). What was given still waits for the other's cache to let go of its lines, and by way of memory
- * arguments would wait for it. */
-static void begin_lone(const forward *f, int64_t step)
-{
-    const tdi_operand x = input_of(f, step);
-    const float *weights = f->features ? f->call->in[TDI_LSTM_W].data : NULL;
-    if (weights)
-        add_row(f, x, (tdi_panel){weights + f->own.unit, GATES * f->tape.units}, f->features, f->sums, f->own.units,
-                true);
-    else
-        copy_in_place(f, step);
-}
-
 /* What the own h gives to the other's units. */
-static void give(const forward *f, int64_t step)
+static void give(forward *f, int64_t step)
 {
     int64_t begin = f->own.unit, end = begin + f->own.units;
     if (has_h(f, step))
@@ -516,13 +539,13 @@ static void give(const forward *f, int64_t step)
 }
 
 /* What it gives to the own, and then what the other gave; once there is sight of this, it is asked for. */
-static void take(const forward *f, int64_t step)
+static void take(forward *f, int64_t step)
 {
     const tdi_lstm_share *own = &f->own;
     int64_t begin = own->unit, end = begin + own->units, middle = begin + own->units / 2;
     const float *taken = f->taken + (step & 1) * GATES * own->units;
     bool down = step & 1;
-    begin_lone(f, step);
+    begin_in_place(f, step);
     if (has_h(f, step)) {
         add_own(f, step, down ? middle : begin, down ? end : middle, begin, f->sums, own->units, false);
         if (tdi_lockstep_reached(f->call->lockstep, f->call->lane))
@@ -535,7 +558,7 @@ static void take(const forward *f, int64_t step)
     make(f, step);
 }
 
-static void sum_by_panels(const forward *f, int64_t step)
+static void sum_by_panels(forward *f, int64_t step)
 {
     for (int64_t first = 0; first < f->blocks; first += f->wide)
         begin_panel(f, step, first);
@@ -560,7 +583,7 @@ static void begin_forward(const forward *f)
         pack_forward(f, f->call->in[TDI_LSTM_W].data, f->features, f->packed_input);
 }
 
-static void make_step(const forward *f, int64_t step)
+static void make_step(forward *f, int64_t step)
 {
     if (f->by_depth) {
         give(f, step);

@@ -4,7 +4,7 @@
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, F = 2, WIDE_F = 9 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, LONG_T = 15, F = 2, WIDE_F = 9 };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -173,6 +173,9 @@ const op_case op_cases_lstm[] = {
          R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
     CASE(lstm, "one row, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6, LONE_X,
          R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
+    CASE(lstm, "one row, from x, backwards, of many steps", build_from_x, USUAL(.gates = true, .backwards = true), 3,
+         {.shape = OP_DIMS(1, LONG_T, WIDE_F)},
+         {.shape = OP_DIMS(WHOLE_U, 4 * WHOLE_U), .fill = OP_SPREAD, .step = 3e-6}, W(WIDE_F, WHOLE_U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
