@@ -26,7 +26,7 @@ static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
 
 /* ---- lanes ---- */
 
-/* All lanes, one, and between them halves of all: most first. */
+/* One lane, all, and between them halves of all: fewest first. */
 static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][16], tdi_choice *choice)
 {
     int count = 0, some[TDI_MAX_CANDIDATES];
@@ -34,7 +34,7 @@ static int list_sharing(const tdi_runtime *runtime, tdi_way *ways, char names[][
         some[count++] = n;
     some[count++] = 1;
     for (int i = 0; i < count; i++) {
-        int lanes = some[i];
+        int lanes = some[count - 1 - i];
         ways[i] = (tdi_way){.division = runtime->division, .float32 = runtime->float32, .sharing = lanes};
         snprintf(names[i], sizeof *names, "%d lane%s", lanes, lanes == 1 ? "" : "s");
         choice->candidates[i].name = names[i];
@@ -64,6 +64,7 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
         return TD_OK;
     snprintf(question, sizeof question, "lanes for up to %" PRId64 " rows", most_alike(rows));
     asked.count = list_sharing(runtime, ways, names, &asked);
+    asked.preferred = asked.count - 1;
     TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
     *choice = chosen;
     *lanes = chosen ? ways[chosen->chosen].sharing : d->lanes;

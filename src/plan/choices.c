@@ -105,10 +105,12 @@ void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds
 int tdi_fastest(const tdi_choice *choice)
 {
     const double more_than_noise = 0.97;
-    double worth_it = choice->worth_it > 0 ? choice->worth_it : more_than_noise;
+    const tdi_candidate *all = choice->candidates;
     int best = 0;
     for (int i = 1; i < choice->count; i++)
-        if (choice->candidates[i].us < worth_it * choice->candidates[best].us)
+        if (all[i].us < more_than_noise * all[best].us)
             best = i;
+    if (choice->worth_it > 0 && all[best].us >= choice->worth_it * all[choice->preferred].us)
+        best = choice->preferred;
     return best;
 }

@@ -22,7 +22,8 @@ typedef struct tdi_choice {
     const char *machine, *key; /* "AMD EPYC 9R14, AVX-512, oneDNN 2.6.3", "conv2d 3x3 same, ... on 2 x 1 threads" */
     int count, chosen;
     tdi_candidate candidates[TDI_MAX_CANDIDATES];
-    double worth_it; /* what part of an earlier candidate's time a later one may take; 0: less by more than noise */
+    int preferred;   /* taken unless another candidate takes less than worth_it of its time */
+    double worth_it; /* 0: none is preferred */
     bool measured;   /* here, and not read from a file */
     bool disturbed;  /* by other processes, while it was: whoever asks next measures again */
     bool used;       /* by a plan made here */
@@ -52,7 +53,8 @@ bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, cons
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);
 /* Measuring has taken `seconds` more: when that has become long to wait for, the log says once what it is. */
 void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds);
-/* The fastest of the timed ones; a later one only when that is worth it. */
+/* The fastest of the timed ones; a later one only when it is faster by more than noise. The preferred one, when that is
+ * not worth it. */
 int tdi_fastest(const tdi_choice *choice);
 
 void tdi_choice_explain(const tdi_choice *choice, FILE *out); /* "timed: quick 1.5 us, slow 2.25 us" */
