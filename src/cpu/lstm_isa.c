@@ -198,15 +198,16 @@ TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth
         tdi_store(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-/* One gate's sums, b from its column of the weights on. */
-static void add_gate(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, tdi_result to)
+/* to = a b, or += unless fresh: b is [depth, 4 units] from the lane's first unit on, `to` [rows, 4, own units]. */
+static void add_gates(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, float *to, int64_t rows, bool fresh)
 {
     int64_t units = f->own.units;
-    for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
-        vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-        tdi_product(a, (tdi_panel){b.data + j, b.row}, depth, (tdi_result){to.data + j, to.row, to.fresh}, f->own.rows,
-                    vectors);
-    }
+    for (int64_t g = 0; g < GATES; g++)
+        for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
+            vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
+            tdi_product(a, (tdi_panel){b.data + g * f->tape.units + j, b.row}, depth,
+                        (tdi_result){to + g * units + j, GATES * units, fresh}, rows, vectors);
+        }
 }
 
 /* The sums of `units` units, for all four gates, from one row. */
@@ -216,23 +217,16 @@ static void add_row(const forward *f, tdi_operand a, tdi_panel b, int64_t depth,
         add_lone(a, (tdi_panel){b.data + j, b.row}, f->tape.units, depth, (tdi_result){sums + j, units, fresh});
 }
 
-/* sums += a b, or = when fresh, for which b is [depth, 4 units], from the lane's first unit on. */
-static void add_rows(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, bool fresh)
-{
-    int64_t units = f->own.units, all = f->tape.units;
-    if (f->own.rows == 1 && units % (LONE_BLOCKS * TDI_WIDTH) == 0)
-        add_row(f, a, b, depth, f->sums, units, fresh);
-    else
-        for (int64_t g = 0; g < GATES; g++)
-            add_gate(f, a, (tdi_panel){b.data + g * all, b.row}, depth,
-                     (tdi_result){f->sums + g * units, GATES * units, fresh});
-}
-
 static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
     int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
-    add_rows(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, false);
+    tdi_operand a = {h.data + k, h.row, next};
+    tdi_panel b = {from, next * columns};
+    if (f->own.rows == 1 && f->own.units % (LONE_BLOCKS * TDI_WIDTH) == 0)
+        add_row(f, a, b, end - begin, f->sums, f->own.units, false);
+    else
+        add_gates(f, a, b, end - begin, f->sums, f->own.rows, false);
 }
 
 static void copy_in_place(const forward *f, int64_t step)
@@ -245,36 +239,26 @@ static void copy_in_place(const forward *f, int64_t step)
     }
 }
 
-/* x W of the steps from this one on, so that W is read once for them. */
-static void begin_steps(const forward *f, int64_t step)
-{
-    int64_t units = f->own.units, all = f->tape.units, row = GATES * units;
-    int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
-    const float *weights = (const float *)f->call->in[TDI_LSTM_W].data + f->own.unit;
-    tdi_operand x = input_of(f, step);
-    x.row = steps > 1 ? input_of(f, step + 1).data - x.data : 0;
-    for (int64_t g = 0; g < GATES; g++)
-        for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
-            vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-            tdi_product(x, (tdi_panel){weights + g * all + j, GATES * all}, f->features,
-                        (tdi_result){f->ahead + g * units + j, row, true}, steps, vectors);
-        }
-}
-
+/* x W: of a step, or of a lone row for the steps from this one on, so that W is read once for them. */
 static void begin_in_place(forward *f, int64_t step)
 {
     if (!f->features) {
         copy_in_place(f, step);
         return;
     }
-    if (f->ahead) {
-        if (step % AHEAD == 0)
-            begin_steps(f, step);
-        f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
+    const float *weights = f->call->in[TDI_LSTM_W].data;
+    tdi_panel b = {weights + f->own.unit, GATES * f->tape.units};
+    tdi_operand x = input_of(f, step);
+    if (!f->ahead) {
+        add_gates(f, x, b, f->features, f->sums, f->own.rows, true);
         return;
     }
-    const float *weights = f->call->in[TDI_LSTM_W].data;
-    add_rows(f, input_of(f, step), (tdi_panel){weights + f->own.unit, GATES * f->tape.units}, f->features, true);
+    if (step % AHEAD == 0) {
+        int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
+        x.row = steps > 1 ? input_of(f, step + 1).data - x.data : 0;
+        add_gates(f, x, b, f->features, f->ahead, steps, true);
+    }
+    f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */

@@ -98,12 +98,12 @@ static td_status take_memory(cache_source *cache, tdi_error *error)
         overflow |= __builtin_mul_overflow((int64_t)cache->row_bytes[i], source->samples, &all) ||
                     __builtin_add_overflow(bytes, all, &bytes);
     }
-    if (overflow || bytes > tdi_memory_left())
+    int64_t left = tdi_memory_left();
+    if (overflow || bytes > left)
         return tdi_fail(error, TD_NO_MEMORY,
                         "%s: its %" PRId64 " samples take more than the %" PRId64
-                        " bytes of memory that are left: cache "
-                        "them in a file",
-                        source->name, source->samples, tdi_memory_left());
+                        " bytes of memory that are left: cache them in a file",
+                        source->name, source->samples, left);
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         cache->memory[i] = malloc(cache->row_bytes[i] * (size_t)source->samples + 1);
         if (!cache->memory[i])

@@ -2,12 +2,13 @@
 #ifndef TESTS_DATA_FOLDER_H
 #define TESTS_DATA_FOLDER_H
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "support/remove_folder.h"
 
 typedef struct folder {
     char path[256];
@@ -27,18 +28,9 @@ static inline int folder_make(void **state)
 static inline int folder_drop(void **state)
 {
     folder *made = *state;
-    DIR *entries = opendir(made->path);
-    char file[1024];
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        snprintf(file, sizeof file, "%s/%s", made->path, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(file);
-    }
-    if (entries)
-        closedir(entries);
-    rmdir(made->path);
+    int left = remove_folder(made->path);
     free(made);
-    return 0;
+    return left;
 }
 
 /* The path of `name` in the folder; overwritten by the next call but three. */

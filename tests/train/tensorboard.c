@@ -16,6 +16,7 @@
 #include <tandem/tandem.h>
 
 #include "files/records.h"
+#include "support/remove_folder.h"
 #include "support/small.h"
 
 enum { ROWS = 64 };
@@ -43,12 +44,6 @@ static int count_file(const char *path, const struct stat *facts, int type, stru
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *facts, int type, struct FTW *at)
-{
-    (void)facts, (void)type, (void)at;
-    return remove(path);
-}
-
 static int make_folder(void **state)
 {
     (void)state;
@@ -56,10 +51,10 @@ static int make_folder(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
-static int remove_folder(void **state)
+static int drop_folder(void **state)
 {
     (void)state;
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return remove_folder(folder);
 }
 
 static void log_line(void *user, td_log_level level, const char *line)
@@ -153,5 +148,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(to_look_changes_nothing), cmocka_unit_test(a_folder_that_cannot_be_is_said),
         cmocka_unit_test(a_full_disk_is_said), cmocka_unit_test(wrong_arguments_are_refused)};
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
