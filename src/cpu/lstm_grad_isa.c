@@ -1,16 +1,12 @@
 /* lstm_grad_isa.c - the steps of an LSTM, back, and the gradient of its recurrent weights.
  *
- * Products as in lstm_isa.c; a panel holds the transposed rows of some units. A single row needs none: its dh are dot
- * products with rows of the recurrent weights where they lie. */
+ * Products as in lstm_isa.c; a panel holds the transposed rows of some units. For a single row they are not transposed:
+ * its dh are dot products with rows of the recurrent weights. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, PANEL = 4 * TDI_WIDTH };
-/* Vectors of dz, and rows' sums, that stay in registers. */
-#if defined(__AVX512F__)
-enum { DOT_BLOCKS = 4, DOT_ROWS = 4 };
-#else
-enum { DOT_BLOCKS = 2, DOT_ROWS = 4 };
-#endif
+enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
+enum { DOT_ROWS = LONE / QUARTERS < 4 ? LONE / QUARTERS : 4 }; /* whose sums stay in registers */
 
 /* ---- back ---- */
 
@@ -20,19 +16,29 @@ typedef struct backward {
     tdi_lstm_tape tape;
     tdi_lstm_share own;
     int64_t panels, width; /* of units; floats of a row of dh and dc */
-    bool in_place;         /* one row: R is read where it lies */
-    float *sums;           /* in place [own units, WIDTH]: of each dot product, before its vector is added up */
-    float *packed;         /* by panels [4 units, PANEL] of R' */
+    bool lone;             /* one row */
+    float *sums;           /* of one row [own units, WIDTH]: of each dot product, before its vector is added up */
+    float *packed;         /* by panels [4 units, PANEL] of R'; for one row as forwards */
     float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
     float *apart;          /* [rows, PANEL] of one gate, before its mask; NULL without a mask */
     float *row;            /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } backward;
 
+static int64_t sums_floats(const backward *b)
+{
+    return b->lone ? b->own.units * TDI_WIDTH : 0;
+}
+
+static int64_t packed_floats(const backward *b)
+{
+    return GATES * b->tape.units * (b->lone ? b->own.units : b->width);
+}
+
 static size_t backward_floats(const backward *b)
 {
     int64_t mask = tdi_lstm_has(b->call, TDI_LSTM_GRAD_MASK), row = tdi_lstm_usual(b->attrs) ? 0 : GATES + 1;
-    int64_t weights = b->in_place ? b->own.units * TDI_WIDTH : GATES * b->tape.units * b->width;
-    return (size_t)(weights + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL + row * b->own.units);
+    return (size_t)(sums_floats(b) + packed_floats(b) + 2 * b->own.rows * b->width + mask * b->own.rows * PANEL +
+                    row * b->own.units);
 }
 
 static backward backward_of(const tdi_call *call)
@@ -41,13 +47,12 @@ static backward backward_of(const tdi_call *call)
     b.own = tdi_lstm_share_of(call, b.tape.rows, b.tape.units);
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
-    int64_t dot = DOT_BLOCKS * TDI_WIDTH,
-            ends = b.own.unit | b.own.units | b.tape.units; /* multiples of a power of 2 */
-    b.in_place = b.own.rows == 1 && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) && ends % dot == 0;
+    b.lone = tdi_lstm_is_lone(&b.own, b.tape.units) && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK);
     if (!call->scratch) /* prepare asks for sizes */
         return b;
-    b.sums = b.packed = call->scratch;
-    b.dh = b.packed + (b.in_place ? b.own.units * TDI_WIDTH : GATES * b.tape.units * b.width);
+    b.sums = call->scratch;
+    b.packed = b.sums + sums_floats(&b);
+    b.dh = b.packed + packed_floats(&b);
     b.dc = b.dh + b.own.rows * b.width;
     float *behind = b.dc + b.own.rows * b.width;
     b.apart = tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) ? behind : NULL;
@@ -271,72 +276,71 @@ static void recur_back(const backward *b, int64_t step)
         add_gate_back(b, dz, g ^ turn, begin, end, false);
 }
 
-/* ---- in place ---- */
+/* ---- one row ---- */
 
-/* The sums of DOT_ROWS dot products, of dz and rows of R from `from` on: over DOT_BLOCKS vectors of each gate. */
-TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *from, int64_t units, float *sums, bool fresh)
+/* The sums of DOT_ROWS dot products, of dz and of rows of R over a panel's units. */
+TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, float *sums)
 {
     tdi_vector sum[DOT_ROWS];
     TDI_UNROLL
     for (int j = 0; j < DOT_ROWS; j++)
-        sum[j] = fresh ? (tdi_vector){0} : tdi_load(sums + j * TDI_WIDTH);
+        sum[j] = tdi_load(sums + j * TDI_WIDTH);
     TDI_UNROLL
-    for (int g = 0; g < GATES; g++) {
-        const float *gate = from + g * units;
-        __asm__("" : "+r"(gate)); /* else GCC keeps the addresses of all vectors from call to call, in memory */
+    for (int v = 0; v < GATES * LONE_BLOCKS; v++) {
         TDI_UNROLL
-        for (int v = 0; v < DOT_BLOCKS; v++) {
-            TDI_UNROLL
-            for (int j = 0; j < DOT_ROWS; j++)
-                sum[j] += of_dz[g * DOT_BLOCKS + v] * tdi_load(gate + j * GATES * units + v * TDI_WIDTH);
-        }
+        for (int j = 0; j < DOT_ROWS; j++)
+            sum[j] += of_dz[v] * tdi_load(rows + j * GATES * LONE + v * TDI_WIDTH);
     }
     TDI_UNROLL
     for (int j = 0; j < DOT_ROWS; j++)
         tdi_store(sums + j * TDI_WIDTH, sum[j]);
 }
 
-/* Over DOT_BLOCKS vectors from `unit` on, of all gates; every other step goes downwards, as forwards. */
-static void add_block_back(const backward *b, const float *dz, int64_t unit, bool down, bool fresh)
+/* Of a panel, for some quarters of the own units. */
+static void add_panel_back(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
 {
-    const float *weights = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
-    int64_t units = b->tape.units, count = b->own.units / DOT_ROWS;
-    tdi_vector of_dz[GATES * DOT_BLOCKS];
+    tdi_vector of_dz[GATES * LONE_BLOCKS];
     TDI_UNROLL
-    for (int v = 0; v < GATES * DOT_BLOCKS; v++)
-        of_dz[v] = tdi_load(dz + v / DOT_BLOCKS * units + unit + v % DOT_BLOCKS * TDI_WIDTH);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t j = (down ? count - 1 - i : i) * DOT_ROWS;
-        add_dots(of_dz, weights + (b->own.unit + j) * GATES * units, units, b->sums + j * TDI_WIDTH, fresh);
+    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+        of_dz[v] = tdi_load(dz + v / LONE_BLOCKS * b->tape.units + unit + v % LONE_BLOCKS * TDI_WIDTH);
+    for (int i = first; i < first + count; i++) {
+        int64_t begin = tdi_lstm_quarter(&b->own, step, i), end = begin + b->own.units / QUARTERS;
+        for (int64_t j = begin; j < end; j += DOT_ROWS)
+            add_dots(of_dz, tdi_lstm_lone_rows(&b->own, b->packed, unit, j), b->sums + j * TDI_WIDTH);
     }
 }
 
-static void add_units_back(const backward *b, const float *dz, int64_t begin, int64_t end, bool down, bool fresh)
+static void add_units_back(const backward *b, const float *dz, int64_t step, int64_t begin, int64_t end, int first,
+                           int count)
 {
-    for (int64_t unit = begin; unit < end; unit += DOT_BLOCKS * TDI_WIDTH)
-        add_block_back(b, dz, unit, down, fresh && unit == begin);
+    for (int64_t unit = begin; unit < end; unit += LONE)
+        add_panel_back(b, dz, step, unit, first, count);
 }
 
 /* The own units first; meanwhile the others' come. */
-static void recur_in_place(const backward *b, int64_t step)
+static void recur_lone(const backward *b, int64_t step)
 {
     const tdi_lstm_share *own = &b->own;
     const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step);
     int64_t begin = own->unit, end = begin + own->units, units = b->tape.units;
-    bool down = step & 1;
-    add_units_back(b, dz, begin, end, down, true);
+    memset(b->sums, 0, (size_t)sums_floats(b) * sizeof *b->sums);
+    add_units_back(b, dz, step, begin, end, 0, QUARTERS / 2);
     tdi_lstm_wait(b->call, own);
     tdi_fetch(dz, units, GATES, 0, begin);
     tdi_fetch(dz, units, GATES, end, units);
-    add_units_back(b, dz, 0, begin, down, false);
-    add_units_back(b, dz, end, units, down, false);
+    add_units_back(b, dz, step, 0, begin, 0, QUARTERS);
+    add_units_back(b, dz, step, end, units, 0, QUARTERS);
+    add_units_back(b, dz, step, begin, end, QUARTERS / 2, QUARTERS / 2);
     for (int64_t j = 0; j < own->units; j += TDI_WIDTH)
         tdi_store(b->dh + j, tdi_fold_rows(b->sums + j * TDI_WIDTH));
 }
 
 static void begin_back(const backward *b)
 {
-    for (int64_t p = 0; p < b->panels && !b->in_place && (b->tape.steps > 1 || b->attrs->passed); p++)
+    bool recurs = b->tape.steps > 1 || b->attrs->passed;
+    if (recurs && b->lone)
+        tdi_lstm_pack_lone(&b->own, b->tape.units, b->call->in[TDI_LSTM_GRAD_R].data, b->packed);
+    for (int64_t p = 0; p < b->panels && recurs && !b->lone; p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */
     for (int64_t i = 0; i < b->own.rows; i++) {
@@ -348,7 +352,7 @@ static void begin_back(const backward *b)
 
 static void recur_any(const backward *b, int64_t step)
 {
-    (b->in_place ? recur_in_place : recur_back)(b, step);
+    (b->lone ? recur_lone : recur_back)(b, step);
 }
 
 /* What goes to the passed h and c. */

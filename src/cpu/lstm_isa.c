@@ -4,17 +4,19 @@
  * where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own, or the
  * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. Lanes
  * share rows of the batch, or, when there are few, units: then each needs what the others made in the step before, and
- * does some of its own part of the next product while it waits for it. Two lanes with one row share the products by
- * depth instead: each multiplies its own h by its own rows of R, which its core updated and will read again on the way
- * back, first for the other's units, whose sums travel while it goes on with its own. */
+ * does some of its own part of the next product while it waits for it. With one row, one lane or two share the products
+ * by depth instead: each multiplies its own h by its own rows of R, which its core updated and will read again on the
+ * way back. The sums for the other's units travel while it goes on with its own. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
-/* Blocks of a panel: for one row, for two or three. */
+enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
+enum { LONE_STEPS = 8 }; /* fewer are not worth packing R for one row */
+/* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
-enum { LONE_BLOCKS = 4, FEW_BLOCKS = 2 };
+enum { FEW_BLOCKS = 2 };
 #else
-enum { LONE_BLOCKS = 2, FEW_BLOCKS = 1 };
+enum { FEW_BLOCKS = 1 };
 #endif
 enum { AHEAD = 2 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
 
@@ -26,10 +28,10 @@ typedef struct forward {
     int64_t blocks, wide; /* of units: all, in a panel */
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
-    bool by_depth;        /* a lane reads its own rows of R alone */
+    bool by_depth;        /* of R a lane reads its own units' rows alone */
     float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
-    const float *taken;   /* the other's `given`, [2, 4, own units] */
-    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R */
+    const float *taken;   /* the other's `given`, [2, 4, own units]; NULL where there is no other */
+    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; by depth its own rows, for one row */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
     float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
@@ -47,11 +49,10 @@ static int64_t others(const forward *f)
     return f->tape.units - f->own.units;
 }
 
-static bool shares_depth(const forward *f)
+static bool goes_by_depth(const forward *f)
 {
-    int64_t lone = LONE_BLOCKS * TDI_WIDTH;
-    return f->in_place && f->own.by_units && f->call->lanes == 2 && f->own.rows == 1 && f->own.units % lone == 0 &&
-           others(f) % lone == 0;
+    bool meets_one = f->call->lanes == 2 || !f->own.by_units;
+    return f->in_place && meets_one && f->tape.steps >= LONE_STEPS && tdi_lstm_is_lone(&f->own, f->tape.units);
 }
 
 static bool looks_ahead(const forward *f)
@@ -65,11 +66,16 @@ static int64_t sums_floats(const forward *f)
     return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
 }
 
+static int64_t given_floats(const forward *f)
+{
+    return f->by_depth ? 2 * GATES * others(f) : 0;
+}
+
 static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(sums_floats(f) + f->by_depth * 2 * GATES * others(f) + row);
+        return (size_t)(given_floats(f) + sums_floats(f) + f->by_depth * GATES * f->own.units * f->tape.units + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
@@ -83,15 +89,16 @@ static forward forward_of(const tdi_call *call)
     f.wide = wide_blocks(f.own.rows);
     f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
-    f.by_depth = shares_depth(&f);
+    f.by_depth = goes_by_depth(&f);
     if (!call->scratch) /* prepare asks for sizes */
         return f;
     if (f.in_place) {
         f.given = call->scratch;
-        f.sums = f.given + f.by_depth * 2 * GATES * others(&f);
-        f.taken = f.by_depth ? call[1 - 2 * call->lane].scratch : NULL;
+        f.sums = f.given + given_floats(&f);
+        f.taken = given_floats(&f) ? call[1 - 2 * call->lane].scratch : NULL;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
-        f.row = f.sums + sums_floats(&f);
+        f.packed = f.sums + sums_floats(&f);
+        f.row = f.packed + f.by_depth * GATES * f.own.units * f.tape.units;
         return f;
     }
     f.packed = call->scratch;
@@ -213,7 +220,7 @@ static void add_gates(const forward *f, tdi_operand a, tdi_panel b, int64_t dept
 /* The sums of `units` units, for all four gates, from one row. */
 static void add_row(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, float *sums, int64_t units, bool fresh)
 {
-    for (int64_t j = 0; j < units; j += LONE_BLOCKS * TDI_WIDTH)
+    for (int64_t j = 0; j < units; j += LONE)
         add_lone(a, (tdi_panel){b.data + j, b.row}, f->tape.units, depth, (tdi_result){sums + j, units, fresh});
 }
 
@@ -223,7 +230,7 @@ static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
     tdi_operand a = {h.data + k, h.row, next};
     tdi_panel b = {from, next * columns};
-    if (f->own.rows == 1 && f->own.units % (LONE_BLOCKS * TDI_WIDTH) == 0)
+    if (f->own.rows == 1 && f->own.units % LONE == 0)
         add_row(f, a, b, end - begin, f->sums, f->own.units, false);
     else
         add_gates(f, a, b, end - begin, f->sums, f->own.rows, false);
@@ -239,9 +246,17 @@ static void copy_in_place(const forward *f, int64_t step)
     }
 }
 
+/* A step's. */
+static void find_sums(forward *f, int64_t step)
+{
+    if (f->ahead)
+        f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
+}
+
 /* x W: of a step, or of a lone row for the steps from this one on, so that W is read once for them. */
 static void begin_in_place(forward *f, int64_t step)
 {
+    find_sums(f, step);
     if (!f->features) {
         copy_in_place(f, step);
         return;
@@ -258,7 +273,6 @@ static void begin_in_place(forward *f, int64_t step)
         x.row = steps > 1 ? input_of(f, step + 1).data - x.data : 0;
         add_gates(f, x, b, f->features, f->ahead, steps, true);
     }
-    f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
@@ -496,49 +510,76 @@ static void sum_in_place(forward *f, int64_t step)
 
 /* ---- by depth ---- */
 
-/* sums += h R over own units [begin, end) of h, for `units` units from `unit` on. Every other step goes downwards: what
- * the first cache still holds of these weights need not come from the second again. */
-static void add_own(const forward *f, int64_t step, int64_t begin, int64_t end, int64_t unit, float *sums,
-                    int64_t units, bool fresh)
+/* A panel's sums of all gates, to.row apart, += h R over `count` units of h; `rows` are theirs. */
+static void add_lone_rows(const float *h, const float *rows, int64_t count, tdi_result to)
 {
-    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step);
-    bool down = step & 1;
-    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
-    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + unit;
-    add_row(f, (tdi_operand){h + k, 0, next}, (tdi_panel){from, next * columns}, end - begin, sums, units, fresh);
+    tdi_vector sum[GATES * LONE_BLOCKS];
+    float *gate[GATES];
+    TDI_UNROLL
+    for (int g = 0; g < GATES; g++) {
+        gate[g] = to.data + g * to.row;
+        __asm__("" : "+r"(gate[g])); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
+        TDI_UNROLL
+        for (int v = 0; v < LONE_BLOCKS; v++)
+            sum[g * LONE_BLOCKS + v] = to.fresh ? (tdi_vector){0} : tdi_load(gate[g] + v * TDI_WIDTH);
+    }
+    for (int64_t k = 0; k < count; k++, rows += GATES * LONE) {
+        tdi_vector of_h = tdi_splat(h[k]);
+        TDI_UNROLL
+        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+            sum[v] += of_h * tdi_load(rows + v * TDI_WIDTH);
+    }
+    TDI_UNROLL
+    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+        tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-static bool has_h(const forward *f, int64_t step)
+/* The sums of units [begin, end) += h R over some quarters of the own units of h. */
+static void add_quarters(const forward *f, int64_t step, int first, int count, int64_t begin, int64_t end, float *sums,
+                         bool fresh)
 {
-    return step || tdi_lstm_state(f->call, TDI_LSTM_H, f->own.row);
+    const tdi_lstm_share *own = &f->own;
+    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, own->row, step);
+    if (!h)
+        return;
+    for (int i = first; i < first + count; i++) {
+        int64_t k = tdi_lstm_quarter(own, step, i);
+        for (int64_t j = begin; j < end; j += LONE)
+            add_lone_rows(h + own->unit + k, tdi_lstm_lone_rows(own, f->packed, j, k), own->units / QUARTERS,
+                          (tdi_result){sums + j - begin, end - begin, fresh && i == first});
+    }
 }
 
-/* What the own h gives to the other's units. */
+static void add_to_own(const forward *f, int64_t step, int first, int count)
+{
+    add_quarters(f, step, first, count, f->own.unit, f->own.unit + f->own.units, f->sums, false);
+}
+
+/* Half of what the own h gives to the own units, and all that it gives to the other's. */
 static void give(forward *f, int64_t step)
 {
-    int64_t begin = f->own.unit, end = begin + f->own.units;
-    if (has_h(f, step))
-        add_own(f, step, begin, end, begin ? 0 : end, f->given + (step & 1) * GATES * others(f), others(f), true);
+    int64_t begin = f->own.unit ? 0 : f->own.units;
+    begin_in_place(f, step);
+    add_to_own(f, step, 0, QUARTERS / 2);
+    add_quarters(f, step, 0, QUARTERS, begin, begin + others(f), f->given + (step & 1) * GATES * others(f), true);
     tdi_lstm_step_is_made(f->call, &f->own);
 }
 
-/* What it gives to the own, and then what the other gave; once there is sight of this, it is asked for. */
+/* The other half, and then what the other gave; once there is sight of this, it is asked for. */
 static void take(forward *f, int64_t step)
 {
-    const tdi_lstm_share *own = &f->own;
-    int64_t begin = own->unit, end = begin + own->units, middle = begin + own->units / 2;
-    const float *taken = f->taken + (step & 1) * GATES * own->units;
-    bool down = step & 1;
-    begin_in_place(f, step);
-    if (has_h(f, step)) {
-        add_own(f, step, down ? middle : begin, down ? end : middle, begin, f->sums, own->units, false);
-        if (tdi_lockstep_reached(f->call->lockstep, f->call->lane))
-            tdi_fetch(taken, 0, 1, 0, GATES * own->units);
-        add_own(f, step, down ? begin : middle, down ? middle : end, begin, f->sums, own->units, false);
-        tdi_lstm_wait(f->call, own);
-        for (int64_t i = 0; i < GATES * own->units; i += TDI_WIDTH)
-            tdi_store(f->sums + i, tdi_load(f->sums + i) + tdi_load(taken + i));
-    }
+    int64_t floats = GATES * f->own.units;
+    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step);
+    const float *taken = f->taken && h ? f->taken + (step & 1) * floats : NULL;
+    find_sums(f, step);
+    add_to_own(f, step, QUARTERS / 2, QUARTERS / 4);
+    if (taken && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+        tdi_fetch(taken, 0, 1, 0, floats);
+    add_to_own(f, step, QUARTERS * 3 / 4, QUARTERS / 4);
+    if (taken)
+        tdi_lstm_wait(f->call, &f->own);
+    for (int64_t i = 0; taken && i < floats; i += TDI_WIDTH)
+        tdi_store(f->sums + i, tdi_load(f->sums + i) + tdi_load(taken + i));
     make(f, step);
 }
 
@@ -559,6 +600,8 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 
 static void begin_forward(const forward *f)
 {
+    if (f->by_depth)
+        tdi_lstm_pack_lone(&f->own, f->tape.units, f->call->in[TDI_LSTM_R].data, f->packed);
     if (f->in_place)
         return;
     if (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))

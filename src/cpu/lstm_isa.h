@@ -254,6 +254,47 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
         TDI_ISA_NAME(tdi_loops).slope(activation, units, kept, dy, dy);
 }
 
+/* ---- one row ---- */
+
+/* A single row uses each weight once a step, so that its steps take as long as R takes to come from the second cache. A
+ * lane multiplies by the rows of R of its own units alone, packed [units / LONE, own units, 4, LONE]: streams are what
+ * caches fetch ahead. It takes them by quarters of its units, upwards in one step and downwards in the next, two for
+ * its own units, then all for the others', then the other two: what a step ends with is still in the first cache when
+ * the next begins with it. */
+#if defined(__AVX512F__)
+enum { TDI_LSTM_LONE_BLOCKS = 4 };
+#else
+enum { TDI_LSTM_LONE_BLOCKS = 2 };
+#endif
+enum { TDI_LSTM_LONE = TDI_LSTM_LONE_BLOCKS * TDI_WIDTH, TDI_LSTM_QUARTERS = 4 };
+
+/* Whole panels: LONE is a power of 2. */
+static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
+{
+    return own->rows == 1 && (own->unit | own->units | units) % TDI_LSTM_LONE == 0;
+}
+
+static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, const float *recurrent, float *to)
+{
+    const float *from = recurrent + own->unit * TDI_LSTM_GATES * units;
+    for (int64_t unit = 0; unit < units; unit += TDI_LSTM_LONE)
+        for (int64_t i = 0; i < own->units * TDI_LSTM_GATES; i++, to += TDI_LSTM_LONE)
+            memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
+}
+
+/* The rows of the own units from `first` on, counted from the lane's, in the panel that begins with `unit`. */
+static inline const float *tdi_lstm_lone_rows(const tdi_lstm_share *own, const float *packed, int64_t unit,
+                                              int64_t first)
+{
+    return packed + (own->units * unit + first * TDI_LSTM_LONE) * TDI_LSTM_GATES;
+}
+
+/* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */
+static inline int64_t tdi_lstm_quarter(const tdi_lstm_share *own, int64_t step, int done)
+{
+    return (step & 1 ? TDI_LSTM_QUARTERS - 1 - done : done) * (own->units / TDI_LSTM_QUARTERS);
+}
+
 /* Of the kernels whose lanes may share units. */
 static inline const char *tdi_lstm_declines(const tdi_call *call)
 {

@@ -303,17 +303,39 @@ static void finish_rows(const pool *p, const float *x, int64_t n, int64_t first,
         TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, x_at(p, n, end) - from, x + from, dx + from, dx + from);
 }
 
-static void tidy_average_grad(const pool *p, const float *dy, int64_t n, float *scratch, float *dx)
+/* The rows of dx under one line of windows, which have the same gradient but for their slopes: `covered` numbers each,
+ * and what is behind them. */
+static void rows_of_line(const pool *p, const float *x, const float *gradient, int64_t n, int64_t oy, float *dx)
 {
-    const tdi_pool2d_attrs *a = p->attrs;
-    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
-        float *first = dx + x_at(p, n, oy * a->pool_h);
-        scale_to(p->y_line, 1.0f / (float)(a->pool_h * a->pool_w), dy + y_at(p, n, oy), scratch);
-        weave(p, scratch, 0, first);
-        for (int i = 1; i < a->pool_h; i++)
-            memcpy(first + i * p->line, first, (size_t)(p->y_line * a->pool_w) * sizeof *dx);
+    int64_t covered = p->y_line * p->attrs->pool_w;
+    for (int i = 0; i < p->attrs->pool_h; i++) {
+        int64_t row = x_at(p, n, oy * p->attrs->pool_h + i);
+        if (p->attrs->activation == TD_LINEAR)
+            memcpy(dx + row, gradient, (size_t)covered * sizeof *dx);
+        else
+            TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, covered, x + row, gradient, dx + row);
+        clear(dx + row + covered, p->line - covered);
     }
-    clear_uncovered(p, dx, n);
+}
+
+/* Windows side by side: dy / cells goes to every column of its window, aside, and from there to each row. */
+static void apart_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *scratch, float *dx)
+{
+    int pool_h = p->attrs->pool_h, pool_w = p->attrs->pool_w;
+    float share = 1.0f / (float)(pool_h * pool_w), *scaled = scratch, *gradient = scratch + p->y_line;
+    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
+        const float *from = dy + y_at(p, n, oy);
+        if (p->tidy) {
+            scale_to(p->y_line, share, from, scaled);
+            weave(p, scaled, 0, gradient);
+        } else {
+            for (int64_t i = 0; i < p->y_line; i += p->channels)
+                for (int j = 0; j < pool_w; j++)
+                    scale_to(p->channels, share, from + i, gradient + i * pool_w + j * p->channels);
+        }
+        rows_of_line(p, x, gradient, n, oy, dx);
+    }
+    clear_below(p, dx, n);
 }
 
 static void any_average_grad(const pool *p, const float *dy, int64_t n, float *dx)
@@ -332,37 +354,16 @@ static void any_average_grad(const pool *p, const float *dy, int64_t n, float *d
         }
 }
 
-static void apart_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *dx)
-{
-    int pool_h = p->attrs->pool_h, pool_w = p->attrs->pool_w;
-    float share = 1.0f / (float)(pool_h * pool_w);
-    for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
-        float *first = dx + x_at(p, n, oy * pool_h);
-        const float *from = dy + y_at(p, n, oy);
-        for (int64_t ox = 0; ox < p->y->dim[2]; ox++, from += p->channels)
-            for (int j = 0; j < pool_w; j++)
-                scale_to(p->channels, share, from, first + (ox * pool_w + j) * p->channels);
-        for (int i = 1; i < pool_h; i++)
-            memcpy(first + i * p->line, first, (size_t)(p->y_line * pool_w) * sizeof *dx);
-        clear_ends(p, dx, n, oy * pool_h, (oy + 1) * pool_h);
-        finish_rows(p, x, n, oy * pool_h, (oy + 1) * pool_h, dx);
-    }
-    clear_below(p, dx, n);
-}
-
 static void average_backward(const tdi_call *call)
 {
     pool p = pool_of(call, &call->out.shape, &call->in[0].shape);
     const float *x = call->n_in > 1 ? call->in[1].data : NULL;
     for (int64_t n = p.begin; n < p.end; n++) {
-        if (p.apart && !p.tidy) {
-            apart_average_grad(&p, x, call->in[0].data, n, call->out.data);
+        if (p.apart) {
+            apart_average_grad(&p, x, call->in[0].data, n, call->scratch, call->out.data);
             continue;
         }
-        if (p.tidy)
-            tidy_average_grad(&p, call->in[0].data, n, call->scratch, call->out.data);
-        else
-            any_average_grad(&p, call->in[0].data, n, call->out.data);
+        any_average_grad(&p, call->in[0].data, n, call->out.data);
         finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
     }
 }

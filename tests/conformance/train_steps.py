@@ -31,6 +31,7 @@ class Case:
     warm: int = 0             # steps that Keras trains before it saves the file
     devices: tuple = ("cpu", "cpu:0,cpu:1")
     x: object = None          # normal numbers by default
+    batch: int = BATCH
 
 
 def random():
@@ -173,6 +174,8 @@ def recurrent():
     lstm, mse, adam = layers.LSTM, "mean_squared_error", keras.optimizers.Adam
     yield Case("last", net(lstm(7), layers.Dense(1)), numbers(1), mse)
     yield Case("wide", net(lstm(128), layers.Dense(1), shape=(20, 8)), numbers(1), mse, adam())
+    yield Case("one row", net(lstm(128, return_sequences=True), lstm(64), layers.Dense(1), shape=(20, 8)), numbers(1), mse,
+               adam(), devices=("cpu", "cpu:0"), batch=1)
     yield Case("sequences", net(lstm(9, return_sequences=True), layers.Dense(3)), numbers(6, 3), mse)
     yield Case("two", net(lstm(9, return_sequences=True), lstm(8), layers.Dense(4)), classes(4), sparse(), adam())
     yield Case("backwards", net(lstm(9, go_backwards=True, return_sequences=True), layers.Flatten(), layers.Dense(4)),
@@ -349,8 +352,8 @@ def train_batch(model, x, y):
     return model.train_on_batch(x, y, return_dict=True)["loss"]
 
 
-def train(model, x, y):
-    return np.array([train_batch(model, x[i:i + BATCH], y[i:i + BATCH]) for i in range(0, len(x), BATCH)])
+def train(model, x, y, batch):
+    return np.array([train_batch(model, x[i:i + batch], y[i:i + batch]) for i in range(0, len(x), batch)])
 
 
 def check(what, seen, limit, details=""):
@@ -366,13 +369,13 @@ def check_losses(what, mine, keras_losses):
     check(f"{what}: losses apart", apart[worst], TOLERANCE, f" (step {worst}: {mine[worst]:.9g}, Keras {keras_losses[worst]:.9g})")
 
 
-def check_reopened(name, trained, x, y, more, iterations):
+def check_reopened(name, trained, x, y, batch, more, iterations):
     """Keras opens what Tandem saved, predicts the same and goes on."""
     model = keras.saving.load_model(trained.path)
-    check(f"{name}: predictions apart", tandem.relative(trained.predictions, model.predict_on_batch(x[:BATCH])), TOLERANCE)
+    check(f"{name}: predictions apart", tandem.relative(trained.predictions, model.predict_on_batch(x[:batch])), TOLERANCE)
     if int(model.optimizer._iterations.value) != iterations:  # .iterations counts updates
         raise AssertionError(f"{name}: the saved optimizer counts {int(model.optimizer._iterations.value)} steps")
-    check_losses(f"{name}, Keras going on", train(model, x[:MORE * BATCH], y[:MORE * BATCH]), more)
+    check_losses(f"{name}, Keras going on", train(model, x[:MORE * batch], y[:MORE * batch], batch), more)
 
 
 def run_case(case, folder):
@@ -381,16 +384,18 @@ def run_case(case, folder):
     x = case.x
     if x is None:
         x = np.random.default_rng(1).normal(size=(SAMPLES, *case.model.input_shape[1:])).astype("float32")
-    train(case.model, x[:case.warm * BATCH], case.y[:case.warm * BATCH])
+    batch = case.batch
+    x, y = x[:STEPS * batch], case.y[:STEPS * batch]
+    train(case.model, x[:case.warm * batch], y[:case.warm * batch], batch)
     start = pathlib.Path(folder) / "start.keras"
     case.model.save(start)
-    expected = train(case.model, x, case.y)
-    more = train(case.model, x[:MORE * BATCH], case.y[:MORE * BATCH])
+    expected = train(case.model, x, y, batch)
+    more = train(case.model, x[:MORE * batch], y[:MORE * batch], batch)
     for devices in case.devices:
         name = f"{case.name} ({devices})"
-        trained = tandem.train(start, x, case.y, BATCH, devices, folder, case.model.output_shape[1:])
+        trained = tandem.train(start, x, y, batch, devices, folder, case.model.output_shape[1:])
         check_losses(name, trained.losses, expected)
-        check_reopened(name, trained, x, case.y, more, case.warm + STEPS)
+        check_reopened(name, trained, x, y, batch, more, case.warm + STEPS)
 
 
 GROUPS = {function.__name__: function for function in (dense, activations, convolution, pooling, merging, normalization,

@@ -4,7 +4,8 @@
 #include "support/op_case.h"
 
 #define BATCH TDI_BATCH
-enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, LONG_T = 15, F = 2, WIDE_F = 9 };
+enum { T = 3, U = 3, STATES = 64, WIDE_T = 4, WIDE_U = 37, WHOLE_T = 5, WHOLE_U = 128, F = 2, WIDE_F = 9 };
+enum { FEW_T = 3, LONE_T = 9, LONG_T = 15, LONE_U = 256 };
 
 static bool is_mask(const op_leaf *leaf)
 {
@@ -110,14 +111,19 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .shape = OP_DIMS(__VA_ARGS__)                                                                                  \
     }
 
-/* One row, of so many units that two lanes share the products by depth. */
-#define LONE_Z                                                                                                         \
+/* One row, of so many units and steps that one lane or two share the products by depth. */
+#define LONE_Z(t, u)                                                                                                   \
     {                                                                                                                  \
-        .shape = OP_DIMS(1, WHOLE_T, 4, WHOLE_U)                                                                       \
+        .shape = OP_DIMS(1, t, 4, u)                                                                                   \
+    }
+/* Small: over many steps others would enlarge what rounding leaves. */
+#define LONE_R(u)                                                                                                      \
+    {                                                                                                                  \
+        .shape = OP_DIMS(u, 4 * (u)), .fill = OP_SPREAD, .step = 0.05 / ((u) * (u))                                    \
     }
 #define LONE_X                                                                                                         \
     {                                                                                                                  \
-        .shape = OP_DIMS(1, WHOLE_T, WIDE_F)                                                                           \
+        .shape = OP_DIMS(1, LONE_T, WIDE_F)                                                                            \
     }
 #define LONE_PASSED                                                                                                    \
     {                                                                                                                  \
@@ -168,14 +174,17 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "from x, whole vectors, without a bias, backwards, from a passed state", build_from_x,
          USUAL(.gates = false, .backwards = true, .passed = true), 5, X(WHOLE_T, WIDE_F), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), W(WIDE_F, WHOLE_U)),
-    CASE(lstm, "one row", build_tape, USUAL(.gates = true), 2, LONE_Z, R(WHOLE_U)),
-    CASE(lstm, "one row, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4, LONE_Z,
-         R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
+    CASE(lstm, "one row of few steps", build_tape, USUAL(.gates = true), 2, LONE_Z(FEW_T, WHOLE_U), LONE_R(WHOLE_U)),
+    CASE(lstm, "one row", build_tape, USUAL(.gates = true), 2, LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U)),
+    CASE(lstm, "one row of many units", build_tape, USUAL(.gates = true), 2, LONE_Z(LONE_T, LONE_U), LONE_R(LONE_U)),
+    CASE(lstm, "one row, other activations", build_tape, ATTRS(TD_SOFTSIGN, TD_HARD_SIGMOID, .gates = true), 2,
+         LONE_Z(LONE_T, LONE_U), LONE_R(LONE_U)),
+    CASE(lstm, "one row, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+         LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
     CASE(lstm, "one row, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6, LONE_X,
-         R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
+         LONE_R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
     CASE(lstm, "one row, from x, backwards, of many steps", build_from_x, USUAL(.gates = true, .backwards = true), 3,
-         {.shape = OP_DIMS(1, LONG_T, WIDE_F)},
-         {.shape = OP_DIMS(WHOLE_U, 4 * WHOLE_U), .fill = OP_SPREAD, .step = 3e-6}, W(WIDE_F, WHOLE_U)),
+         {.shape = OP_DIMS(1, LONG_T, WIDE_F)}, LONE_R(WHOLE_U), W(WIDE_F, WHOLE_U)),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
@@ -239,11 +248,13 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "whole vectors, backwards, from a passed state", build_grad,
          USUAL(.gates = true, .passed = true, .backwards = true), 5, Z(WHOLE_T, WHOLE_U), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), ARRIVING(BATCH, WHOLE_U)),
-    CASE(lstm_grad, "one row", build_grad, USUAL(.gates = true, .sequences = true), 3, LONE_Z, R(WHOLE_U),
-         ARRIVING(1, WHOLE_T, WHOLE_U)),
+    CASE(lstm_grad, "one row", build_grad, USUAL(.gates = true, .sequences = true), 3, LONE_Z(LONE_T, WHOLE_U),
+         LONE_R(WHOLE_U), ARRIVING(1, LONE_T, WHOLE_U)),
+    CASE(lstm_grad, "one row of many units", build_grad, USUAL(.gates = true), 3, LONE_Z(FEW_T, LONE_U), LONE_R(LONE_U),
+         ARRIVING(1, LONE_U)),
     CASE(lstm_grad, "one row, backwards, from a passed state", build_grad,
-         USUAL(.gates = true, .passed = true, .backwards = true), 5, LONE_Z, R(WHOLE_U), LONE_PASSED, LONE_PASSED,
-         ARRIVING(1, WHOLE_U)),
+         USUAL(.gates = true, .passed = true, .backwards = true), 5, LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U),
+         LONE_PASSED, LONE_PASSED, ARRIVING(1, WHOLE_U)),
     CASE(lstm_grad, "one step, masked, from a passed state", build_grad, USUAL(.gates = true, .passed = true), 6,
          Z(1, WIDE_U), R(WIDE_U), MASK(WIDE_U), PASSED(WIDE_U), PASSED(WIDE_U), ARRIVING(BATCH, WIDE_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
