@@ -104,7 +104,7 @@ TDI_INLINE void unsquash_block(blocks b, int64_t at, tdi_vector squashed)
 
 TDI_INLINE void unsquash(blocks b, int count)
 {
-    tdi_vector c[TDI_LSTM_ABREAST], squashed[TDI_LSTM_ABREAST];
+    tdi_vector c[TDI_ABREAST], squashed[TDI_ABREAST];
     for (int i = 0; i < count; i++)
         c[i] = tdi_load(b.made + GATES * b.units + i * TDI_WIDTH);
     tdi_tangents(c, squashed, count);
@@ -119,7 +119,7 @@ static void unsquash_one(const blocks *b)
 
 static void unsquash_abreast(const blocks *b)
 {
-    unsquash(*b, TDI_LSTM_ABREAST);
+    unsquash(*b, TDI_ABREAST);
 }
 
 static const float *padded(const float *from, int64_t units, float *to)
@@ -160,7 +160,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
     blocks at = blocks_of(b, step, i);
     int64_t units = b->own.units;
     for (int64_t count; units > 0; units -= count) {
-        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH ? TDI_LSTM_ABREAST * TDI_WIDTH : TDI_WIDTH;
+        count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST * TDI_WIDTH : TDI_WIDTH;
         if (units < TDI_WIDTH)
             unsquash_part(at, units);
         else if (count > TDI_WIDTH)

@@ -350,7 +350,7 @@ TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *ou
 
 TDI_INLINE void squash(blocks b, int count)
 {
-    tdi_vector c[TDI_LSTM_ABREAST], out[TDI_LSTM_ABREAST], squashed[TDI_LSTM_ABREAST];
+    tdi_vector c[TDI_ABREAST], out[TDI_ABREAST], squashed[TDI_ABREAST];
     for (int i = 0; i < count; i++)
         squash_gates(b, i, &c[i], &out[i]);
     tdi_tangents(c, squashed, count);
@@ -367,7 +367,7 @@ static void squash_one(const blocks *b)
 
 static void squash_abreast(const blocks *b)
 {
-    squash(*b, TDI_LSTM_ABREAST);
+    squash(*b, TDI_ABREAST);
 }
 
 /* Fewer units than a vector has. */
@@ -398,10 +398,10 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
                 .sections = f->tape.sections,
                 .units = f->tape.units};
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
-        count = units >= TDI_LSTM_ABREAST * TDI_WIDTH ? TDI_LSTM_ABREAST : 1;
+        count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST : 1;
         if (units < TDI_WIDTH)
             squash_part(b, units);
-        else if (count == TDI_LSTM_ABREAST)
+        else if (count == TDI_ABREAST)
             squash_abreast(&b);
         else
             squash_one(&b);

@@ -1,21 +1,16 @@
 /* lstm_isa.h - what the loops of an LSTM's steps and those of their gradients share: products of few rows, parts of
- * vectors, the usual activations, and which part of the steps a lane makes. */
+ * vectors, and which part of the steps a lane makes. */
 #ifndef TDI_CPU_LSTM_ISA_H
 #define TDI_CPU_LSTM_ISA_H
 
 #include "base/thread.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
-#include "cpu/math_isa.h"
 #include "cpu/softmax_isa.h"
+#include "cpu/squash_isa.h"
 #include "ops/lstm.h"
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 enum { TDI_LSTM_DEPTH = 128 }; /* of a product's cut */
-enum { TDI_LSTM_ABREAST = 4 }; /* vectors that are squashed at once */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_TILE = 6, TDI_LSTM_CHAINS = 4 };
 #else
@@ -137,78 +132,6 @@ static inline tdi_vector tdi_load_part(const float *from, int64_t count)
         return tdi_load(from);
     memcpy(&v, from, (size_t)count * sizeof(float));
     return v;
-}
-
-/* ---- squashing: as in math_isa.h, within the range that leads to a float other than 0 and 1 ---- */
-
-/* 1 / x to the last place or the one before, x > 0. */
-static inline tdi_vector tdi_reciprocal(tdi_vector x)
-{
-#if defined(__AVX512F__)
-    tdi_vector y = (tdi_vector)_mm512_rcp14_ps((__m512)x);
-    return y * (2.0f - x * y);
-#else
-    return 1.0f / x;
-#endif
-}
-
-/* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors abreast: each is a chain of instructions that wait
- * for each other. */
-TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
-{
-    static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
-                                 5.0000001201e-1f};
-    const float magic = 12582912.0f;
-    tdi_vector r[TDI_LSTM_ABREAST];
-    for (int i = 0; i < count; i++)
-        scale[i] = x[i] * 1.44269504088896341f + magic;
-    for (int i = 0; i < count; i++)
-        r[i] = x[i] - (scale[i] - magic) * 0.693359375f;
-    for (int i = 0; i < count; i++)
-        r[i] -= (scale[i] - magic) * -2.12194440e-4f;
-    for (int i = 0; i < count; i++)
-        p[i] = r[i] * 1.9875691500e-4f + rest[0];
-    for (int k = 1; k < 5; k++)
-        for (int i = 0; i < count; i++)
-            p[i] = p[i] * r[i] + rest[k];
-    for (int i = 0; i < count; i++)
-        p[i] = p[i] * (r[i] * r[i]) + r[i];
-    for (int i = 0; i < count; i++)
-        scale[i] = (tdi_vector)(((tdi_vector_bits)scale[i] - math_bits(magic) + 127) << 23);
-}
-
-/* NaN stays NaN: of the two it is the second operand that these give then. */
-static inline tdi_vector tdi_within(tdi_vector x, float most)
-{
-#if defined(__AVX512F__)
-    return (tdi_vector)_mm512_max_ps(_mm512_set1_ps(-most), _mm512_min_ps(_mm512_set1_ps(most), (__m512)x));
-#else
-    x = tdi_select(x > most, tdi_splat(most), x);
-    return tdi_select(x < -most, tdi_splat(-most), x);
-#endif
-}
-
-/* From e^-x and e^2x. */
-static inline tdi_vector tdi_sigmoid_from(tdi_vector scale, tdi_vector p)
-{
-    return tdi_reciprocal((1.0f + scale) + scale * p);
-}
-
-static inline tdi_vector tdi_tangent_from(tdi_vector scale, tdi_vector p)
-{
-    tdi_vector less_one = scale * p + (scale - 1.0f);
-    return less_one * tdi_reciprocal(less_one + 2.0f);
-}
-
-/* y = tanh(x) */
-TDI_INLINE void tdi_tangents(const tdi_vector *x, tdi_vector *y, int count)
-{
-    tdi_vector twice[TDI_LSTM_ABREAST], p[TDI_LSTM_ABREAST], scale[TDI_LSTM_ABREAST];
-    for (int i = 0; i < count; i++)
-        twice[i] = 2.0f * tdi_within(x[i], 10.0f);
-    tdi_exponentials(twice, scale, p, count);
-    for (int i = 0; i < count; i++)
-        y[i] = tdi_tangent_from(scale[i], p[i]);
 }
 
 /* ---- who makes what ---- */

@@ -92,20 +92,25 @@ static inline float math_expm1(float x)
 }
 
 /* e / (e + 2) for e = e^2a - 1, a = |x| = n ln 2 / 2 + r: short, as whole networks wait for it. Adding 1.5 * 2^23 + 127
- * leaves n + 127 in the low bits, which shifted are 2^n. */
+ * leaves n + 127 in the low bits, which shifted are 2^n. (e^2r - 1 - 2r) / r^2 on the reduced range, highest term
+ * first. */
+#define MATH_TANH_MAGIC 12583039.0f
+#define MATH_TANH_SCALE 2.88539008177792681f
+#define MATH_TANH_STEP  0.34657359027997264f
+enum { MATH_TANH_TERMS = 5 };
+static const float math_tanh_terms[MATH_TANH_TERMS] = {8.8848064844e-2f, 2.6773057069e-1f, 6.6667522847e-1f,
+                                                       1.3333234542f, 1.9999999258f};
+
 static inline float math_tanh(float x)
 {
-    const float magic = 12583039.0f, a = math_abs(x) > 10.0f ? 10.0f : math_abs(x);
-    float shifted = a * 2.88539008177792681f + magic;
-    float r = a - (shifted - magic) * 0.34657359027997264f;
-    float scale = math_float((int32_t)((uint32_t)math_bits(shifted) << 23));
-    float p = 8.8848064844e-2f;
-    p = p * r + 2.6773057069e-1f;
-    p = p * r + 6.6667522847e-1f;
-    p = p * r + 1.3333234542f;
-    p = p * r + 1.9999999258f;
-    p = p * (r * r) + 2.0f * r;
-    return math_with_sign((scale * p + (scale - 1.0f)) / (scale * p + (scale + 1.0f)), x);
+    const float a = math_abs(x) > 10.0f ? 10.0f : math_abs(x);
+    float shifted = a * MATH_TANH_SCALE + MATH_TANH_MAGIC;
+    float r = a - (shifted - MATH_TANH_MAGIC) * MATH_TANH_STEP;
+    float scale = math_float((int32_t)((uint32_t)math_bits(shifted) << 23)), p = math_tanh_terms[0];
+    for (int k = 1; k < MATH_TANH_TERMS; k++)
+        p = p * r + math_tanh_terms[k];
+    float e = scale * (p * (r * r) + 2.0f * r) + (scale - 1.0f);
+    return math_with_sign(e / (e + 2.0f), x);
 }
 
 static inline float math_sigmoid(float x)

@@ -303,19 +303,14 @@ static void finish_rows(const pool *p, const float *x, int64_t n, int64_t first,
         TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, x_at(p, n, end) - from, x + from, dx + from, dx + from);
 }
 
-/* The rows of dx under one line of windows, which have the same gradient but for their slopes: `covered` numbers each,
- * and what is behind them. */
-static void rows_of_line(const pool *p, const float *x, const float *gradient, int64_t n, int64_t oy, float *dx)
+/* `count` numbers of a row of dx, which may lie where x does, and zeros behind them. */
+static void write_row(const pool *p, const float *x, const float *gradient, int64_t count, int64_t row, float *dx)
 {
-    int64_t covered = p->y_line * p->attrs->pool_w;
-    for (int i = 0; i < p->attrs->pool_h; i++) {
-        int64_t row = x_at(p, n, oy * p->attrs->pool_h + i);
-        if (p->attrs->activation == TD_LINEAR)
-            memcpy(dx + row, gradient, (size_t)covered * sizeof *dx);
-        else
-            TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, covered, x + row, gradient, dx + row);
-        clear(dx + row + covered, p->line - covered);
-    }
+    if (p->attrs->activation == TD_LINEAR)
+        memcpy(dx + row, gradient, (size_t)count * sizeof *dx);
+    else
+        TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, count, x + row, gradient, dx + row);
+    clear(dx + row + count, p->line - count);
 }
 
 /* Windows side by side: dy / cells goes to every column of its window, aside, and from there to each row. */
@@ -328,44 +323,51 @@ static void apart_average_grad(const pool *p, const float *x, const float *dy, i
         if (p->tidy) {
             scale_to(p->y_line, share, from, scaled);
             weave(p, scaled, 0, gradient);
-        } else {
-            for (int64_t i = 0; i < p->y_line; i += p->channels)
-                for (int j = 0; j < pool_w; j++)
-                    scale_to(p->channels, share, from + i, gradient + i * pool_w + j * p->channels);
         }
-        rows_of_line(p, x, gradient, n, oy, dx);
+        for (int64_t i = 0; i < p->y_line && !p->tidy; i += p->channels)
+            for (int j = 0; j < pool_w; j++)
+                scale_to(p->channels, share, from + i, gradient + i * pool_w + j * p->channels);
+        for (int i = 0; i < pool_h; i++)
+            write_row(p, x, gradient, p->y_line * pool_w, x_at(p, n, oy * pool_h + i), dx);
     }
     clear_below(p, dx, n);
 }
 
-static void any_average_grad(const pool *p, const float *dy, int64_t n, float *dx)
+/* What a line of windows gives to each row under it. */
+static void add_line(const pool *p, const float *dy, int64_t n, int64_t oy, float *gradient)
 {
-    clear(dx + x_at(p, n, 0), p->x->dim[1] * p->line);
-    for (int64_t oy = 0; oy < p->y->dim[1]; oy++)
-        for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
-            tdi_pool2d_cells cells = cells_of(p, oy, ox);
-            const float *from = dy + y_at(p, n, oy) + ox * p->channels;
-            float share = 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left));
-            for (int64_t i = cells.top; i < cells.bottom; i++)
-                for (int64_t j = cells.left; j < cells.right; j++) {
-                    float *to = dx + x_at(p, n, i) + j * p->channels;
-                    TDI_LANES for (int64_t c = 0; c < p->channels; c++) to[c] += share * from[c];
-                }
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
+        tdi_pool2d_cells cells = cells_of(p, oy, ox);
+        const float *from = dy + y_at(p, n, oy) + ox * p->channels;
+        float share = 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left));
+        for (int64_t j = cells.left; j < cells.right; j++) {
+            float *to = gradient + j * p->channels;
+            TDI_LANES for (int64_t c = 0; c < p->channels; c++) to[c] += share * from[c];
         }
+    }
+}
+
+/* Row by row, from the windows over it. */
+static void any_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *gradient, float *dx)
+{
+    const tdi_pool2d_attrs *a = p->attrs;
+    for (int64_t row = 0; row < p->x->dim[1]; row++) {
+        int64_t above = row + p->before_h - a->pool_h; /* where the last window begins that ends before the row */
+        int64_t first = above < 0 ? 0 : above / a->stride_h + 1;
+        int64_t end = tdi_least((row + p->before_h) / a->stride_h + 1, p->y->dim[1]);
+        clear(gradient, p->line);
+        for (int64_t oy = first; oy < end; oy++)
+            add_line(p, dy, n, oy, gradient);
+        write_row(p, x, gradient, p->line, x_at(p, n, row), dx);
+    }
 }
 
 static void average_backward(const tdi_call *call)
 {
     pool p = pool_of(call, &call->out.shape, &call->in[0].shape);
     const float *x = call->n_in > 1 ? call->in[1].data : NULL;
-    for (int64_t n = p.begin; n < p.end; n++) {
-        if (p.apart) {
-            apart_average_grad(&p, x, call->in[0].data, n, call->scratch, call->out.data);
-            continue;
-        }
-        any_average_grad(&p, call->in[0].data, n, call->out.data);
-        finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
-    }
+    for (int64_t n = p.begin; n < p.end; n++)
+        (p.apart ? apart_average_grad : any_average_grad)(&p, x, call->in[0].data, n, call->scratch, call->out.data);
 }
 
 static void average_pool2d_grad_run(const tdi_call *call)

@@ -3,12 +3,12 @@
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
 #include "cpu/narrow_isa.h"
+#include "cpu/squash_isa.h"
 
 /* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
-#define UNARY_KINDS(X)                                                                                                 \
+#define LOOPED_KINDS(X)                                                                                                \
     X(TD_LINEAR, x, dy)                                                                                                \
     X(TD_RELU, x<0.0f ? 0.0f : x, v> 0.0f ? dy : 0.0f)                                                                 \
-    X(TD_TANH, math_tanh(x), (1.0f - v * v) * dy)                                                                      \
     X(TD_SIGMOID, math_sigmoid(x), v *(1.0f - v) * dy)                                                                 \
     X(TD_LEAKY_RELU, x < 0.0f ? 0.2f * x : x, v < 0.0f ? 0.2f * dy : dy)                                               \
     X(TD_RELU6, math_clamp(x, 0.0f, 6.0f), ((v > 0.0f) & (v < 6.0f)) ? dy : 0.0f)                                      \
@@ -37,6 +37,9 @@
     X(TDI_UNARY_SIGN, x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x, 0.0f * v * dy)                                           \
     X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
       ((v >= 1e-7f) & (v <= (float)(1 - 1e-7))) ? dy : 0.0f)
+
+/* tanh(x) has tanh_loop(). */
+#define UNARY_KINDS(X) LOOPED_KINDS(X) X(TD_TANH, x, (1.0f - v * v) * dy)
 
 #define COUNT_KIND(kind, value, slope) +1
 _Static_assert(UNARY_KINDS(COUNT_KIND) == TDI_UNARY_COUNT - 2,
@@ -107,6 +110,29 @@ static inline float hard_silu_slope(float x)
     return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : slope;
 }
 
+TDI_INLINE void tanh_vectors(const float *from, float *to, int count)
+{
+    tdi_vector x[TDI_ABREAST];
+    for (int i = 0; i < count; i++)
+        x[i] = tdi_load(from + i * TDI_WIDTH);
+    tdi_tangents(x, x, count);
+    for (int i = 0; i < count; i++)
+        tdi_store(to + i * TDI_WIDTH, x[i]);
+}
+
+static void tanh_loop(int64_t n, const float *from, float *to)
+{
+    enum { ABREAST = TDI_WIDTH == 16 ? TDI_ABREAST : 2 }; /* in 32 registers or 16 */
+    int64_t i = 0;
+    for (; i + ABREAST * TDI_WIDTH <= n; i += ABREAST * TDI_WIDTH)
+        tanh_vectors(from + i, to + i, ABREAST);
+    for (; i < n; i += TDI_WIDTH) {
+        tdi_vector x = tdi_get_part(false, from, i, tdi_least(n - i, TDI_WIDTH));
+        tdi_tangents(&x, &x, 1);
+        tdi_put_part(false, to, i, tdi_least(n - i, TDI_WIDTH), x);
+    }
+}
+
 #define VALUE_LOOP(kind, value, slope)                                                                                 \
     case kind:                                                                                                         \
         TDI_LANES for (int64_t i = 0; i < n; i++)                                                                      \
@@ -118,7 +144,10 @@ static inline float hard_silu_slope(float x)
 static void unary_loop(int function, int64_t n, const float *from, float *to)
 {
     switch (function) {
-        UNARY_KINDS(VALUE_LOOP)
+        LOOPED_KINDS(VALUE_LOOP)
+    case TD_TANH:
+        tanh_loop(n, from, to);
+        break;
     default:
         break;
     }

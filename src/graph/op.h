@@ -49,10 +49,11 @@ struct tdi_op {
     unsigned bfloat16;
     bool multiplies; /* a convolution or a matrix product: worth rounding float32 inputs for */
 
-    bool in_place; /* the output may take input 0's storage when their sizes agree and nothing reads input 0 later */
-    bool moves;    /* what it makes are elements of its inputs, of which it reads no more than that */
-    bool dealt;    /* lanes, and parts, that share it read each their own elements of what they read whole */
-    bool view;     /* the value is input 0's bytes, under another shape (reshape) or later (filled): never computed */
+    /* Bit i: the output may take input i's storage when their sizes agree and nothing reads that input later. */
+    unsigned in_place;
+    bool moves; /* what it makes are elements of its inputs, of which it reads no more than that */
+    bool dealt; /* lanes, and parts, that share it read each their own elements of what they read whole */
+    bool view;  /* the value is input 0's bytes, under another shape (reshape) or later (filled): never computed */
     /* A few words of attributes for explain ("3x3 same, stride 2"); NULL: none. */
     void (*describe)(const tdi_node *node, char *text, size_t size);
 };

@@ -44,7 +44,7 @@ const tdi_op tdi_op_accumulate_gradient = {.name = "accumulate_gradient",
                                            .reference = accumulate_gradient_reference,
                                            .flops = accumulate_gradient_flops,
                                            .reads = tdi_reads_same,
-                                           .in_place = true,
+                                           .in_place = 1,
                                            .describe = accumulate_gradient_describe};
 
 tdi_node *tdi_accumulate_gradient(tdi_graph *graph, tdi_node *gradient, tdi_node *accumulator, int steps,

@@ -61,7 +61,7 @@ const tdi_op tdi_op_adam = {.name = "adam",
                             .reference = adam_reference,
                             .flops = adam_flops,
                             .reads = tdi_reads_same,
-                            .in_place = true,
+                            .in_place = 1,
                             .describe = adam_describe};
 
 tdi_node *tdi_adam(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,

@@ -45,7 +45,7 @@ const tdi_op tdi_op_affine = {.name = "affine",
                               .reference = affine_reference,
                               .flops = affine_flops,
                               .reads = tdi_reads_same,
-                              .in_place = true,
+                              .in_place = 1,
                               .describe = affine_describe};
 
 tdi_node *tdi_affine(tdi_graph *graph, tdi_node *x, float scale, float shift)

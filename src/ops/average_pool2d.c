@@ -47,12 +47,19 @@ static void visit_forward(const tdi_call *call, const tdi_pool2d_cells *cells, i
     ((float *)call->out.data)[y_index] = (float)(sum / (double)cell_count(cells));
 }
 
-static void visit_backward(const tdi_call *call, const tdi_pool2d_cells *cells, int64_t n, int64_t c, int64_t y_index)
+/* What the windows over an element of dx give to it. */
+static float arriving(const tdi_call *call, int64_t n, int64_t i, int64_t j, int64_t c)
 {
-    float *dx = call->out.data, share = ((const float *)call->in[0].data)[y_index] / (float)cell_count(cells);
-    for (int64_t i = cells->top; i < cells->bottom; i++)
-        for (int64_t j = cells->left; j < cells->right; j++)
-            dx[tdi_pool2d_at(&call->out.shape, n, i, j, c)] += share;
+    const td_shape *y = &call->in[0].shape;
+    float sum = 0;
+    for (int64_t oy = 0; oy < y->dim[1]; oy++)
+        for (int64_t ox = 0; ox < y->dim[2]; ox++) {
+            tdi_pool2d_cells cells = tdi_pool2d_cells_under(call->attrs, &call->out.shape, oy, ox);
+            bool covers = i >= cells.top && i < cells.bottom && j >= cells.left && j < cells.right;
+            if (covers)
+                sum += ((const float *)call->in[0].data)[tdi_pool2d_at(y, n, oy, ox, c)] / (float)cell_count(&cells);
+        }
+    return sum;
 }
 
 static void average_pool2d_reference(const tdi_call *call)
@@ -60,11 +67,18 @@ static void average_pool2d_reference(const tdi_call *call)
     tdi_pool2d_each(call, &call->in[0].shape, &call->out.shape, visit_forward);
 }
 
+/* Element by element: dx may be where the activation's value is. */
 static void average_pool2d_grad_reference(const tdi_call *call)
 {
-    memset(call->out.data, 0, (size_t)tdi_shape_elements(&call->out.shape) * sizeof(float));
-    tdi_pool2d_each(call, &call->out.shape, &call->in[0].shape, visit_backward);
-    tdi_pool2d_slope(call, call->n_in > 1 ? call->in[1].data : NULL);
+    const td_shape *x = &call->out.shape;
+    int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;
+    const float *value = call->n_in > 1 ? call->in[1].data : NULL;
+    float *dx = call->out.data;
+    for (int64_t n = 0; n < x->dim[0]; n++)
+        for (int64_t i = 0; i < x->dim[1]; i++)
+            for (int64_t j = 0; j < x->dim[2]; j++)
+                for (int64_t c = 0; c < x->dim[3]; c++, dx++)
+                    *dx = arriving(call, n, i, j, c) * (value ? tdi_unary_derivative(activation, *value++) : 1.0f);
 }
 
 const tdi_op tdi_op_average_pool2d = {.name = "average_pool2d",
@@ -84,6 +98,7 @@ const tdi_op tdi_op_average_pool2d_grad = {.name = "average_pool2d_grad",
                                            .max_in = 2,
                                            .attrs_size = sizeof(tdi_pool2d_attrs),
                                            .bfloat16 = 3,
+                                           .in_place = 1u << 1,
                                            .infer = average_pool2d_grad_infer,
                                            .gradient = average_pool2d_grad_gradient,
                                            .reference = average_pool2d_grad_reference,

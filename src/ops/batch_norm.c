@@ -256,7 +256,7 @@ const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
                                   .reference = batch_norm_reference,
                                   .flops = batch_norm_flops,
                                   .reads = batch_norm_reads,
-                                  .in_place = true,
+                                  .in_place = 1,
                                   .describe = batch_norm_describe};
 
 const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
@@ -280,7 +280,7 @@ const tdi_op tdi_op_batch_norm_grad_input = {.name = "batch_norm_grad_input",
                                              .reference = grad_input_reference,
                                              .flops = grad_input_flops,
                                              .reads = batch_norm_reads,
-                                             .in_place = true};
+                                             .in_place = 1};
 
 const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .min_in = 3,
@@ -292,7 +292,7 @@ const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .reference = inference_reference,
                                             .flops = batch_norm_flops,
                                             .reads = batch_norm_reads,
-                                            .in_place = true,
+                                            .in_place = 1,
                                             .describe = batch_norm_describe};
 
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta, float epsilon)

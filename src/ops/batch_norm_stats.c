@@ -250,7 +250,7 @@ const tdi_op tdi_op_batch_norm_moving = {.name = "batch_norm_moving",
                                          .no_gradient = "it is an update",
                                          .reference = moving_reference,
                                          .reads = moving_reads,
-                                         .in_place = true,
+                                         .in_place = 1,
                                          .describe = moving_describe};
 
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x)

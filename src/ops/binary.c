@@ -109,7 +109,7 @@ const tdi_op tdi_op_binary = {.name = "binary",
                               .gradient = binary_gradient,
                               .reference = binary_reference,
                               .reads = tdi_reads_broadcast,
-                              .in_place = true,
+                              .in_place = 1,
                               .describe = binary_describe};
 
 tdi_node *tdi_binary(tdi_graph *graph, tdi_binary_kind kind, tdi_node *a, tdi_node *b)

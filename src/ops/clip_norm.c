@@ -142,7 +142,7 @@ const tdi_op tdi_op_clip_by_norm = {.name = "clip_by_norm",
                                     .no_gradient = "it is part of an update",
                                     .reference = clip_by_norm_reference,
                                     .reads = clip_by_norm_reads,
-                                    .in_place = true};
+                                    .in_place = 1};
 
 tdi_node *tdi_clip_by_norm(tdi_graph *graph, tdi_node *gradient, tdi_node *factor, tdi_variable *variable)
 {

@@ -210,7 +210,7 @@ const tdi_op tdi_op_sparse_softmax_cross_entropy_grad = {.name = "sparse_softmax
                                                          .reference = sparse_grad_reference,
                                                          .flops = cross_entropy_flops,
                                                          .reads = tdi_reads_rows,
-                                                         .in_place = true,
+                                                         .in_place = 1,
                                                          .describe = grad_describe};
 
 const tdi_op tdi_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",

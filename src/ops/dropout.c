@@ -71,7 +71,7 @@ const tdi_op tdi_op_dropout = {.name = "dropout",
                                .gradient = dropout_gradient,
                                .reference = dropout_reference,
                                .reads = tdi_reads_same,
-                               .in_place = true,
+                               .in_place = 1,
                                .describe = dropout_describe};
 
 tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs)

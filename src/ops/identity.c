@@ -31,7 +31,7 @@ const tdi_op tdi_op_identity = {.name = "identity",
                                 .reference = identity_reference,
                                 .flops = tdi_flops_none,
                                 .reads = tdi_reads_same,
-                                .in_place = true};
+                                .in_place = 1};
 
 tdi_node *tdi_identity(tdi_graph *graph, tdi_node *x)
 {

@@ -102,5 +102,5 @@ const tdi_op tdi_op_matmul_update = {.name = "matmul_update",
                                      .reference = matmul_update_reference,
                                      .flops = matmul_update_flops,
                                      .reads = matmul_update_reads,
-                                     .in_place = true,
+                                     .in_place = 1,
                                      .describe = matmul_update_describe};

@@ -57,9 +57,14 @@ static void max_pool2d_reference(const tdi_call *call)
 
 static void max_pool2d_grad_reference(const tdi_call *call)
 {
-    memset(call->out.data, 0, (size_t)tdi_shape_elements(&call->out.shape) * sizeof(float));
+    int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;
+    const float *x = call->in[0].data;
+    float *dx = call->out.data;
+    int64_t elements = tdi_shape_elements(&call->out.shape);
+    memset(dx, 0, (size_t)elements * sizeof *dx);
     tdi_pool2d_each(call, &call->in[0].shape, &call->in[2].shape, visit_backward);
-    tdi_pool2d_slope(call, call->in[0].data);
+    for (int64_t i = 0; activation != TD_LINEAR && i < elements; i++)
+        dx[i] *= tdi_unary_derivative(activation, x[i]);
 }
 
 const tdi_op tdi_op_max_pool2d = {.name = "max_pool2d",

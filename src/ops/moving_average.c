@@ -50,7 +50,7 @@ const tdi_op tdi_op_moving_average = {.name = "moving_average",
                                       .reference = moving_average_reference,
                                       .flops = moving_average_flops,
                                       .reads = tdi_reads_same,
-                                      .in_place = true,
+                                      .in_place = 1,
                                       .describe = moving_average_describe};
 
 tdi_node *tdi_moving_average(tdi_graph *graph, tdi_node *weight, tdi_node *average,

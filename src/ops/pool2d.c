@@ -39,7 +39,7 @@ static int64_t upper(int64_t a, int64_t bound)
     return a < bound ? a : bound;
 }
 
-static tdi_pool2d_cells cells_under(const tdi_pool2d_attrs *attrs, const td_shape *x, int64_t oy, int64_t ox)
+tdi_pool2d_cells tdi_pool2d_cells_under(const tdi_pool2d_attrs *attrs, const td_shape *x, int64_t oy, int64_t ox)
 {
     int64_t top = oy * attrs->stride_h - window_h(attrs, x).before;
     int64_t left = ox * attrs->stride_w - window_w(attrs, x).before;
@@ -52,18 +52,10 @@ void tdi_pool2d_each(const tdi_call *call, const td_shape *x, const td_shape *y,
     for (int64_t n = 0; n < y->dim[0]; n++)
         for (int64_t oy = 0; oy < y->dim[1]; oy++)
             for (int64_t ox = 0; ox < y->dim[2]; ox++) {
-                tdi_pool2d_cells cells = cells_under(call->attrs, x, oy, ox);
+                tdi_pool2d_cells cells = tdi_pool2d_cells_under(call->attrs, x, oy, ox);
                 for (int64_t c = 0; c < y->dim[3]; c++)
                     visit(call, &cells, n, c, tdi_pool2d_at(y, n, oy, ox, c));
             }
-}
-
-void tdi_pool2d_slope(const tdi_call *call, const float *x)
-{
-    int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;
-    float *dx = call->out.data;
-    for (int64_t i = 0; activation != TD_LINEAR && i < tdi_shape_elements(&call->out.shape); i++)
-        dx[i] *= tdi_unary_derivative(activation, x[i]);
 }
 
 tdi_split tdi_pool2d_reads(const tdi_node *node, int i, tdi_split split)

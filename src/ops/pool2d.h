@@ -11,14 +11,12 @@ td_status tdi_pool2d_shape(const tdi_pool2d_attrs *attrs, const td_shape *x, td_
 typedef struct tdi_pool2d_cells {
     int64_t top, bottom, left, right;
 } tdi_pool2d_cells;
+tdi_pool2d_cells tdi_pool2d_cells_under(const tdi_pool2d_attrs *attrs, const td_shape *x, int64_t oy, int64_t ox);
 
 /* Calls visit for each element of y, with x's shape resolved. */
 typedef void tdi_pool2d_visit(const tdi_call *call, const tdi_pool2d_cells *cells, int64_t n, int64_t c,
                               int64_t y_index);
 void tdi_pool2d_each(const tdi_call *call, const td_shape *x, const td_shape *y, tdi_pool2d_visit *visit);
-
-/* Multiplies the gradient by the activation's derivative at x, if there is one. */
-void tdi_pool2d_slope(const tdi_call *call, const float *x);
 
 static inline int64_t tdi_pool2d_at(const td_shape *shape, int64_t n, int64_t i, int64_t j, int64_t c)
 {

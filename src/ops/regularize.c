@@ -100,7 +100,7 @@ const tdi_op tdi_op_regularize = {.name = "regularize",
                                   .reference = regularize_reference,
                                   .flops = regularize_flops,
                                   .reads = tdi_reads_same,
-                                  .in_place = true,
+                                  .in_place = 1,
                                   .describe = regularize_describe};
 
 tdi_node *tdi_regularization(tdi_graph *graph, tdi_node *weight, float l1, float l2)

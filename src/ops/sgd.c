@@ -53,7 +53,7 @@ const tdi_op tdi_op_sgd = {.name = "sgd",
                            .reference = sgd_reference,
                            .flops = sgd_flops,
                            .reads = tdi_reads_same,
-                           .in_place = true,
+                           .in_place = 1,
                            .describe = sgd_describe};
 
 tdi_node *tdi_sgd(tdi_graph *graph, tdi_node *weight, tdi_node *gradient, int n_slots, tdi_node *const *slots,

@@ -344,7 +344,7 @@ const tdi_op tdi_op_unary = {.name = "unary",
                              .gradient = unary_gradient,
                              .reference = unary_reference,
                              .reads = tdi_reads_same,
-                             .in_place = true,
+                             .in_place = 1,
                              .describe = unary_describe};
 
 const tdi_op tdi_op_unary_grad = {.name = "unary_grad",
@@ -356,7 +356,7 @@ const tdi_op tdi_op_unary_grad = {.name = "unary_grad",
                                   .no_gradient = "second derivatives are not built",
                                   .reference = unary_grad_reference,
                                   .reads = tdi_reads_same,
-                                  .in_place = true,
+                                  .in_place = 1,
                                   .describe = unary_describe};
 
 tdi_node *tdi_unary(tdi_graph *graph, tdi_node *x, int kind)

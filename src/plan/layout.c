@@ -61,12 +61,20 @@ static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
     return node->home == TDI_HOME_OUTPUT || small ? plan->n_steps : last_reader(plan, node);
 }
 
-/* May the node be written over its first input? Only where that input dies here and each lane reads what it writes. */
-static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int position)
+static bool reads_elsewhere(const tdi_node *node, int over, const tdi_node *from)
 {
-    if (!node->op->in_place || !node->n_in || !node->in[0])
+    bool reads = false;
+    for (int i = 0; i < node->n_in; i++)
+        reads = reads || (i != over && node->in[i] && tdi_root(node->in[i]) == from);
+    return reads;
+}
+
+/* May the node be written over this input? Only where that input dies here and each lane reads what it writes. */
+static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over, int position)
+{
+    if (!(node->op->in_place >> over & 1u) || !node->in[over])
         return -1;
-    const tdi_node *from = tdi_root(node->in[0]);
+    const tdi_node *from = tdi_root(node->in[over]);
     int storage = tdi_placed_of(plan, from)->storage;
     const tdi_placement *by = &tdi_placed_of(plan, node)->by, *before = &tdi_placed_of(plan, from)->by;
     if (storage < 0 || tdi_placed_of(plan, from)->abreast != tdi_placed_of(plan, node)->abreast ||
@@ -74,11 +82,16 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
         return -1;
     bool same_share =
         plan->spec.lanes == 1 || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
-                                  node->op->reads && node->op->reads(node, 0, by->split) == by->split);
-    for (int i = 1; i < node->n_in; i++)
-        if (node->in[i] && tdi_root(node->in[i]) == from)
-            return -1;
-    return same_share ? storage : -1;
+                                  node->op->reads && node->op->reads(node, over, by->split) == by->split);
+    return same_share && !reads_elsewhere(node, over, from) ? storage : -1;
+}
+
+static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int position)
+{
+    int storage = -1;
+    for (int i = 0; i < node->n_in && i < 32 && storage < 0; i++)
+        storage = storage_of_input(plan, node, i, position);
+    return storage;
 }
 
 static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)

@@ -116,6 +116,18 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
+/* Times the slope of an activation that gave x, or over it. */
+#define AVERAGE_SLOPE(name_, activation_, x_, y_, ph, pw, sh, sw, padding_)                                            \
+    {                                                                                                                  \
+        .op = &tdi_op_average_pool2d_grad, .name = "times the slope, " name_,                                          \
+        .attrs =                                                                                                       \
+            ATTRS(tdi_pool2d_attrs, POOL_ATTRS(ph, pw, sh, sw, padding_), .shape = x_, .activation = activation_),     \
+        .n_leaves = 2, .leaf = {                                                                                       \
+            {.shape = y_, .constant = true},                                                                           \
+            {.shape = x_, .constant = true, .fill = OP_SPREAD}                                                         \
+        }                                                                                                              \
+    }
+
 #define UPSAMPLE(op_, name_, shape_, factor_h_, factor_w_, bilinear_)                                                  \
     {                                                                                                                  \
         .op = &tdi_op_##op_, .name = name_, .attrs = ATTRS(tdi_upsample2d_attrs, factor_h_, factor_w_, bilinear_),     \
@@ -193,6 +205,11 @@ const op_case op_cases_windows[] = {
     AVERAGE_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
     AVERAGE_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
     AVERAGE_GRAD("same, 3x3 stride 2", OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(BATCH, 2, 3, 2), 3, 3, 2, 2, TD_SAME),
+    AVERAGE_SLOPE("2x2", TD_TANH, OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
+    AVERAGE_SLOPE("uncovered", TD_RELU, OP_DIMS(BATCH, 5, 5, 20), OP_DIMS(BATCH, 1, 2, 20), 3, 2, 3, 2, TD_VALID),
+    AVERAGE_SLOPE("overlapping", TD_SIGMOID, OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
+    AVERAGE_SLOPE("same, 3x3 stride 2", TD_TANH, OP_DIMS(BATCH, 4, 5, 2), OP_DIMS(BATCH, 2, 3, 2), 3, 3, 2, 2, TD_SAME),
+    AVERAGE_SLOPE("apart", TD_TANH, OP_DIMS(BATCH, 7, 6, 2), OP_DIMS(BATCH, 3, 2, 2), 2, 2, 2, 4, TD_VALID),
 
     UPSAMPLE(upsample2d, "nearest, 2x2", OP_DIMS(BATCH, 3, 4, 2), 2, 2, false),
     UPSAMPLE(upsample2d, "nearest, 3x1", OP_DIMS(BATCH, 2, 3, 3), 3, 1, false),
