@@ -18,7 +18,7 @@ typedef struct backward {
     int64_t panels, width; /* of units; floats of a row of dh and dc */
     bool lone;             /* one row */
     float *sums;           /* of one row [own units, WIDTH]: of each dot product, before its vector is added up */
-    float *packed;         /* by panels [4 units, PANEL] of R'; for one row as forwards */
+    float *packed;         /* by panels [4 units, PANEL] of R'; for one row as forwards, or NULL */
     float *dh, *dc;        /* [rows, width]: what arrives from the step behind */
     float *apart;          /* [rows, PANEL] of one gate, before its mask; NULL without a mask */
     float *row;            /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
@@ -31,7 +31,7 @@ static int64_t sums_floats(const backward *b)
 
 static int64_t packed_floats(const backward *b)
 {
-    return GATES * b->tape.units * (b->lone ? b->own.units : b->width);
+    return b->lone ? tdi_lstm_lone_floats(&b->own, &b->tape) : GATES * b->tape.units * b->width;
 }
 
 static size_t backward_floats(const backward *b)
@@ -51,8 +51,8 @@ static backward backward_of(const tdi_call *call)
     if (!call->scratch) /* prepare asks for sizes */
         return b;
     b.sums = call->scratch;
-    b.packed = b.sums + sums_floats(&b);
-    b.dh = b.packed + packed_floats(&b);
+    b.packed = packed_floats(&b) ? b.sums + sums_floats(&b) : NULL;
+    b.dh = b.sums + sums_floats(&b) + packed_floats(&b);
     b.dc = b.dh + b.own.rows * b.width;
     float *behind = b.dc + b.own.rows * b.width;
     b.apart = tdi_lstm_has(call, TDI_LSTM_GRAD_MASK) ? behind : NULL;
@@ -279,7 +279,7 @@ static void recur_back(const backward *b, int64_t step)
 /* ---- one row ---- */
 
 /* The sums of DOT_ROWS dot products, of dz and of rows of R over a panel's units. */
-TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, float *sums)
+TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, int64_t row, int64_t gate, float *sums)
 {
     tdi_vector sum[DOT_ROWS];
     TDI_UNROLL
@@ -289,35 +289,58 @@ TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, float *sums
     for (int v = 0; v < GATES * LONE_BLOCKS; v++) {
         TDI_UNROLL
         for (int j = 0; j < DOT_ROWS; j++)
-            sum[j] += of_dz[v] * tdi_load(rows + j * GATES * LONE + v * TDI_WIDTH);
+            sum[j] += of_dz[v] * tdi_load(rows + j * row + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
     }
     TDI_UNROLL
     for (int j = 0; j < DOT_ROWS; j++)
         tdi_store(sums + j * TDI_WIDTH, sum[j]);
 }
 
-/* Of a panel, for some quarters of the own units. */
-static void add_panel_back(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
+TDI_INLINE void load_panel(const float *dz, int64_t units, tdi_vector *of_dz)
 {
-    tdi_vector of_dz[GATES * LONE_BLOCKS];
     TDI_UNROLL
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        of_dz[v] = tdi_load(dz + v / LONE_BLOCKS * b->tape.units + unit + v % LONE_BLOCKS * TDI_WIDTH);
+        of_dz[v] = tdi_load(dz + v / LONE_BLOCKS * units + v % LONE_BLOCKS * TDI_WIDTH);
+}
+
+/* Of a panel, for some quarters of the own units. */
+static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
+{
+    tdi_vector of_dz[GATES * LONE_BLOCKS];
+    load_panel(dz + unit, b->tape.units, of_dz);
     for (int i = first; i < first + count; i++) {
         int64_t begin = tdi_lstm_quarter(&b->own, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
-            add_dots(of_dz, tdi_lstm_lone_rows(&b->own, b->packed, unit, j), b->sums + j * TDI_WIDTH);
+            add_dots(of_dz, b->packed + (b->own.units * unit + j * LONE) * GATES, GATES * LONE, LONE,
+                     b->sums + j * TDI_WIDTH);
+    }
+}
+
+/* The same where R lies. */
+static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
+{
+    const float *recurrent = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
+    int64_t units = b->tape.units;
+    tdi_vector of_dz[GATES * LONE_BLOCKS];
+    load_panel(dz + unit, units, of_dz);
+    for (int i = first; i < first + count; i++) {
+        int64_t begin = tdi_lstm_quarter(&b->own, step, i), end = begin + b->own.units / QUARTERS;
+        for (int64_t j = begin; j < end; j += DOT_ROWS)
+            add_dots(of_dz, recurrent + (b->own.unit + j) * GATES * units, GATES * units, units,
+                     b->sums + j * TDI_WIDTH);
     }
 }
 
 static void add_units_back(const backward *b, const float *dz, int64_t step, int64_t begin, int64_t end, int first,
                            int count)
 {
-    for (int64_t unit = begin; unit < end; unit += LONE)
-        add_panel_back(b, dz, step, unit, first, count);
+    for (int64_t unit = begin; unit < end && b->packed; unit += LONE)
+        add_packed(b, dz, step, unit, first, count);
+    for (int64_t unit = begin; unit < end && !b->packed; unit += LONE)
+        add_unpacked(b, dz, step, unit, first, count);
 }
 
-/* The own units first; meanwhile the others' come. */
+/* Half of the own units first, and half of them last; meanwhile the others' come. */
 static void recur_lone(const backward *b, int64_t step)
 {
     const tdi_lstm_share *own = &b->own;
@@ -338,7 +361,7 @@ static void recur_lone(const backward *b, int64_t step)
 static void begin_back(const backward *b)
 {
     bool recurs = b->tape.steps > 1 || b->attrs->passed;
-    if (recurs && b->lone)
+    if (b->lone && b->packed)
         tdi_lstm_pack_lone(&b->own, b->tape.units, b->call->in[TDI_LSTM_GRAD_R].data, b->packed);
     for (int64_t p = 0; p < b->panels && recurs && !b->lone; p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);

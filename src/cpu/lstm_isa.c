@@ -2,7 +2,8 @@
  *
  * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. The weights are read
  * where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own, or the
- * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. Lanes
+ * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. (For many
+ * steps of one row they are packed too, as lstm_isa.h says.) Lanes
  * share rows of the batch, or, when there are few, units: then each needs what the others made in the step before, and
  * does some of its own part of the next product while it waits for it. With one row, one lane or two share the products
  * by depth instead: each multiplies its own h by its own rows of R, which its core updated and will read again on the
@@ -11,7 +12,6 @@
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
-enum { LONE_STEPS = 8 }; /* fewer are not worth packing R for one row */
 /* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
 enum { FEW_BLOCKS = 2 };
@@ -27,11 +27,11 @@ typedef struct forward {
     tdi_lstm_share own;
     int64_t blocks, wide; /* of units: all, in a panel */
     int64_t features;     /* of x; 0: z is there */
-    bool in_place;        /* R is read where it lies: its units are whole vectors, and all gates see the same h */
+    bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
     bool by_depth;        /* of R a lane reads its own units' rows alone */
     float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
     const float *taken;   /* the other's `given`, [2, 4, own units]; NULL where there is no other */
-    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; by depth its own rows, for one row */
+    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; by depth the own rows, or NULL */
     float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
     float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
@@ -52,7 +52,7 @@ static int64_t others(const forward *f)
 static bool goes_by_depth(const forward *f)
 {
     bool meets_one = f->call->lanes == 2 || !f->own.by_units;
-    return f->in_place && meets_one && f->tape.steps >= LONE_STEPS && tdi_lstm_is_lone(&f->own, f->tape.units);
+    return f->in_place && meets_one && tdi_lstm_is_lone(&f->own, f->tape.units);
 }
 
 static bool looks_ahead(const forward *f)
@@ -66,6 +66,12 @@ static int64_t sums_floats(const forward *f)
     return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
 }
 
+/* By depth. */
+static int64_t lone_floats(const forward *f)
+{
+    return f->by_depth ? tdi_lstm_lone_floats(&f->own, &f->tape) : 0;
+}
+
 static int64_t given_floats(const forward *f)
 {
     return f->by_depth ? 2 * GATES * others(f) : 0;
@@ -75,7 +81,7 @@ static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(given_floats(f) + sums_floats(f) + f->by_depth * GATES * f->own.units * f->tape.units + row);
+        return (size_t)(given_floats(f) + sums_floats(f) + lone_floats(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
@@ -97,8 +103,8 @@ static forward forward_of(const tdi_call *call)
         f.sums = f.given + given_floats(&f);
         f.taken = given_floats(&f) ? call[1 - 2 * call->lane].scratch : NULL;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
-        f.packed = f.sums + sums_floats(&f);
-        f.row = f.packed + f.by_depth * GATES * f.own.units * f.tape.units;
+        f.packed = lone_floats(&f) ? f.sums + sums_floats(&f) : NULL;
+        f.row = f.sums + sums_floats(&f) + lone_floats(&f);
         return f;
     }
     f.packed = call->scratch;
@@ -188,21 +194,34 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* One row and LONE_BLOCKS blocks of units: the sums of all four gates, to.row apart in `to` and `gate` in b. */
-TDI_INLINE void add_lone(tdi_operand h, tdi_panel b, int64_t gate, int64_t depth, tdi_result to)
+/* One row and LONE units: the sums of all gates, to.row apart, += h R over `count` units of h, each `next` behind the
+ * one before; `rows` are theirs. */
+TDI_INLINE void add_lone(const float *h, int64_t next, tdi_lstm_rows rows, int64_t count, tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
-    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        sum[v] =
-            to.fresh ? (tdi_vector){0} : tdi_load(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH);
-    for (int64_t k = 0; k < depth; k++) {
-        tdi_vector of_h = tdi_splat(h.data[k * h.step]);
-        const float *from = b.data + k * b.row;
-        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-            sum[v] += of_h * tdi_load(from + v / LONE_BLOCKS * gate + v % LONE_BLOCKS * TDI_WIDTH);
+    float *gate[GATES];
+    TDI_UNROLL
+    for (int g = 0; g < GATES; g++) {
+        gate[g] = to.data + g * to.row;
+        __asm__("" : "+r"(gate[g])); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
+        TDI_UNROLL
+        for (int v = 0; v < LONE_BLOCKS; v++)
+            sum[g * LONE_BLOCKS + v] = to.fresh ? (tdi_vector){0} : tdi_load(gate[g] + v * TDI_WIDTH);
     }
+    for (int64_t k = 0; k < count; k++, h += next, rows.data += rows.row) {
+        tdi_vector of_h = tdi_splat(*h);
+        TDI_UNROLL
+        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+            sum[v] += of_h * tdi_load(rows.data + v / LONE_BLOCKS * rows.gate + v % LONE_BLOCKS * TDI_WIDTH);
+    }
+    TDI_UNROLL
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        tdi_store(to.data + v / LONE_BLOCKS * to.row + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+        tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+}
+
+static void add_unpacked(const float *h, int64_t next, tdi_lstm_rows rows, int64_t count, tdi_result to)
+{
+    add_lone(h, next, rows, count, to);
 }
 
 /* to = a b, or += unless fresh: b is [depth, 4 units] from the lane's first unit on, `to` [rows, 4, own units]. */
@@ -217,23 +236,17 @@ static void add_gates(const forward *f, tdi_operand a, tdi_panel b, int64_t dept
         }
 }
 
-/* The sums of `units` units, for all four gates, from one row. */
-static void add_row(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, float *sums, int64_t units, bool fresh)
-{
-    for (int64_t j = 0; j < units; j += LONE)
-        add_lone(a, (tdi_panel){b.data + j, b.row}, f->tape.units, depth, (tdi_result){sums + j, units, fresh});
-}
-
 static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
-    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1;
+    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1, units = f->own.units;
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
-    tdi_operand a = {h.data + k, h.row, next};
-    tdi_panel b = {from, next * columns};
-    if (f->own.rows == 1 && f->own.units % LONE == 0)
-        add_row(f, a, b, end - begin, f->sums, f->own.units, false);
-    else
-        add_gates(f, a, b, end - begin, f->sums, f->own.rows, false);
+    bool lone = f->own.rows == 1 && units % LONE == 0;
+    for (int64_t j = 0; lone && j < units; j += LONE)
+        add_unpacked(h.data + k, next, (tdi_lstm_rows){from + j, next * columns, f->tape.units}, end - begin,
+                     (tdi_result){f->sums + j, units, false});
+    if (!lone)
+        add_gates(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, f->sums,
+                  f->own.rows, false);
 }
 
 static void copy_in_place(const forward *f, int64_t step)
@@ -510,58 +523,46 @@ static void sum_in_place(forward *f, int64_t step)
 
 /* ---- by depth ---- */
 
-/* A panel's sums of all gates, to.row apart, += h R over `count` units of h; `rows` are theirs. */
-static void add_lone_rows(const float *h, const float *rows, int64_t count, tdi_result to)
-{
-    tdi_vector sum[GATES * LONE_BLOCKS];
-    float *gate[GATES];
-    TDI_UNROLL
-    for (int g = 0; g < GATES; g++) {
-        gate[g] = to.data + g * to.row;
-        __asm__("" : "+r"(gate[g])); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
-        TDI_UNROLL
-        for (int v = 0; v < LONE_BLOCKS; v++)
-            sum[g * LONE_BLOCKS + v] = to.fresh ? (tdi_vector){0} : tdi_load(gate[g] + v * TDI_WIDTH);
-    }
-    for (int64_t k = 0; k < count; k++, rows += GATES * LONE) {
-        tdi_vector of_h = tdi_splat(h[k]);
-        TDI_UNROLL
-        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-            sum[v] += of_h * tdi_load(rows + v * TDI_WIDTH);
-    }
-    TDI_UNROLL
-    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
-}
-
 /* The sums of units [begin, end) += h R over some quarters of the own units of h. */
-static void add_quarters(const forward *f, int64_t step, int first, int count, int64_t begin, int64_t end, float *sums,
-                         bool fresh)
+TDI_INLINE void add_quarters(const forward *f, int64_t step, int first, int count, int64_t begin, int64_t end,
+                             float *sums, bool fresh)
 {
     const tdi_lstm_share *own = &f->own;
     const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, own->row, step);
     if (!h)
         return;
+    const float *recurrent = f->call->in[TDI_LSTM_R].data;
     for (int i = first; i < first + count; i++) {
-        int64_t k = tdi_lstm_quarter(own, step, i);
-        for (int64_t j = begin; j < end; j += LONE)
-            add_lone_rows(h + own->unit + k, tdi_lstm_lone_rows(own, f->packed, j, k), own->units / QUARTERS,
-                          (tdi_result){sums + j - begin, end - begin, fresh && i == first});
+        int64_t k = tdi_lstm_quarter(own, step, i), rows_of_one = own->units / QUARTERS;
+        for (int64_t j = begin; j < end; j += LONE) {
+            tdi_lstm_rows rows = tdi_lstm_lone_rows(own, f->tape.units, recurrent, f->packed, j, k);
+            tdi_result to = {sums + j - begin, end - begin, fresh && i == first};
+            if (f->packed)
+                add_lone(h + own->unit + k, 1, (tdi_lstm_rows){rows.data, GATES * LONE, LONE}, rows_of_one, to);
+            else
+                add_unpacked(h + own->unit + k, 1, rows, rows_of_one, to);
+        }
     }
 }
 
+/* The own units and the other's by loops of their own: what fetches streams ahead knows them by their instructions. */
 static void add_to_own(const forward *f, int64_t step, int first, int count)
 {
     add_quarters(f, step, first, count, f->own.unit, f->own.unit + f->own.units, f->sums, false);
 }
 
+static void add_to_other(const forward *f, int64_t step)
+{
+    int64_t begin = f->own.unit ? 0 : f->own.units;
+    add_quarters(f, step, 0, QUARTERS, begin, begin + others(f), f->given + (step & 1) * GATES * others(f), true);
+}
+
 /* Half of what the own h gives to the own units, and all that it gives to the other's. */
 static void give(forward *f, int64_t step)
 {
-    int64_t begin = f->own.unit ? 0 : f->own.units;
     begin_in_place(f, step);
     add_to_own(f, step, 0, QUARTERS / 2);
-    add_quarters(f, step, 0, QUARTERS, begin, begin + others(f), f->given + (step & 1) * GATES * others(f), true);
+    add_to_other(f, step);
     tdi_lstm_step_is_made(f->call, &f->own);
 }
 
@@ -600,7 +601,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 
 static void begin_forward(const forward *f)
 {
-    if (f->by_depth)
+    if (f->in_place && f->packed)
         tdi_lstm_pack_lone(&f->own, f->tape.units, f->call->in[TDI_LSTM_R].data, f->packed);
     if (f->in_place)
         return;

@@ -180,21 +180,27 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
 /* ---- one row ---- */
 
 /* A single row uses each weight once a step, so that its steps take as long as R takes to come from the second cache. A
- * lane multiplies by the rows of R of its own units alone, packed [units / LONE, own units, 4, LONE]: streams are what
- * caches fetch ahead. It takes them by quarters of its units, upwards in one step and downwards in the next, two for
- * its own units, then all for the others', then the other two: what a step ends with is still in the first cache when
- * the next begins with it. */
+ * lane multiplies by the rows of R of its own units alone. For many steps they are packed, [units / LONE, own units, 4,
+ * LONE]: streams are what caches fetch ahead. It takes them by quarters of its units, upwards in one step and downwards
+ * in the next, two for its own units, then all for the others', then the other two: what a step ends with is still in
+ * the first cache when the next begins with it. */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_LONE_BLOCKS = 4 };
 #else
 enum { TDI_LSTM_LONE_BLOCKS = 2 };
 #endif
 enum { TDI_LSTM_LONE = TDI_LSTM_LONE_BLOCKS * TDI_WIDTH, TDI_LSTM_QUARTERS = 4 };
+enum { TDI_LSTM_LONE_STEPS = 8 }; /* fewer are not worth packing */
 
-/* Whole panels: LONE is a power of 2. */
+/* One row, and every lane's units are whole panels: LONE is a power of 2. */
 static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
 {
     return own->rows == 1 && (own->unit | own->units | units) % TDI_LSTM_LONE == 0;
+}
+
+static inline int64_t tdi_lstm_lone_floats(const tdi_lstm_share *own, const tdi_lstm_tape *tape)
+{
+    return tape->steps >= TDI_LSTM_LONE_STEPS ? TDI_LSTM_GATES * own->units * tape->units : 0;
 }
 
 static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, const float *recurrent, float *to)
@@ -205,11 +211,20 @@ static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, 
             memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
 }
 
-/* The rows of the own units from `first` on, counted from the lane's, in the panel that begins with `unit`. */
-static inline const float *tdi_lstm_lone_rows(const tdi_lstm_share *own, const float *packed, int64_t unit,
-                                              int64_t first)
+/* Of LONE units; gate g of row k begins at data + k * row + g * gate. */
+typedef struct tdi_lstm_rows {
+    const float *data;
+    int64_t row, gate;
+} tdi_lstm_rows;
+
+/* The own units' rows from the lane's `first` on, for LONE units from `unit` on: packed, or where they lie (NULL). */
+static inline tdi_lstm_rows tdi_lstm_lone_rows(const tdi_lstm_share *own, int64_t units, const float *recurrent,
+                                               const float *packed, int64_t unit, int64_t first)
 {
-    return packed + (own->units * unit + first * TDI_LSTM_LONE) * TDI_LSTM_GATES;
+    enum { LONE = TDI_LSTM_LONE, GATES = TDI_LSTM_GATES };
+    if (packed)
+        return (tdi_lstm_rows){packed + (own->units * unit + first * LONE) * GATES, GATES * LONE, LONE};
+    return (tdi_lstm_rows){recurrent + (own->unit + first) * GATES * units + unit, GATES * units, units};
 }
 
 /* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */

@@ -275,7 +275,7 @@ static void clear_uncovered(const pool *p, float *dx, int64_t n)
     clear_below(p, dx, n);
 }
 
-/* One row of dx, from pool_w lines of windows: column j of each window is line j's group. */
+/* A row under a line of windows, from pool_w lines of them: column j of each window is line j's group. */
 static void weave(const pool *p, const float *lines, int64_t step, float *dx)
 {
     int pool_w = p->attrs->pool_w;
@@ -303,7 +303,7 @@ static void finish_rows(const pool *p, const float *x, int64_t n, int64_t first,
         TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, x_at(p, n, end) - from, x + from, dx + from, dx + from);
 }
 
-/* `count` numbers of a row of dx, which may lie where x does, and zeros behind them. */
+/* The row of dx that begins at `row`, where x's may be: `count` numbers, and zeros behind them. */
 static void write_row(const pool *p, const float *x, const float *gradient, int64_t count, int64_t row, float *dx)
 {
     if (p->attrs->activation == TD_LINEAR)
@@ -317,7 +317,7 @@ static void write_row(const pool *p, const float *x, const float *gradient, int6
 static void apart_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *scratch, float *dx)
 {
     int pool_h = p->attrs->pool_h, pool_w = p->attrs->pool_w;
-    float share = 1.0f / (float)(pool_h * pool_w), *scaled = scratch, *gradient = scratch + p->y_line;
+    float share = 1.0f / (float)(pool_h * pool_w), *gradient = scratch, *scaled = scratch + p->line;
     for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
         const float *from = dy + y_at(p, n, oy);
         if (p->tidy) {

@@ -38,7 +38,7 @@
     X(TDI_UNARY_CLIP_PROBABILITY, math_clamp(x, 1e-7f, (float)(1 - 1e-7)),                                             \
       ((v >= 1e-7f) & (v <= (float)(1 - 1e-7))) ? dy : 0.0f)
 
-/* tanh(x) has tanh_loop(). */
+/* tanh(x) has tanh_loop(), and no use for the value here. */
 #define UNARY_KINDS(X) LOOPED_KINDS(X) X(TD_TANH, x, (1.0f - v * v) * dy)
 
 #define COUNT_KIND(kind, value, slope) +1
