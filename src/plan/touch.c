@@ -36,6 +36,12 @@ static bool writes_input(const tdi_node *node, int i)
     return slot || tdi_fills(node, i);
 }
 
+/* What computes in float32 all the same widens all of its bfloat16 inputs, whatever the lane's share needs of them. */
+static bool reads_all(const tdi_planned *step, int i)
+{
+    return step->kernel && step->kernel->widens && step->node->in[i]->dtype == TD_BFLOAT16;
+}
+
 tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
 {
     const tdi_storage *storage = &plan->storages[step->sums];
@@ -59,7 +65,8 @@ int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, bool second_ha
         if (node->in[i]) {
             bool divided = first_half || (by->depth && i < 2 && by->split != TDI_WHOLE);
             tdi_split split = divided ? TDI_DEPTH : by->split;
-            tdi_split reads = split == TDI_WHOLE ? TDI_WHOLE : node->op->reads(node, i, split);
+            bool all = split == TDI_WHOLE || reads_all(step, i);
+            tdi_split reads = all ? TDI_WHOLE : node->op->reads(node, i, split);
             touches[n++] = touch_of(plan, node->in[i], reads, divided ? by->depth : by->lanes, writes_input(node, i));
         }
     touches[n++] = first_half ? tdi_touch_of_sums(plan, step, true) : touch_of(plan, node, by->split, by->lanes, true);
