@@ -194,9 +194,15 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
+/* Of LONE units; gate g of row k begins at data + k * row + g * gate. */
+typedef struct lone_rows {
+    const float *data;
+    int64_t row, gate;
+} lone_rows;
+
 /* One row and LONE units: the sums of all gates, to.row apart, += h R over `count` units of h, each `next` behind the
  * one before; `rows` are theirs. */
-TDI_INLINE void add_lone(const float *h, int64_t next, tdi_lstm_rows rows, int64_t count, tdi_result to)
+TDI_INLINE void add_lone(const float *h, int64_t next, lone_rows rows, int64_t count, tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     float *gate[GATES];
@@ -219,7 +225,7 @@ TDI_INLINE void add_lone(const float *h, int64_t next, tdi_lstm_rows rows, int64
         tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-static void add_unpacked(const float *h, int64_t next, tdi_lstm_rows rows, int64_t count, tdi_result to)
+static void add_unpacked(const float *h, int64_t next, lone_rows rows, int64_t count, tdi_result to)
 {
     add_lone(h, next, rows, count, to);
 }
@@ -242,7 +248,7 @@ static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
     bool lone = f->own.rows == 1 && units % LONE == 0;
     for (int64_t j = 0; lone && j < units; j += LONE)
-        add_unpacked(h.data + k, next, (tdi_lstm_rows){from + j, next * columns, f->tape.units}, end - begin,
+        add_unpacked(h.data + k, next, (lone_rows){from + j, next * columns, f->tape.units}, end - begin,
                      (tdi_result){f->sums + j, units, false});
     if (!lone)
         add_gates(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, f->sums,
@@ -523,6 +529,16 @@ static void sum_in_place(forward *f, int64_t step)
 
 /* ---- by depth ---- */
 
+/* The own units' rows of R from the lane's `first` on, for LONE units from `unit` on: packed, or where they lie. */
+static lone_rows own_rows(const forward *f, int64_t unit, int64_t first)
+{
+    int64_t columns = GATES * f->tape.units;
+    if (f->packed)
+        return (lone_rows){f->packed + (f->own.units * unit + first * LONE) * GATES, GATES * LONE, LONE};
+    const float *recurrent = f->call->in[TDI_LSTM_R].data;
+    return (lone_rows){recurrent + (f->own.unit + first) * columns + unit, columns, f->tape.units};
+}
+
 /* The sums of units [begin, end) += h R over some quarters of the own units of h. */
 TDI_INLINE void add_quarters(const forward *f, int64_t step, int first, int count, int64_t begin, int64_t end,
                              float *sums, bool fresh)
@@ -531,14 +547,13 @@ TDI_INLINE void add_quarters(const forward *f, int64_t step, int first, int coun
     const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, own->row, step);
     if (!h)
         return;
-    const float *recurrent = f->call->in[TDI_LSTM_R].data;
     for (int i = first; i < first + count; i++) {
         int64_t k = tdi_lstm_quarter(own, step, i), rows_of_one = own->units / QUARTERS;
         for (int64_t j = begin; j < end; j += LONE) {
-            tdi_lstm_rows rows = tdi_lstm_lone_rows(own, f->tape.units, recurrent, f->packed, j, k);
+            lone_rows rows = own_rows(f, j, k);
             tdi_result to = {sums + j - begin, end - begin, fresh && i == first};
             if (f->packed)
-                add_lone(h + own->unit + k, 1, (tdi_lstm_rows){rows.data, GATES * LONE, LONE}, rows_of_one, to);
+                add_lone(h + own->unit + k, 1, (lone_rows){rows.data, GATES * LONE, LONE}, rows_of_one, to);
             else
                 add_unpacked(h + own->unit + k, 1, rows, rows_of_one, to);
         }

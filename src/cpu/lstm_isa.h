@@ -211,22 +211,6 @@ static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, 
             memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
 }
 
-/* Of LONE units; gate g of row k begins at data + k * row + g * gate. */
-typedef struct tdi_lstm_rows {
-    const float *data;
-    int64_t row, gate;
-} tdi_lstm_rows;
-
-/* The own units' rows from the lane's `first` on, for LONE units from `unit` on: packed, or where they lie (NULL). */
-static inline tdi_lstm_rows tdi_lstm_lone_rows(const tdi_lstm_share *own, int64_t units, const float *recurrent,
-                                               const float *packed, int64_t unit, int64_t first)
-{
-    enum { LONE = TDI_LSTM_LONE, GATES = TDI_LSTM_GATES };
-    if (packed)
-        return (tdi_lstm_rows){packed + (own->units * unit + first * LONE) * GATES, GATES * LONE, LONE};
-    return (tdi_lstm_rows){recurrent + (own->unit + first) * GATES * units + unit, GATES * units, units};
-}
-
 /* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */
 static inline int64_t tdi_lstm_quarter(const tdi_lstm_share *own, int64_t step, int done)
 {
