@@ -1,11 +1,12 @@
 /* steps.c - trains or asks the model of a .keras file, a round each time it is told to, for bench/run.
  *
- * bench_steps fit MODEL BATCH STEPS CLASSES float|bytes DEVICES PRECISION   epochs of STEPS steps by td_fit
+ * bench_steps fit MODEL BATCH STEPS CLASSES float|bytes|FOLDER DEVICES PRECISION   epochs of STEPS steps by td_fit
  * bench_steps train|predict MODEL BATCH 1 CLASSES float|bytes DEVICES PRECISION   calls with one batch, each timed:
  * back to back, and in a round that is given a tick at each tick
  *
- * CLASSES 0: one number is to be learnt. PRECISION: as --precision of `tandem fit`. Metrics are the file's, rows are
- * shuffled. The protocol is that of bench/peers/peer.py.
+ * float, bytes: noise; FOLDER: where MNIST's training images and labels are, unpacked. CLASSES 0: one number is to be
+ * learnt. PRECISION: as --precision of `tandem fit`. Metrics are the file's, rows are shuffled. The protocol is that of
+ * bench/peers/peer.py.
  */
 #define _GNU_SOURCE
 #include <stdbool.h>
@@ -29,8 +30,9 @@ typedef struct bench {
     const char *what;
     int64_t samples, batch, steps;
     int classes;
-    bool bytes;     /* x holds bytes, to be divided by 255 */
-    td_shape shape; /* of a sample */
+    bool bytes;         /* x holds bytes, to be divided by 255 */
+    const char *folder; /* of the digits, or NULL: noise */
+    td_shape shape;     /* of a sample */
     size_t elements;
     void *x, *y; /* the data */
     float *batch_x, *batch_y, *output;
@@ -86,7 +88,7 @@ static void make_model(bench *bench, const char *path, const char *devices, cons
         bench->elements *= (size_t)bench->shape.dim[i];
 }
 
-/* ---- data: noise ---- */
+/* ---- data ---- */
 
 static uint32_t draw(uint32_t *state)
 {
@@ -108,7 +110,33 @@ static void make_targets(bench *bench, uint32_t *state)
             ((float *)bench->y)[i] = draw_unit(state);
 }
 
-static void make_data(bench *bench)
+/* `size` bytes of an IDX file, behind its header. */
+static void read_idx(const bench *bench, const char *name, long header, size_t size, uint8_t *bytes)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", bench->folder, name);
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, header, SEEK_SET) || fread(bytes, 1, size, file) != size) {
+        fprintf(stderr, "bench_steps: %s: expected %zu bytes of MNIST behind the first %ld\n", path, size, header);
+        exit(1);
+    }
+    fclose(file);
+}
+
+static void read_digits(bench *bench)
+{
+    size_t samples = (size_t)bench->samples;
+    bench->x = allocate(NULL, samples * bench->elements);
+    bench->y = allocate(NULL, samples * sizeof(int32_t));
+    read_idx(bench, "train-images-idx3-ubyte", 16, samples * bench->elements, bench->x);
+    uint8_t *labels = allocate(NULL, samples);
+    read_idx(bench, "train-labels-idx1-ubyte", 8, samples, labels);
+    for (size_t i = 0; i < samples; i++)
+        ((int32_t *)bench->y)[i] = labels[i];
+    free(labels);
+}
+
+static void make_noise(bench *bench)
 {
     size_t values = (size_t)bench->samples * bench->elements;
     uint32_t state = 1;
@@ -260,15 +288,17 @@ static void release(bench *bench)
 int main(int count, char **arguments)
 {
     if (count != 9)
-        return fprintf(stderr, "usage: bench_steps fit|train|predict MODEL BATCH STEPS CLASSES float|bytes DEVICES "
-                               "PRECISION\n"),
+        return fprintf(stderr,
+                       "usage: bench_steps fit|train|predict MODEL BATCH STEPS CLASSES float|bytes|FOLDER DEVICES "
+                       "PRECISION\n"),
                2;
     const char *started = getenv("BENCH_STARTED");
     bench bench = {.what = arguments[1],
                    .batch = atoll(arguments[3]),
                    .steps = atoll(arguments[4]),
                    .classes = atoi(arguments[5]),
-                   .bytes = strcmp(arguments[6], "bytes") == 0};
+                   .bytes = strcmp(arguments[6], "float") != 0,
+                   .folder = strchr(arguments[6], '/') ? arguments[6] : NULL};
     bool fits = strcmp(bench.what, "fit") == 0;
     make_model(&bench, arguments[2], arguments[7], arguments[8]);
     make_batch(&bench);
@@ -279,8 +309,10 @@ int main(int count, char **arguments)
            (long long)parameters);
     fflush(stdout);
     bench.samples = bench.batch * bench.steps;
-    if (fits)
-        make_data(&bench);
+    if (fits && bench.folder)
+        read_digits(&bench);
+    else if (fits)
+        make_noise(&bench);
     int round = 0;
     for (char line[64]; fgets(line, sizeof line, stdin);) {
         double seconds = 0, tick = 0;

@@ -27,9 +27,15 @@ class Plan:
         self.patience = 60 if quick else 150
 
 
+def data_of(case):
+    if case.digits:
+        return setup.digits()
+    return "bytes" if case.images and case.what == "fit" else "float"
+
+
 def tandem_command(case, path, devices=None):
-    return [setup.program("bench_steps"), case.what, path, case.batch, case.steps, case.classes,
-            "bytes" if case.images and case.what == "fit" else "float", devices or case.devices, case.precision]
+    return [setup.program("bench_steps"), case.what, path, case.batch, case.steps, case.classes, data_of(case),
+            devices or case.devices, case.precision]
 
 
 def peer_command(case, way, path, python):

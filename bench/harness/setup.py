@@ -1,4 +1,5 @@
 """What must be there before measuring: the programs, a Python environment with the peers, the models' files."""
+import gzip
 import pathlib
 import subprocess
 import sys
@@ -57,6 +58,23 @@ def versions(python):
     found = dict(line.split() for line in lines)
     wanted = ("keras", "jax", "tensorflow", "tensorflow-cpu", "torch", "numpy")
     return {name: found[name] for name in wanted if name in found}
+
+
+def digits():
+    """The folder with MNIST's training images and labels, unpacked. Raises Failed."""
+    folder = BUILD / "mnist"
+    names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
+    if all((folder / name).exists() for name in names):
+        return folder
+    found = subprocess.run([ROOT / "scripts" / "mnist"], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode != 0:
+        raise Failed("MNIST is not to be had: put it into $TANDEM_DATA/mnist")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        packed = pathlib.Path(found.stdout.strip()) / f"{name}.gz"
+        data = gzip.decompress(packed.read_bytes()) if packed.exists() else packed.with_suffix("").read_bytes()
+        (folder / name).write_bytes(data)
+    return folder
 
 
 def model(python, case):

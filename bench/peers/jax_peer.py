@@ -127,11 +127,11 @@ def parameters():
 
 def first_step():
     global state
-    state = jax.block_until_ready(step(state, *peer.noise(case, 1)))[0]
+    state = jax.block_until_ready(step(state, *peer.data(case, 1)))[0]
 
 
 def make_epoch():
-    x, y = peer.noise(case, case.steps)
+    x, y = peer.data(case, case.steps)
     random = np.random.default_rng(3)
 
     def by_steps():
@@ -152,7 +152,7 @@ def make_epoch():
 
 
 def make_call():
-    x, y = peer.noise(case, 1)
+    x, y = peer.data(case, 1)
     predict = jax.jit(network)
 
     def train_call():

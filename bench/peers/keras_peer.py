@@ -41,12 +41,12 @@ def make_model():
 
 
 def make_epoch():
-    x, y = peer.noise(case, case.steps)
+    x, y = peer.data(case, case.steps)
     return lambda: model.fit(x, y, batch_size=case.batch, epochs=1, verbose=0)
 
 
 def first_step():
-    x, y = peer.noise(case, 1)
+    x, y = peer.data(case, 1)
     if way.endswith("-spe") or way.endswith("mirrored"):
         model.fit(x, y, batch_size=case.batch, verbose=0)
     else:
@@ -58,7 +58,7 @@ def parameters():
 
 
 def make_call():
-    x, y = peer.noise(case, 1)
+    x, y = peer.data(case, 1)
     if way.endswith("-predict"):
         return lambda: model.predict(x, batch_size=case.batch, verbose=0)
     if case.what == "predict":

@@ -10,6 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness import setup  # noqa: E402
 from harness.cases import CASES  # noqa: E402
 
 PERCENTILES = (50, 99, 99.9)
@@ -24,9 +25,19 @@ def say(**facts):
     print(json.dumps(facts), flush=True)
 
 
-def noise(case, batches):
-    """Floats in [0, 1) and class numbers, or numbers to learn, as NumPy arrays."""
+def read_digits(samples, shape):
     import numpy as np
+    folder = setup.digits()
+    x = np.fromfile(folder / "train-images-idx3-ubyte", np.uint8, samples * int(np.prod(shape)), offset=16)
+    y = np.fromfile(folder / "train-labels-idx1-ubyte", np.uint8, samples, offset=8)
+    return x.reshape(samples, *shape).astype(np.float32) / np.float32(255), y.astype(np.int32)
+
+
+def data(case, batches):
+    """Floats in [0, 1], MNIST's or noise, and class numbers, or numbers to learn, as NumPy arrays."""
+    import numpy as np
+    if case.digits:
+        return read_digits(case.batch * batches, case.shape)
     random = np.random.default_rng(1)
     samples = case.batch * batches
     x = random.random((samples, *case.shape), dtype=np.float32)

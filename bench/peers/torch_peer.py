@@ -90,7 +90,7 @@ def train(x, y):
 
 
 def data(batches):
-    x, y = (torch.from_numpy(array) for array in peer.noise(case, batches))
+    x, y = (torch.from_numpy(array) for array in peer.data(case, batches))
     if IMAGES:
         x = x.permute(0, 3, 1, 2)  # in memory as it was: channels last
     return x, y.long() if case.classes else y

@@ -41,7 +41,7 @@ static tdi_node *build_matmul(tdi_graph *graph, tdi_node *const *leaf, const op_
         }                                                                                                              \
     }
 
-static tdi_node *build_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+tdi_node *op_case_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_node *node = tdi_node_create(graph, c->op, c->attrs, c->n_leaves, leaf);
     if (node) {
@@ -55,7 +55,7 @@ static tdi_node *build_update(tdi_graph *graph, tdi_node *const *leaf, const op_
 #define UPDATE(name_, update_, slots_, a_, b_, weight_, ...)                                                           \
     {                                                                                                                  \
         .op = &tdi_op_matmul_update, .name = name_,                                                                    \
-        .attrs = ATTRS(tdi_matmul_update_attrs, &tdi_op_##update_, {__VA_ARGS__}), .build = build_update,              \
+        .attrs = ATTRS(tdi_matmul_update_attrs, &tdi_op_##update_, {__VA_ARGS__}), .build = op_case_update,            \
         .n_leaves = 3 + slots_, .leaf = {                                                                              \
             {.shape = weight_},                                                                                        \
             {.shape = a_},                                                                                             \

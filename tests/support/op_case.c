@@ -1,6 +1,7 @@
 /* op_case.c - making a case ready to run. */
 #include "support/op_case.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,19 @@ static float draw(tdi_random *random, op_fill fill)
     }
 }
 
+static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t count)
+{
+    int64_t columns = leaf->shape.dim[leaf->shape.rank - 1];
+    if (leaf->fill == OP_INFINITE && i % 4999 == 0)
+        return INFINITY;
+    if (leaf->fill == OP_BANDED) {
+        int64_t at = i % columns % leaf->limit;
+        if (at >= leaf->limit * 3 / 5 || (at == 1 && i < count - columns))
+            return 0.0f;
+    }
+    return draw(random, leaf->fill);
+}
+
 static void fill_leaf(const op_leaf *leaf, uint64_t stream, void *data, int64_t count)
 {
     tdi_random random = tdi_random_create(7, stream);
@@ -77,7 +91,7 @@ static void fill_leaf(const op_leaf *leaf, uint64_t stream, void *data, int64_t 
     }
     for (int64_t i = 0; i < count; i++) {
         if (leaf->dtype == TD_FLOAT32)
-            ((float *)data)[i] = draw(&random, leaf->fill);
+            ((float *)data)[i] = draw_at(&random, leaf, i, count);
         else if (leaf->dtype == TD_FLOAT64)
             ((double *)data)[i] = tdi_random_normal(&random);
         else if (leaf->dtype == TD_INT32)

@@ -12,7 +12,9 @@ typedef enum op_fill {
     OP_UNIT,     /* [0.05, 0.95) */
     OP_LABELS,   /* 0 .. limit - 1 */
     OP_BITS,     /* 0 or 1 */
-    OP_ZERO
+    OP_ZERO,
+    OP_BANDED,  /* normal; of every `limit` columns the last two in five are zeros, and one more but for its last row */
+    OP_INFINITE /* normal, but every 4999th is infinite */
 } op_fill;
 
 /* A leaf of a case's graph. With a batch it is an input, without one a weight; `slot` > 0 makes it optimizer slot
@@ -51,6 +53,9 @@ struct op_case {
     int group_size;             /* 0: all parts share batch statistics */
     bool skip;                  /* a step that updates nothing */
 };
+
+/* Builds an update of the variable that leaf 0 is. */
+tdi_node *op_case_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c);
 
 int op_case_count(void);
 const op_case *op_case_at(int index);
