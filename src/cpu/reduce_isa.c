@@ -28,27 +28,55 @@ static void add_stretch(int64_t n, const float *x, float *sums)
     TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += x[i];
 }
 
+/* `vectors` of each of `rows` rows, in registers from the first row to the last. */
+TDI_INLINE void add_vectors(const float *x, int64_t rows, int64_t stride, int vectors, float *sums)
+{
+    tdi_vector sum[8];
+    TDI_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sum[v] = tdi_load(sums + v * TDI_WIDTH);
+    for (int64_t r = 0; r < rows; r++) {
+        TDI_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[v] += tdi_load(x + r * stride + v * TDI_WIDTH);
+    }
+    TDI_UNROLL
+    for (int v = 0; v < vectors; v++)
+        tdi_store(sums + v * TDI_WIDTH, sum[v]);
+}
+
+static void add_rows(const float *x, int64_t rows, int64_t stride, int64_t n, float *sums)
+{
+    int64_t i = 0;
+    for (; i + 8 * TDI_WIDTH <= n; i += 8 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 8, sums + i);
+    for (; i + 4 * TDI_WIDTH <= n; i += 4 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 4, sums + i);
+    for (; i + 2 * TDI_WIDTH <= n; i += 2 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 2, sums + i);
+    for (int64_t r = 0; r < rows && i < n; r++)
+        add_stretch(n - i, x + r * stride + i, sums + i);
+}
+
 static void flush(int64_t n, int64_t columns, float *sums, double *totals)
 {
-    for (int64_t i = 0, c = 0; i < n; i++, c = c + 1 == columns ? 0 : c + 1) {
-        totals[c] += (double)sums[i];
-        sums[i] = 0;
+    for (int64_t begin = 0; begin < n; begin += columns) {
+        TDI_LANES
+        for (int64_t c = 0; c < columns; c++)
+            totals[c] += (double)sums[begin + c];
     }
+    memset(sums, 0, (size_t)n * sizeof *sums);
 }
 
 /* Sums `rows` rows of `columns` <= SIDE adjacent numbers. */
 static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *totals)
 {
     float sums[SIDE] = {0};
-    int64_t together = columns < 64 ? 64 / columns : 1, side = together * columns, blocks = rows / together, used = 0;
-    for (int64_t b = 0; b < blocks; b++) {
-        add_stretch(side, x + b * side, sums);
-        if (++used == FLUSH) {
-            flush(side, columns, sums, totals);
-            used = 0;
-        }
+    int64_t together = columns < 64 ? 64 / columns : 1, side = together * columns, blocks = rows / together;
+    for (int64_t b = 0; b < blocks; b += FLUSH) {
+        add_rows(x + b * side, tdi_least(FLUSH, blocks - b), side, side, sums);
+        flush(side, columns, sums, totals);
     }
-    flush(side, columns, sums, totals);
     add_stretch((rows - blocks * together) * columns, x + blocks * side, sums);
     flush(side, columns, sums, totals);
 }
@@ -58,9 +86,7 @@ static void sum_wide(const float *x, int64_t rows, int64_t stride, int64_t n, do
 {
     float sums[SIDE] = {0};
     for (int64_t first = 0; first < rows; first += FLUSH) {
-        int64_t end = first + FLUSH < rows ? first + FLUSH : rows;
-        for (int64_t r = first; r < end; r++)
-            add_stretch(n, x + r * stride, sums);
+        add_rows(x + first * stride, tdi_least(FLUSH, rows - first), stride, n, sums);
         flush(n, n, sums, totals);
     }
 }

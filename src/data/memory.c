@@ -29,6 +29,8 @@ void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t co
     const char *values = column->values;
     double scale = tdi_exact_scale(column->scale);
     int64_t elements = tdi_sample_elements(&column->shape), stride = elements * (int64_t)td_dtype_size(column->dtype);
+    for (int64_t i = 0; i < count && i < AHEAD; i++)
+        prefetch_row(values + rows[i] * stride, stride);
     for (int64_t i = 0; i < count; i++) {
         const char *from = values + rows[i] * stride;
         if (i + AHEAD < count)
