@@ -471,7 +471,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 8192 };
+enum { GRADIENT_FLOATS = 8192, ZERO_ROWS = 4 };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -489,71 +489,83 @@ static const char *update_declines(const tdi_call *call)
     return NULL;
 }
 
-/* A gradient's row that belongs to a column of zeros; made when the first is met. */
-typedef struct zero_row {
-    bool made;
-    float numbers[];
-} zero_row;
-
-/* The rows of the gradient, and behind them that one. */
+/* Some of the gradient's rows, and behind them those that columns of zeros give. */
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
-    *scratch =
-        (size_t)((gradient_rows(call) + 1) * tdi_last_extent(&call->out.shape)) * sizeof(float) + sizeof(zero_row);
+    *scratch = (size_t)((gradient_rows(call) + ZERO_ROWS) * tdi_last_extent(&call->out.shape)) * sizeof(float);
     return TD_OK;
 }
 
-static zero_row *zero_row_of(const tdi_call *call)
+/* a' . b, some rows at a time; b's columns are the lane's. */
+typedef struct gradient {
+    tdi_row_update of;
+    const float *a;
+    right b;
+    int64_t features, depth, step;
+    float *rows, *zeros; /* zeros is NULL until they are made */
+} gradient;
+
+static gradient gradient_of(const tdi_call *call)
 {
-    return (zero_row *)((float *)call->scratch + gradient_rows(call) * tdi_last_extent(&call->out.shape));
+    return (gradient){.of = tdi_row_update_of(call, TDI_ISA_NAME(tdi_loops).update),
+                      .a = call->in[1].data,
+                      .b = {(const float *)call->in[2].data + (call->split == TDI_COLUMNS ? call->begin : 0),
+                            tdi_last_extent(&call->out.shape)},
+                      .features = tdi_last_extent(&call->in[1].shape),
+                      .depth = tdi_outer_extent(&call->in[1].shape),
+                      .step = gradient_rows(call),
+                      .rows = call->scratch};
 }
 
 /* Zeros, but where b has numbers that zero times them is not. */
-static void make_zero_row(zero_row *zero, right b, int64_t depth, int64_t columns)
+static void make_zero_rows(gradient *g)
 {
-    zero->made = true;
-    memset(zero->numbers, 0, (size_t)columns * sizeof(float));
-    for (int64_t k = 0; k < depth; k++, b.data += b.row) {
+    int64_t columns = g->of.columns;
+    const float *b = g->b.data;
+    g->zeros = g->rows + g->step * columns;
+    memset(g->zeros, 0, (size_t)columns * sizeof(float));
+    for (int64_t k = 0; k < g->depth; k++, b += g->b.row) {
         TDI_LANES
         for (int64_t j = 0; j < columns; j++)
-            zero->numbers[j] += b.data[j] * 0.0f;
+            g->zeros[j] += b[j] * 0.0f;
     }
+    for (int i = 1; i < ZERO_ROWS; i++)
+        memcpy(g->zeros + i * columns, g->zeros, (size_t)columns * sizeof(float));
 }
 
-static void copy_zero_row(zero_row *zero, right b, int64_t depth, int64_t rows, result c)
+static void update_by_zeros(gradient *g, int64_t begin, int64_t end)
 {
-    if (rows > 0 && !zero->made)
-        make_zero_row(zero, b, depth, c.row);
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(c.data + i * c.row, zero->numbers, (size_t)c.row * sizeof(float));
+    if (begin < end && !g->zeros)
+        make_zero_rows(g);
+    for (int64_t i = begin; i < end; i += ZERO_ROWS)
+        tdi_update_rows(&g->of, i, tdi_least(end - i, ZERO_ROWS), g->zeros);
 }
 
-static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
+static void update_by_product(gradient *g, int64_t begin, int64_t end)
 {
-    bool by_columns = call->split == TDI_COLUMNS;
-    int64_t all = tdi_last_extent(&call->out.shape), begin = by_columns ? call->begin : 0;
-    int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape), done = 0;
-    const float *a = (const float *)call->in[1].data + first;
-    right b = {(const float *)call->in[2].data + begin, all};
-    result c = {gradient, by_columns ? call->end - begin : all};
-    tdi_bands bands;
-    if (worth_looking(depth, c.row))
-        tdi_find_bands(a, features, depth, rows, &bands);
-    else
-        tdi_take_all(rows, &bands);
-    for (const tdi_band *band = bands.band; band < bands.band + bands.count; done = band++->end) {
-        copy_zero_row(zero_row_of(call), b, depth, band->begin - done, (result){c.data + done * c.row, c.row});
-        multiply((left){a + band->begin, 1, features}, b, (result){c.data + band->begin * c.row, c.row},
-                 band->end - band->begin, c.row, depth, NULL);
+    for (int64_t i = begin; i < end; i += g->step) {
+        int64_t rows = tdi_least(end - i, g->step), columns = g->of.columns;
+        multiply((left){g->a + i, 1, g->features}, g->b, (result){g->rows, columns}, rows, columns, g->depth, NULL);
+        tdi_update_rows(&g->of, i, rows, g->rows);
     }
-    copy_zero_row(zero_row_of(call), b, depth, rows - done, (result){c.data + done * c.row, c.row});
 }
 
 static void update_run(const tdi_call *call)
 {
-    zero_row_of(call)->made = false;
-    tdi_update_by_product(call, gradient_rows(call), multiply_gradient, TDI_ISA_NAME(tdi_loops).update);
+    gradient g = gradient_of(call);
+    int64_t first = g.of.begin, rows = g.of.end - first, done = first;
+    tdi_bands bands;
+    if (worth_looking(g.depth, g.of.columns))
+        tdi_find_bands(g.a + first, g.features, g.depth, rows, &bands);
+    else
+        tdi_take_all(rows, &bands);
+    for (const tdi_band *band = bands.band; band < bands.band + bands.count; band++) {
+        update_by_zeros(&g, done, first + band->begin);
+        update_by_product(&g, first + band->begin, first + band->end);
+        done = first + band->end;
+    }
+    update_by_zeros(&g, done, g.of.end);
 }
 
 TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = update_declines,

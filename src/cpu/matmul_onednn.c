@@ -46,16 +46,18 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
     return TD_OK;
 }
 
-static void multiply_gradient(const tdi_call *call, int64_t first, int64_t rows, float *gradient)
-{
-    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
-    tdi_factor x = {(const float *)call->in[1].data + first, lda, 'T'}, dy = {call->in[2].data, columns, 'N'};
-    tdi_sgemm(rows, columns, tdi_outer_extent(&call->in[1].shape), x, dy, 0, gradient, columns);
-}
-
 static void update_run(const tdi_call *call)
 {
-    tdi_update_by_product(call, gradient_rows(call), multiply_gradient, tdi_cpu_loops()->update);
+    int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
+    int64_t step = gradient_rows(call);
+    tdi_row_update of = tdi_row_update_of(call, tdi_cpu_loops()->update);
+    tdi_factor dy = {call->in[2].data, columns, 'N'};
+    for (int64_t i = of.begin, rows; i < of.end; i += rows) {
+        tdi_factor x = {(const float *)call->in[1].data + i, lda, 'T'};
+        rows = of.end - i < step ? of.end - i : step;
+        tdi_sgemm(rows, columns, tdi_outer_extent(&call->in[1].shape), x, dy, 0, call->scratch, columns);
+        tdi_update_rows(&of, i, rows, call->scratch);
+    }
 }
 
 const tdi_kernel tdi_cpu_matmul_update_onednn = {.name = "onednn matmul_update",

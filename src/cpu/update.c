@@ -31,27 +31,32 @@ int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile)
     return rows < tile ? tile : rows;
 }
 
-void tdi_update_by_product(const tdi_call *call, int64_t step,
-                           void (*multiply)(const tdi_call *call, int64_t first, int64_t rows, float *gradient),
-                           void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch))
+tdi_row_update tdi_row_update_of(const tdi_call *call, tdi_update_loop *loop)
 {
     const tdi_matmul_update_attrs *attrs = call->attrs;
-    tdi_update numbers = tdi_update_of(attrs->update, &attrs->optimizer, call->control);
-    tdi_runs runs = tdi_call_runs(call);
     bool by_columns = call->split == TDI_COLUMNS;
-    int64_t columns = tdi_last_extent(&call->out.shape), begin = by_columns ? 0 : runs.first / columns;
-    int64_t end = by_columns ? runs.count : begin + runs.length / columns;
-    tdi_stretch s = {call->in[0].data, NULL, {NULL}, call->out.data};
+    int64_t columns = tdi_last_extent(&call->out.shape);
+    tdi_runs runs = tdi_call_runs(call);
+    tdi_row_update of = {.numbers = tdi_update_of(attrs->update, &attrs->optimizer, call->control),
+                         .begin = by_columns ? 0 : runs.first / columns,
+                         .end = by_columns ? runs.count : (runs.first + runs.length) / columns,
+                         .columns = by_columns ? runs.length : columns,
+                         .stride = columns,
+                         .loop = loop};
+    tdi_stretch all = {call->in[0].data, NULL, {NULL}, call->out.data};
     for (int i = 3; i < call->n_in; i++)
-        s.slot[i - 3] = call->in[i].data;
-    for (int64_t i = begin; i < end; i += step) {
-        int64_t rows = end - i < step ? end - i : step, count = by_columns ? rows : 1;
-        int64_t n = by_columns ? runs.length : rows * columns;
-        multiply(call, i, rows, call->scratch);
-        for (int64_t r = 0; r < count; r++) {
-            tdi_stretch now = tdi_stretch_at(s, (i + r) * columns + (by_columns ? runs.first : 0));
-            now.gradient = (const float *)call->scratch + r * n;
-            update(&numbers, n, now);
-        }
+        all.slot[i - 3] = call->in[i].data;
+    of.all = tdi_stretch_at(all, by_columns ? runs.first : 0);
+    return of;
+}
+
+void tdi_update_rows(const tdi_row_update *of, int64_t first, int64_t rows, const float *gradient)
+{
+    bool whole = of->columns == of->stride;
+    int64_t count = whole ? 1 : rows, n = whole ? rows * of->columns : of->columns;
+    for (int64_t r = 0; r < count; r++, gradient += n) {
+        tdi_stretch now = tdi_stretch_at(of->all, (first + r) * of->stride);
+        now.gradient = gradient;
+        of->loop(&of->numbers, n, now);
     }
 }

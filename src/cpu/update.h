@@ -33,13 +33,23 @@ static inline tdi_stretch tdi_stretch_at(tdi_stretch s, int64_t at)
     return moved;
 }
 
-/* matmul_update: its gradient is made, and used, some rows at a time. As many as fill `floats`, in whole `tile`s. */
-int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile);
+typedef void tdi_update_loop(const tdi_update *update, int64_t n, tdi_stretch stretch);
 
-/* The lane's rows of the update, or its columns of all rows, `step` rows at a time: `multiply` writes these of rows
- * [first, first + rows) of a' . b into `gradient`, which is the call's scratch. */
-void tdi_update_by_product(const tdi_call *call, int64_t step,
-                           void (*multiply)(const tdi_call *call, int64_t first, int64_t rows, float *gradient),
-                           void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch));
+/* matmul_update: the rows that a lane updates, or its columns of all rows. */
+typedef struct tdi_row_update {
+    tdi_update numbers;
+    tdi_stretch all; /* from row 0 on, the lane's first column */
+    int64_t begin, end;
+    int64_t columns, stride; /* its own; from row to row */
+    tdi_update_loop *loop;
+} tdi_row_update;
+
+tdi_row_update tdi_row_update_of(const tdi_call *call, tdi_update_loop *loop);
+
+/* Rows [first, first + rows), whose gradient has the own columns of each row behind those of the one before. */
+void tdi_update_rows(const tdi_row_update *of, int64_t first, int64_t rows, const float *gradient);
+
+/* The gradient is made, and used, some rows at a time: as many as fill `floats`, in whole `tile`s. */
+int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile);
 
 #endif
