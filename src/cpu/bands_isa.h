@@ -117,9 +117,8 @@ static inline void tdi_find_bands(const float *data, int64_t row, int64_t rows, 
         if (i < rows)
             tdi_add_band(bands, j, j + 1);
     }
-    tdi_band *last = bands->band + bands->count - 1;
-    if (bands->count && columns - last->end < TDI_BAND_GAP)
-        last->end = columns;
+    if (bands->count && columns - bands->band[bands->count - 1].end < TDI_BAND_GAP)
+        bands->band[bands->count - 1].end = columns;
 }
 
 /* Whether numbers all stay zero when multiplied by zero: none is infinite or NaN. */
