@@ -251,7 +251,7 @@ static bool skipped_finite(const tdi_bands *bands, right b, int64_t columns, int
     return tdi_all_finite(b.data + from * b.row, b.row, depth - from, columns);
 }
 
-/* Otherwise looking for columns of zeros would not be much less work than to multiply by them. */
+/* Whether looking for columns of zeros is much less work than multiplying by them. */
 static bool worth_looking(int64_t rows, int64_t columns)
 {
     return rows >= ROWS && columns >= FEW * TDI_WIDTH;

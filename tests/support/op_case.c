@@ -71,11 +71,10 @@ static float draw(tdi_random *random, op_fill fill)
 
 static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t count)
 {
-    int64_t columns = leaf->shape.dim[leaf->shape.rank - 1];
     if (leaf->fill == OP_INFINITE && i % 4999 == 0)
         return INFINITY;
     if (leaf->fill == OP_BANDED) {
-        int64_t at = i % columns % leaf->limit;
+        int64_t columns = leaf->shape.dim[leaf->shape.rank - 1], at = i % columns % leaf->limit;
         if (at >= leaf->limit * 3 / 5 || (at == 1 && i < count - columns))
             return 0.0f;
     }
