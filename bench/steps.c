@@ -31,7 +31,7 @@ typedef struct bench {
     int64_t samples, batch, steps;
     int classes;
     bool bytes;         /* x holds bytes, to be divided by 255 */
-    const char *folder; /* of the digits, or NULL: noise */
+    const char *folder; /* of MNIST's files, or NULL: noise */
     td_shape shape;     /* of a sample */
     size_t elements;
     void *x, *y; /* the data */
@@ -125,7 +125,13 @@ static void read_idx(const bench *bench, const char *name, long header, size_t s
 
 static void read_digits(bench *bench)
 {
+    enum { PIXELS = 28 * 28 };
     size_t samples = (size_t)bench->samples;
+    if (bench->elements != PIXELS) {
+        fprintf(stderr, "bench_steps: the model takes samples of %zu numbers, MNIST's have %d\n", bench->elements,
+                PIXELS);
+        exit(1);
+    }
     bench->x = allocate(NULL, samples * bench->elements);
     bench->y = allocate(NULL, samples * sizeof(int32_t));
     read_idx(bench, "train-images-idx3-ubyte", 16, samples * bench->elements, bench->x);
@@ -285,6 +291,11 @@ static void release(bench *bench)
     td_context_free(bench->context);
 }
 
+static bool is_noise(const char *data)
+{
+    return strcmp(data, "float") == 0 || strcmp(data, "bytes") == 0;
+}
+
 int main(int count, char **arguments)
 {
     if (count != 9)
@@ -298,8 +309,10 @@ int main(int count, char **arguments)
                    .steps = atoll(arguments[4]),
                    .classes = atoi(arguments[5]),
                    .bytes = strcmp(arguments[6], "float") != 0,
-                   .folder = strchr(arguments[6], '/') ? arguments[6] : NULL};
+                   .folder = is_noise(arguments[6]) ? NULL : arguments[6]};
     bool fits = strcmp(bench.what, "fit") == 0;
+    if (!fits && bench.folder)
+        return fprintf(stderr, "bench_steps: %s: calls are timed with float or bytes\n", bench.folder), 2;
     make_model(&bench, arguments[2], arguments[7], arguments[8]);
     make_batch(&bench);
     call(&bench);

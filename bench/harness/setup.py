@@ -3,6 +3,7 @@ import gzip
 import pathlib
 import subprocess
 import sys
+import zlib
 
 from .contender import Failed
 
@@ -60,6 +61,16 @@ def versions(python):
     return {name: found[name] for name in wanted if name in found}
 
 
+def unpack(source, target):
+    """From source, or source.gz; whole or not at all. Raises Failed."""
+    packed, aside = source.with_name(f"{source.name}.gz"), target.with_name(f"{target.name}.part")
+    try:
+        aside.write_bytes(gzip.decompress(packed.read_bytes()) if packed.exists() else source.read_bytes())
+    except (OSError, EOFError, zlib.error) as reason:
+        raise Failed(f"{source}: {reason}") from reason
+    aside.rename(target)
+
+
 def digits():
     """The folder with MNIST's training images and labels, unpacked. Raises Failed."""
     folder = BUILD / "mnist"
@@ -71,9 +82,7 @@ def digits():
         raise Failed("MNIST is not to be had: put it into $TANDEM_DATA/mnist")
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        packed = pathlib.Path(found.stdout.strip()) / f"{name}.gz"
-        data = gzip.decompress(packed.read_bytes()) if packed.exists() else packed.with_suffix("").read_bytes()
-        (folder / name).write_bytes(data)
+        unpack(pathlib.Path(found.stdout.strip()) / name, folder / name)
     return folder
 
 

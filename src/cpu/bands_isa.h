@@ -17,16 +17,16 @@ typedef struct tdi_band {
     int64_t begin, end;
 } tdi_band;
 
-enum { TDI_MOST_BANDS = 128, TDI_BAND_GAP = 4 };
+enum { TDI_MOST_BANDS = 128, TDI_MARKED = 4 /* vectors of a row looked at together */ };
 
-/* In order. Less than TDI_BAND_GAP columns of zeros, at either end too, are not left out; the last of TDI_MOST_BANDS
- * has all that follows. */
+/* In order. Less than `gap` columns of zeros, at either end too, are not left out; the last of TDI_MOST_BANDS has all
+ * that follows. */
 typedef struct tdi_bands {
-    int64_t count;
+    int64_t gap, count;
     tdi_band band[TDI_MOST_BANDS];
 } tdi_bands;
 
-/* Bit i: element i is not zero. */
+/* Bit i: element i is not +0. (To take -0 for a number does no harm.) */
 static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
 {
 #if defined(__AVX512F__)
@@ -48,7 +48,7 @@ static inline void tdi_add_band(tdi_bands *bands, int64_t begin, int64_t end)
 {
     tdi_band *next = bands->band + bands->count;
     int64_t before = bands->count ? next[-1].end : 0;
-    if (begin - before < TDI_BAND_GAP)
+    if (begin - before < bands->gap)
         begin = before;
     if (bands->count && (begin == before || bands->count == TDI_MOST_BANDS))
         next[-1].end = end;
@@ -72,12 +72,11 @@ static inline void tdi_take_all(int64_t columns, tdi_bands *bands)
     bands->band[0] = (tdi_band){0, columns};
 }
 
-/* Into bits[v] those of vector v of a row that are not zero in all rows. (The bits of -0 count as a number's, which
- * does no harm.) */
+/* Into bits[v] those elements of vector v of the rows that are not zero in some row. */
 TDI_INLINE void tdi_mark_vectors(const float *data, int64_t row, int64_t rows, int vectors, uint32_t *bits)
 {
     enum { ROWS_AT_ONCE = 4 };
-    tdi_vector_bits any[4] = {{0}};
+    tdi_vector_bits any[TDI_MARKED] = {{0}};
     bool full = false;
     for (int64_t i = 0; i < rows && !full;) {
         for (int64_t end = tdi_least(i + ROWS_AT_ONCE, rows); i < end; i++) {
@@ -94,16 +93,17 @@ TDI_INLINE void tdi_mark_vectors(const float *data, int64_t row, int64_t rows, i
     }
 }
 
-/* Those of rows x columns elements, a row `row` floats behind the other. */
-static inline void tdi_find_bands(const float *data, int64_t row, int64_t rows, int64_t columns, tdi_bands *bands)
+/* Those of rows x columns elements, each row `row` floats behind the one before. */
+static inline void tdi_find_bands(const float *data, int64_t row, int64_t rows, int64_t columns, int64_t gap,
+                                  tdi_bands *bands)
 {
-    enum { ABREAST = 4 };
-    uint32_t bits[ABREAST] = {0};
+    uint32_t bits[TDI_MARKED] = {0};
     int64_t j = 0;
+    bands->gap = gap;
     bands->count = 0;
-    for (; j + ABREAST * TDI_WIDTH <= columns; j += ABREAST * TDI_WIDTH) {
-        tdi_mark_vectors(data + j, row, rows, ABREAST, bits);
-        for (int v = 0; v < ABREAST; v++)
+    for (; j + TDI_MARKED * TDI_WIDTH <= columns; j += TDI_MARKED * TDI_WIDTH) {
+        tdi_mark_vectors(data + j, row, rows, TDI_MARKED, bits);
+        for (int v = 0; v < TDI_MARKED; v++)
             tdi_add_bits(bands, j + v * TDI_WIDTH, bits[v]);
     }
     for (; j + TDI_WIDTH <= columns; j += TDI_WIDTH) {
@@ -117,11 +117,12 @@ static inline void tdi_find_bands(const float *data, int64_t row, int64_t rows, 
         if (i < rows)
             tdi_add_band(bands, j, j + 1);
     }
-    if (bands->count && columns - bands->band[bands->count - 1].end < TDI_BAND_GAP)
+    if (bands->count && columns - bands->band[bands->count - 1].end < gap)
         bands->band[bands->count - 1].end = columns;
 }
 
-/* Whether numbers all stay zero when multiplied by zero: none is infinite or NaN. */
+/* Whether numbers, TDI_WIDTH columns or more of them, all stay zero when multiplied by zero: none is infinite or NaN.
+ * What is left over after whole vectors is looked at with some of those before. */
 static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, int64_t columns)
 {
     enum { ABREAST = 4 };
@@ -133,8 +134,8 @@ static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, 
             for (int v = 0; v < ABREAST; v++)
                 sum[v] += tdi_load(data + j + v * TDI_WIDTH) * 0.0f;
         }
-        for (; j < columns; j++)
-            sum[0][0] += data[j] * 0.0f;
+        for (; j < columns; j += TDI_WIDTH)
+            sum[0] += tdi_load(data + tdi_least(j, columns - TDI_WIDTH)) * 0.0f;
     }
     return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) == 0.0f;
 }

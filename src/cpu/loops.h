@@ -20,7 +20,7 @@ typedef struct tdi_loops {
     /* Bytes as floats, times scale, as tdi_device.convert_bytes has it. */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */
-    void (*update)(const tdi_update *update, int64_t n, tdi_stretch stretch);
+    tdi_update_loop *update;
 } tdi_loops;
 
 #define TDI_DECLARE_LOOPS_(isa)                                                                                        \

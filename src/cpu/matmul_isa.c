@@ -6,9 +6,10 @@
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
  * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn.
  *
- * Where a has columns of zeros their steps are left out, and a gradient's rows that belong to such columns are not
- * made: of 32 handwritten digits two in five pixels are white in all. The sums are the same, for what the steps would
- * add is zero; where it would not be, as zero times infinity is none, nothing is left out. */
+ * Where a has columns of zeros their steps are left out, and of a gradient the rows that belong to such columns are not
+ * made: in 32 handwritten digits two in five pixels are blank in all. The results are the same but for the sign of a
+ * zero: where zeros are to be multiplied by an infinity or NaN, which gives NaN, no step is left out, and a gradient's
+ * rows are NaN too. */
 #include "cpu/bands_isa.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
@@ -20,7 +21,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #else
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { DEPTH = 1024, CHUNK = 64, FEW = 4 };
+enum { DEPTH = 1024, CHUNK = 64 };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
 typedef struct left {
@@ -254,7 +255,7 @@ static bool skipped_finite(const tdi_bands *bands, right b, int64_t columns, int
 /* Whether looking for columns of zeros is much less work than multiplying by them. */
 static bool worth_looking(int64_t rows, int64_t columns)
 {
-    return rows >= ROWS && columns >= FEW * TDI_WIDTH;
+    return rows >= ROWS && columns >= 8 * TDI_WIDTH;
 }
 
 /* The steps of a product that add something. */
@@ -262,7 +263,7 @@ static void find_steps(left a, right b, int64_t rows, int64_t columns, int64_t d
 {
     bool look = a.step == 1 && worth_looking(rows, columns);
     if (look)
-        tdi_find_bands(a.data, a.row, rows, depth, steps);
+        tdi_find_bands(a.data, a.row, rows, depth, 4, steps);
     if (!look || !skipped_finite(steps, b, columns, depth))
         tdi_take_all(depth, steps);
 }
@@ -502,8 +503,8 @@ typedef struct gradient {
     tdi_row_update of;
     const float *a;
     right b;
-    int64_t features, depth, step;
-    float *rows, *zeros; /* zeros is NULL until they are made */
+    int64_t features, depth, most; /* rows at a time */
+    float *made, *zeros;           /* zeros is NULL until they are made */
 } gradient;
 
 static gradient gradient_of(const tdi_call *call)
@@ -514,8 +515,8 @@ static gradient gradient_of(const tdi_call *call)
                             tdi_last_extent(&call->out.shape)},
                       .features = tdi_last_extent(&call->in[1].shape),
                       .depth = tdi_outer_extent(&call->in[1].shape),
-                      .step = gradient_rows(call),
-                      .rows = call->scratch};
+                      .most = gradient_rows(call),
+                      .made = call->scratch};
 }
 
 /* Zeros, but where b has numbers that zero times them is not. */
@@ -523,7 +524,7 @@ static void make_zero_rows(gradient *g)
 {
     int64_t columns = g->of.columns;
     const float *b = g->b.data;
-    g->zeros = g->rows + g->step * columns;
+    g->zeros = g->made + g->most * columns;
     memset(g->zeros, 0, (size_t)columns * sizeof(float));
     for (int64_t k = 0; k < g->depth; k++, b += g->b.row) {
         TDI_LANES
@@ -544,11 +545,18 @@ static void update_by_zeros(gradient *g, int64_t begin, int64_t end)
 
 static void update_by_product(gradient *g, int64_t begin, int64_t end)
 {
-    for (int64_t i = begin; i < end; i += g->step) {
-        int64_t rows = tdi_least(end - i, g->step), columns = g->of.columns;
-        multiply((left){g->a + i, 1, g->features}, g->b, (result){g->rows, columns}, rows, columns, g->depth, NULL);
-        tdi_update_rows(&g->of, i, rows, g->rows);
+    for (int64_t i = begin; i < end; i += g->most) {
+        int64_t rows = tdi_least(end - i, g->most), columns = g->of.columns;
+        multiply((left){g->a + i, 1, g->features}, g->b, (result){g->made, columns}, rows, columns, g->depth, NULL);
+        tdi_update_rows(&g->of, i, rows, g->made);
     }
+}
+
+/* So many rows left out save more than it costs to begin anew behind them. */
+static int64_t least_gap(const gradient *g)
+{
+    enum { PRODUCTS = 1 << 15 };
+    return tdi_most(ROWS, PRODUCTS / (g->depth * g->of.columns));
 }
 
 static void update_run(const tdi_call *call)
@@ -557,7 +565,7 @@ static void update_run(const tdi_call *call)
     int64_t first = g.of.begin, rows = g.of.end - first, done = first;
     tdi_bands bands;
     if (worth_looking(g.depth, g.of.columns))
-        tdi_find_bands(g.a + first, g.features, g.depth, rows, &bands);
+        tdi_find_bands(g.a + first, g.features, g.depth, rows, least_gap(&g), &bands);
     else
         tdi_take_all(rows, &bands);
     for (const tdi_band *band = bands.band; band < bands.band + bands.count; band++) {

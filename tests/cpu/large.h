@@ -317,11 +317,11 @@ static const op_case large_cases[] = {
 
     MATMUL("dense", 32, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
     BANDED("columns of zeros", 40, 613, 29, 131, OP_NORMAL),
-    BANDED("more bands than are kept, deep", 17, 2100, 13, 70, OP_NORMAL),
+    BANDED("more bands than are kept, deep", 17, 2100, 13, 140, OP_NORMAL),
     BANDED("columns of zeros times infinities", 40, 613, 29, 131, OP_INFINITE),
     BANDED_UPDATE("columns of zeros", 40, 613, 29, 131, OP_NORMAL),
     BANDED_UPDATE("columns of zeros, many columns", 33, 83, 29, 1100, OP_NORMAL),
-    BANDED_UPDATE("columns of zeros times infinities", 40, 150, 29, 83, OP_INFINITE),
+    BANDED_UPDATE("columns of zeros times infinities", 40, 150, 29, 150, OP_INFINITE),
     MATMUL("one row", 1, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
     MATMUL("gradient of the weights", 33, OP_DIMS(BATCH, 150), OP_DIMS(BATCH, 70), true, false),
     MATMUL("gradient of the input", 33, OP_DIMS(BATCH, 90), OP_DIMS(75, 90), false, true),
