@@ -19,10 +19,9 @@ typedef struct tdi_band {
 
 enum { TDI_MOST_BANDS = 128, TDI_MARKED = 4 /* vectors of a row looked at together */ };
 
-/* In order. Less than `gap` columns of zeros, at either end too, are not left out; the last of TDI_MOST_BANDS has all
- * that follows. */
+/* In order; the last of TDI_MOST_BANDS has all that follows. */
 typedef struct tdi_bands {
-    int64_t gap, count;
+    int64_t count;
     tdi_band band[TDI_MOST_BANDS];
 } tdi_bands;
 
@@ -44,11 +43,11 @@ static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
 #endif
 }
 
-static inline void tdi_add_band(tdi_bands *bands, int64_t begin, int64_t end)
+static inline void tdi_add_band(tdi_bands *bands, int64_t gap, int64_t begin, int64_t end)
 {
     tdi_band *next = bands->band + bands->count;
     int64_t before = bands->count ? next[-1].end : 0;
-    if (begin - before < bands->gap)
+    if (begin - before < gap)
         begin = before;
     if (bands->count && (begin == before || bands->count == TDI_MOST_BANDS))
         next[-1].end = end;
@@ -57,11 +56,11 @@ static inline void tdi_add_band(tdi_bands *bands, int64_t begin, int64_t end)
 }
 
 /* Column `column` and those after it that have their bit set. */
-static inline void tdi_add_bits(tdi_bands *bands, int64_t column, uint32_t bits)
+static inline void tdi_add_bits(tdi_bands *bands, int64_t gap, int64_t column, uint32_t bits)
 {
     while (bits) {
         int first = __builtin_ctz(bits), length = __builtin_ctzll(~((uint64_t)bits >> first));
-        tdi_add_band(bands, column + first, column + first + length);
+        tdi_add_band(bands, gap, column + first, column + first + length);
         bits &= ~(((1u << length) - 1) << first);
     }
 }
@@ -93,29 +92,29 @@ TDI_INLINE void tdi_mark_vectors(const float *data, int64_t row, int64_t rows, i
     }
 }
 
-/* Those of rows x columns elements, each row `row` floats behind the one before. */
+/* Those of rows x columns elements, each row `row` floats behind the one before. Less than `gap` columns of zeros, at
+ * either end too, are not left out. */
 static inline void tdi_find_bands(const float *data, int64_t row, int64_t rows, int64_t columns, int64_t gap,
                                   tdi_bands *bands)
 {
     uint32_t bits[TDI_MARKED] = {0};
     int64_t j = 0;
-    bands->gap = gap;
     bands->count = 0;
     for (; j + TDI_MARKED * TDI_WIDTH <= columns; j += TDI_MARKED * TDI_WIDTH) {
         tdi_mark_vectors(data + j, row, rows, TDI_MARKED, bits);
         for (int v = 0; v < TDI_MARKED; v++)
-            tdi_add_bits(bands, j + v * TDI_WIDTH, bits[v]);
+            tdi_add_bits(bands, gap, j + v * TDI_WIDTH, bits[v]);
     }
     for (; j + TDI_WIDTH <= columns; j += TDI_WIDTH) {
         tdi_mark_vectors(data + j, row, rows, 1, bits);
-        tdi_add_bits(bands, j, bits[0]);
+        tdi_add_bits(bands, gap, j, bits[0]);
     }
     for (; j < columns; j++) {
         int64_t i = 0;
         while (i < rows && data[i * row + j] == 0.0f)
             i++;
         if (i < rows)
-            tdi_add_band(bands, j, j + 1);
+            tdi_add_band(bands, gap, j, j + 1);
     }
     if (bands->count && columns - bands->band[bands->count - 1].end < gap)
         bands->band[bands->count - 1].end = columns;

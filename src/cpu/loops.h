@@ -25,7 +25,7 @@ typedef struct tdi_loops {
 
 #define TDI_DECLARE_LOOPS_(isa)                                                                                        \
     extern const tdi_loops tdi_loops_##isa;                                                                            \
-    void tdi_update_stretch_##isa(const tdi_update *update, int64_t n, tdi_stretch stretch);                           \
+    tdi_update_loop tdi_update_stretch_##isa;                                                                          \
     void tdi_convert_bytes_##isa(const uint8_t *from, float *to, int64_t count, double scale);                         \
     void tdi_pack_##isa(const tdi_packing *packing, const float *from, tdi_bfloat16 *to);
 TDI_DECLARE_LOOPS_(baseline)
