@@ -11,9 +11,8 @@
 #include <cmocka.h>
 
 #include "base/bfloat16.h"
-#include "cpu/cpu.h"
-#include "plan/plan.h"
 #include "support/evaluate.h"
+#include "support/lone_plan.h"
 
 enum { ROWS = 3, WIDTH = 30011, ELEMENTS = ROWS * WIDTH };
 
@@ -53,14 +52,6 @@ static tdi_node *narrowed(tdi_graph *graph)
     return tdi_binary(graph, TDI_ADD, y, more);
 }
 
-static tdi_node *output(tdi_graph *graph, tdi_node *y)
-{
-    tdi_node *home = tdi_settle(graph, y, TDI_HOME_OUTPUT, NULL, 0);
-    assert_non_null(home);
-    assert_true(tdi_push(&graph->outputs, home));
-    return home;
-}
-
 static char *explain(const tdi_plan *plan)
 {
     char *text = NULL;
@@ -72,52 +63,12 @@ static char *explain(const tdi_plan *plan)
     return text;
 }
 
-static void run(tdi_device *device, tdi_plan *plan, int lanes, float *values)
-{
-    tdi_error error = {0};
-    tdi_communicator *communicator;
-    tdi_control control[2] = {{.rows = ROWS, .step = 5, .seed = 11}};
-    tdi_part part[2] = {{.parts = 1, .group_count = 1}};
-    control[1] = control[0];
-    part[1] = part[0];
-    char *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
-    char *scratch[2] = {device->allocate(device, tdi_plan_scratch_bytes(plan) + 1),
-                        device->allocate(device, tdi_plan_scratch_bytes(plan) + 1)};
-    assert_non_null(activations);
-    assert_int_equal(tdi_local_group_create(1, lanes, false, 0, &communicator, &error), TD_OK);
-    tdi_plan_bind(plan,
-                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
-    for (int lane = 0; lane < lanes; lane++)
-        for (int slot = 0; slot < 2; slot++)
-            tdi_plan_set_input(plan, lane, slot, data[slot]);
-    assert_int_equal(tdi_plans_run_in_turn(&plan, 1, 1, 1, &communicator), TD_OK);
-    memcpy(values, tdi_plan_output(plan, 0), ELEMENTS * sizeof *values);
-    communicator->release(communicator);
-    device->release(device, activations);
-    device->release(device, scratch[0]);
-    device->release(device, scratch[1]);
-}
-
 static void make(const tdi_graph *graph, int lanes, made *result)
 {
-    tdi_error error = {0};
-    tdi_device *device;
-    tdi_plan *plan;
-    tdi_schedule schedule = {0};
-    int collectives;
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
-    assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
-    assert_int_equal(
-        tdi_plan_create(
-            &(tdi_plan_spec){
-                .graph = graph, .schedule = &schedule, .device = device, .rows = ROWS, .replicas = 1, .lanes = lanes},
-            &plan, &error),
-        TD_OK);
-    result->explained = explain(plan);
-    run(device, plan, lanes, result->values);
-    tdi_plan_free(plan);
-    tdi_vec_free(&schedule);
-    device->close(device);
+    lone_plan p = lone_plan_create(graph, ROWS, lanes);
+    result->explained = explain(p.plan);
+    lone_plan_run(&p, (const float *[]){data[0], data[1]}, 2, result->values, ELEMENTS);
+    lone_plan_free(&p);
 }
 
 static int chained(const made *result)
@@ -133,7 +84,7 @@ static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node 
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
     graph->parts = 1;
-    *node = output(graph, build(graph));
+    *node = lone_plan_output(graph, build(graph));
     return graph;
 }
 

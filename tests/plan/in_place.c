@@ -8,9 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cpu/cpu.h"
-#include "plan/plan.h"
-#include "support/evaluate.h"
+#include "support/lone_plan.h"
 
 enum { ROWS = 3, SIDE = 8, POOLED = SIDE / 2, CHANNELS = 2 };
 enum { ELEMENTS = ROWS * SIDE * SIDE * CHANNELS, ARRIVING = ELEMENTS / 4 };
@@ -31,9 +29,7 @@ static tdi_graph *graph_of(bool again)
     tdi_node *in[] = {tdi_input(graph, 1, &small, TD_FLOAT32), value};
     tdi_node *made = tdi_node_create(graph, &tdi_op_average_pool2d_grad, &attrs, 2, in);
     made = again ? tdi_binary(graph, TDI_ADD, made, value) : tdi_affine(graph, made, 1.0f, 0.0f);
-    tdi_node *home = tdi_settle(graph, made, TDI_HOME_OUTPUT, NULL, 0);
-    assert_non_null(home);
-    assert_true(tdi_push(&graph->outputs, home));
+    lone_plan_output(graph, made);
     return graph;
 }
 
@@ -45,51 +41,17 @@ static float expected(int i, bool again)
     return again ? gradient + value : gradient;
 }
 
-static void run(tdi_device *device, tdi_plan *plan, bool again)
-{
-    tdi_error error = {0};
-    tdi_communicator *communicator;
-    tdi_control control = {.rows = ROWS};
-    tdi_part part = {.parts = 1, .group_count = 1};
-    char *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
-    char *scratch[1] = {device->allocate(device, tdi_plan_scratch_bytes(plan) + 1)};
-    assert_non_null(activations);
-    assert_int_equal(tdi_local_group_create(1, 1, false, 0, &communicator, &error), TD_OK);
-    tdi_plan_bind(plan,
-                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = &control, .part = &part});
-    tdi_plan_set_input(plan, 0, 0, x);
-    tdi_plan_set_input(plan, 0, 1, dy);
-    assert_int_equal(tdi_plans_run_in_turn(&plan, 1, 1, 1, &communicator), TD_OK);
-    const float *made = tdi_plan_output(plan, 0);
-    for (int i = 0; i < ELEMENTS; i++)
-        assert_true(fabsf(made[i] - expected(i, again)) < 1e-6f);
-    communicator->release(communicator);
-    device->release(device, activations);
-    device->release(device, scratch[0]);
-}
-
 /* What the plan's values take. */
 static size_t bytes_of(bool again)
 {
-    tdi_error error = {0};
-    tdi_device *device;
-    tdi_plan *plan;
-    tdi_schedule schedule = {0};
-    int collectives;
+    static float made[ELEMENTS];
     tdi_graph *graph = graph_of(again);
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
-    assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
-    assert_int_equal(
-        tdi_plan_create(
-            &(tdi_plan_spec){
-                .graph = graph, .schedule = &schedule, .device = device, .rows = ROWS, .replicas = 1, .lanes = 1},
-            &plan, &error),
-        TD_OK);
-    run(device, plan, again);
-    size_t bytes = tdi_plan_activation_bytes(plan);
-    tdi_plan_free(plan);
-    tdi_vec_free(&schedule);
-    device->close(device);
+    lone_plan p = lone_plan_create(graph, ROWS, 1);
+    lone_plan_run(&p, (const float *[]){x, dy}, 2, made, ELEMENTS);
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_true(fabsf(made[i] - expected(i, again)) < 1e-6f);
+    size_t bytes = tdi_plan_activation_bytes(p.plan);
+    lone_plan_free(&p);
     tdi_graph_free(graph);
     return bytes;
 }

@@ -1,0 +1,72 @@
+/* lone_plan.c - making, running and freeing it. */
+#include "support/lone_plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "passes/passes.h"
+
+lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes)
+{
+    tdi_error error = {0};
+    lone_plan p = {.rows = rows, .lanes = lanes};
+    int collectives;
+    assert_true(lanes <= LONE_PLAN_LANES);
+    assert_int_equal(tdi_cpu_device.open(0, 1, &p.device, &error), TD_OK);
+    assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
+    tdi_plan_spec spec = {
+        .graph = graph, .schedule = &p.schedule, .device = p.device, .rows = rows, .replicas = 1, .lanes = lanes};
+    assert_int_equal(tdi_plan_create(&spec, &p.plan, &error), TD_OK);
+    return p;
+}
+
+void lone_plan_free(lone_plan *p)
+{
+    tdi_plan_free(p->plan);
+    tdi_vec_free(&p->schedule);
+    p->device->close(p->device);
+}
+
+void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs, float *values, size_t count)
+{
+    tdi_error error = {0};
+    tdi_communicator *communicator;
+    tdi_device *device = p->device;
+    tdi_plan *plan = p->plan;
+    tdi_control control[LONE_PLAN_LANES];
+    tdi_part part[LONE_PLAN_LANES];
+    char *scratch[LONE_PLAN_LANES], *activations = device->allocate(device, tdi_plan_activation_bytes(plan) + 1);
+    assert_non_null(activations);
+    for (int lane = 0; lane < p->lanes; lane++) {
+        control[lane] = (tdi_control){.rows = p->rows, .step = 5, .seed = 11};
+        part[lane] = (tdi_part){.parts = 1, .group_count = 1};
+        scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
+        assert_non_null(scratch[lane]);
+    }
+    assert_int_equal(tdi_local_group_create(1, p->lanes, false, 0, &communicator, &error), TD_OK);
+    tdi_plan_bind(plan,
+                  &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
+    for (int lane = 0; lane < p->lanes; lane++)
+        for (int slot = 0; slot < n_inputs; slot++)
+            tdi_plan_set_input(plan, lane, slot, inputs[slot]);
+    assert_int_equal(tdi_plans_run_in_turn(&plan, 1, 1, 1, &communicator), TD_OK);
+    memcpy(values, tdi_plan_output(plan, 0), count * sizeof *values);
+    communicator->release(communicator);
+    device->release(device, activations);
+    for (int lane = 0; lane < p->lanes; lane++)
+        device->release(device, scratch[lane]);
+}
+
+tdi_node *lone_plan_output(tdi_graph *graph, tdi_node *node)
+{
+    tdi_node *home = tdi_settle(graph, node, TDI_HOME_OUTPUT, NULL, 0);
+    assert_non_null(home);
+    assert_true(tdi_push(&graph->outputs, home));
+    return home;
+}

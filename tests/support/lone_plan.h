@@ -1,0 +1,27 @@
+/* lone_plan.h - a graph's plan for one part on one CPU replica, without a model around it. */
+#ifndef TEST_SUPPORT_LONE_PLAN_H
+#define TEST_SUPPORT_LONE_PLAN_H
+
+#include "plan/plan.h"
+
+typedef struct lone_plan {
+    tdi_device *device;
+    tdi_schedule schedule;
+    tdi_plan *plan;
+    int64_t rows;
+    int lanes; /* at most LONE_PLAN_LANES */
+} lone_plan;
+
+enum { LONE_PLAN_LANES = 2 };
+
+/* Fails the test when it cannot be made; lone_plan_free it before the graph. */
+lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes);
+void lone_plan_free(lone_plan *p);
+
+/* Runs one step, lane after lane; the first `count` numbers of the first output go to `values`. */
+void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs, float *values, size_t count);
+
+/* Makes a node's value the graph's output, and returns it. */
+tdi_node *lone_plan_output(tdi_graph *graph, tdi_node *node);
+
+#endif
