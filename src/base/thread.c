@@ -16,8 +16,12 @@
 #include <immintrin.h>
 #endif
 
+#include "base/cores.h"
+
 /* About 20 to 50 us: longer than the imbalance between lanes, shorter than a scheduler's slice. */
-enum { SPINS = 1000 };
+enum { SPINS = 1000, FEW_SPINS = 100 };
+/* Some 200 us: until a thread is awake that was called. */
+enum { YIELDS = 1000 };
 
 /* ---- events ---- */
 
@@ -48,18 +52,48 @@ static bool reached(tdi_event *event, uint32_t target, uint32_t *seen)
     return (int32_t)(*seen - target) >= 0;
 }
 
-void tdi_event_wait(tdi_event *event, uint32_t target, bool spin)
+static bool reached_spinning(tdi_event *event, uint32_t target, int spins)
 {
     uint32_t seen;
-    for (int i = 0; i < (spin ? SPINS : 1); i++) {
+    for (int i = 0; i < spins; i++) {
         if (reached(event, target, &seen))
-            return;
+            return true;
         pause_briefly();
     }
+    return false;
+}
+
+/* Whoever sleeps may be woken on another core, that of the thread it waited for; whoever yields stays on its own. */
+static bool reached_yielding(tdi_event *event, uint32_t target)
+{
+    uint32_t seen;
+    for (int i = 0; i < YIELDS; i++) {
+        if (reached(event, target, &seen))
+            return true;
+        sched_yield();
+    }
+    return false;
+}
+
+static void sleep_until(tdi_event *event, uint32_t target, const struct timespec *most)
+{
+    uint32_t seen;
     atomic_fetch_add(&event->sleepers, 1);
     while (!reached(event, target, &seen))
-        futex(&event->value, FUTEX_WAIT, seen, NULL);
+        futex(&event->value, FUTEX_WAIT, seen, most);
     atomic_fetch_sub(&event->sleepers, 1);
+}
+
+static void wait_until(tdi_event *event, uint32_t target, bool spin, const struct timespec *most)
+{
+    if (reached_spinning(event, target, spin ? SPINS : 1) || (spin && reached_yielding(event, target)))
+        return;
+    sleep_until(event, target, most);
+}
+
+void tdi_event_wait(tdi_event *event, uint32_t target, bool spin)
+{
+    wait_until(event, target, spin, NULL);
 }
 
 bool tdi_barrier_spins(const tdi_barrier *barrier)
@@ -67,14 +101,20 @@ bool tdi_barrier_spins(const tdi_barrier *barrier)
     return barrier->spin && !atomic_load_explicit(&barrier->crowded, memory_order_relaxed);
 }
 
-/* Cores beyond the 64th are not told apart, and taken to be different. */
-static void note_core(tdi_barrier *barrier)
+static uint64_t add_core(tdi_barrier *barrier)
 {
-    int core = sched_getcpu();
-    if (core >= 0 && core < 64)
-        atomic_fetch_or_explicit(&barrier->cores, 1ull << core, memory_order_relaxed);
-    else
-        atomic_store_explicit(&barrier->cores, UINT64_MAX, memory_order_relaxed);
+    uint64_t core = tdi_core();
+    return atomic_fetch_or_explicit(&barrier->cores, core ? core : UINT64_MAX, memory_order_relaxed);
+}
+
+/* Cores that are not told apart are taken to be different. */
+static void take_core(tdi_barrier *barrier)
+{
+    uint64_t taken = add_core(barrier);
+    if (taken == UINT64_MAX || !(taken & tdi_core()))
+        return;
+    tdi_core_leave(taken);
+    add_core(barrier);
 }
 
 static void note_crowd(tdi_barrier *barrier)
@@ -91,7 +131,7 @@ void tdi_barrier_wait(tdi_barrier *barrier)
         return;
     uint32_t generation = atomic_load(&barrier->released.value);
     if (barrier->spin)
-        note_core(barrier);
+        take_core(barrier);
     if (atomic_fetch_add(&barrier->arrived.value, 1) + 1 == barrier->count) {
         if (barrier->spin)
             note_crowd(barrier);
@@ -107,6 +147,7 @@ void tdi_barrier_wait(tdi_barrier *barrier)
 /* Two cache lines: processors fetch them in pairs. */
 typedef struct tdi_lockstep_count {
     _Alignas(128) tdi_event steps;
+    _Atomic uint64_t core; /* on which the latest was made */
 } lockstep_count;
 
 td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error)
@@ -130,30 +171,22 @@ void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
 {
     tdi_event *own = &lockstep->counts[lane].steps;
     uint32_t steps = atomic_load_explicit(&own->value, memory_order_relaxed) + 1;
+    atomic_store_explicit(&lockstep->counts[lane].core, tdi_core(), memory_order_relaxed);
     atomic_store_explicit(&own->value, steps, memory_order_release);
     if (atomic_load_explicit(&own->sleepers, memory_order_relaxed))
         futex(&own->value, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
-static bool has_stepped(tdi_event *event, uint32_t target, uint32_t *seen)
-{
-    *seen = atomic_load_explicit(&event->value, memory_order_acquire);
-    return (int32_t)(*seen - target) >= 0;
-}
-
-static void wait_for_step(tdi_event *event, uint32_t target, bool spin)
+static void wait_for_lane(tdi_lockstep *lockstep, int lane, uint32_t steps)
 {
     static const struct timespec while_asleep = {.tv_nsec = 200 * 1000};
-    uint32_t seen;
-    for (int i = 0; i < (spin ? SPINS : 1); i++) {
-        if (has_stepped(event, target, &seen))
-            return;
-        pause_briefly();
-    }
-    atomic_fetch_add(&event->sleepers, 1);
-    while (!has_stepped(event, target, &seen))
-        futex(&event->value, FUTEX_WAIT, seen, &while_asleep);
-    atomic_fetch_sub(&event->sleepers, 1);
+    lockstep_count *count = &lockstep->counts[lane];
+    if (reached_spinning(&count->steps, steps, lockstep->spin ? FEW_SPINS : 1))
+        return;
+    uint64_t core = atomic_load_explicit(&count->core, memory_order_relaxed);
+    if (lockstep->spin && (core & tdi_core()))
+        tdi_core_leave(core);
+    wait_until(&count->steps, steps, lockstep->spin, &while_asleep);
 }
 
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
@@ -161,7 +194,7 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
     uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
     for (int i = 0; i < lockstep->lanes; i++)
         if (i != lane)
-            wait_for_step(&lockstep->counts[i].steps, own, lockstep->spin);
+            wait_for_lane(lockstep, i, own);
 }
 
 bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
@@ -169,7 +202,7 @@ bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
     uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed), seen;
     bool all = true;
     for (int i = 0; i < lockstep->lanes; i++)
-        all = all && has_stepped(&lockstep->counts[i].steps, own, &seen);
+        all = all && reached(&lockstep->counts[i].steps, own, &seen);
     return all;
 }
 
@@ -266,8 +299,10 @@ static void *member_main(void *argument)
 {
     member *self = argument;
     tdi_team *team = self->team;
+    tdi_core_leave_for_good();
     for (uint32_t run = 1;; run++) {
-        tdi_event_wait(&team->begun, run, team->spins);
+        if (!reached_spinning(&team->begun, run, team->spins ? SPINS : 1))
+            sleep_until(&team->begun, run, NULL);
         if (team->ending)
             return NULL;
         team->function(team->argument, self->index);

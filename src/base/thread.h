@@ -1,7 +1,8 @@
 /* thread.h - teams of threads that run one function together, and the barriers between their steps.
  *
- * Waiting spins briefly, then sleeps. There is no spinning when threads outnumber the allowed cores, nor while another
- * process makes threads of one team share a core: who spins then keeps the one it waits for from running. */
+ * Waiting spins briefly, yields for a while, then sleeps. Threads that meet on one core part. There is no spinning when
+ * threads outnumber the allowed cores, nor while another process makes threads of one team share a core: who spins then
+ * keeps the one it waits for from running. */
 #ifndef TDI_BASE_THREAD_H
 #define TDI_BASE_THREAD_H
 

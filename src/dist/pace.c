@@ -10,9 +10,9 @@ static const double worth_it = 0.9;    /* of the other way's time */
 static const double patience = 40;     /* times the window in which a trial was not worth it, until the next */
 static const double asleep = 100e-6;   /* seconds after which waiting threads do not spin any more */
 static const double burst = 2e-3;      /* seconds of calls without a pause */
-static const double short_call = 1e-3; /* seconds */
-static const double for_waking = 1.4;  /* times the least of a call for which threads are woken */
-static const double hopeless = 2;      /* the same, of the first ones alone */
+static const double short_call = 5e-3; /* seconds */
+static const double for_waking = 1.2;  /* times the least of a call for which threads are woken */
+static const double hopeless = 1.6;    /* the same, of the first ones alone */
 
 enum { TRIED = 16, TRIED_AT_LEAST = 3, OUT_OF_DATE = 4096 }; /* calls */
 
@@ -110,10 +110,14 @@ bool tdi_calls_alone(tdi_calls *calls, int64_t rows)
 {
     if (calls->rows != rows)
         *calls = (tdi_calls){.rows = rows};
-    if (calls->seen[false] < TRIED || calls->least[false] > short_call)
+    if (calls->seen[false] < TRIED_AT_LEAST || calls->least[false] > short_call)
+        return false;
+    if (calls->seen[true] < TRIED_AT_LEAST)
+        return true;
+    if (calls->seen[false] < TRIED && calls->least[false] < calls->least[true])
         return false;
     double limit = calls->seen[true] < TRIED ? hopeless : for_waking;
-    return calls->seen[true] < TRIED_AT_LEAST || calls->least[true] < limit * calls->least[false];
+    return calls->least[true] < limit * calls->least[false];
 }
 
 void tdi_calls_note(tdi_calls *calls, bool alone, double seconds)

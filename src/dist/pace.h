@@ -54,7 +54,7 @@ bool tdi_idle_begin(tdi_idle *idle, double now);
 void tdi_idle_end(tdi_idle *idle, double begun, double ended);
 
 /* Is the next one to be made alone, so that it need not wait for a thread to wake? That usually takes tens of
- * microseconds, and now and then milliseconds: it may take 1.4 times the least. Both are tried, and long calls are not.
+ * microseconds, and now and then milliseconds: it may take 1.2 times the least. Both are tried, and long calls are not.
  */
 bool tdi_calls_alone(tdi_calls *calls, int64_t rows);
 void tdi_calls_note(tdi_calls *calls, bool alone, double seconds);
