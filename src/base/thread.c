@@ -17,11 +17,15 @@
 #endif
 
 #include "base/cores.h"
+#include "base/text.h"
 
 /* About 20 to 50 us: longer than the imbalance between lanes, shorter than a scheduler's slice. */
 enum { SPINS = 1000, FEW_SPINS = 100 };
 /* Some 200 us: until a thread is awake that was called. */
 enum { YIELDS = 1000 };
+
+static const double slice = 1e-3; /* seconds: no lane keeps a core so long from the one it waits for */
+static const double hogged = 1.0; /* seconds for which a thread does not yield when another process took a slice */
 
 /* ---- events ---- */
 
@@ -63,16 +67,23 @@ static bool reached_spinning(tdi_event *event, uint32_t target, int spins)
     return false;
 }
 
-/* Whoever sleeps may be woken on another core, that of the thread it waited for; whoever yields stays on its own. */
+/* Whoever sleeps may be woken on another core, that of the thread it waited for; whoever yields stays on its own. But
+ * another process on that core would take a whole slice at each yield, and is held off by one who was asleep. */
 static bool reached_yielding(tdi_event *event, uint32_t target)
 {
+    static _Thread_local double hogged_until;
     uint32_t seen;
-    for (int i = 0; i < YIELDS; i++) {
+    double now = tdi_seconds();
+    for (int i = 0; i < YIELDS && now >= hogged_until; i++) {
         if (reached(event, target, &seen))
             return true;
+        double before = now;
         sched_yield();
+        now = tdi_seconds();
+        if (now - before > slice)
+            hogged_until = now + hogged;
     }
-    return false;
+    return reached(event, target, &seen);
 }
 
 static void sleep_until(tdi_event *event, uint32_t target, const struct timespec *most)
@@ -299,7 +310,6 @@ static void *member_main(void *argument)
 {
     member *self = argument;
     tdi_team *team = self->team;
-    tdi_core_leave_for_good();
     for (uint32_t run = 1;; run++) {
         if (!reached_spinning(&team->begun, run, team->spins ? SPINS : 1))
             sleep_until(&team->begun, run, NULL);
