@@ -89,7 +89,7 @@ def overhead(tandem):
 def summary(cases):
     """One row a case."""
     rows = [("us a step", "Tandem", "best peer", "", "ratio", "aim", "floor", "/ floor", "memory", "peer's", "first step",
-             "peer's")]
+             "again", "peer's")]
     for case in cases.values():
         if is_scaling(case):
             continue
@@ -99,7 +99,9 @@ def summary(cases):
                      number(floor and floor["us"]), number(floor and tandem and tandem["us"] / floor["us"]),
                      f"{tandem['kilobytes'] / 1024:.0f} MB" if tandem else "-",
                      f"{peer['kilobytes'] / 1024:.0f} MB" if peer else "-",
-                     f"{tandem['first']:.3f} s" if tandem else "-", f"{peer['first']:.1f} s" if peer else "-"))
+                     f"{tandem['first']:.3f} s" if tandem else "-",
+                     f"{tandem['again']:.3f} s" if tandem and tandem.get("again") else "-",
+                     f"{peer['first']:.1f} s" if peer else "-"))
     return table(rows)
 
 

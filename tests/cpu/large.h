@@ -104,11 +104,11 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define AROUND TD_VALID, .sides = {2, 1, 0, 1}
 #define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
     .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
-#define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_)                                                         \
+#define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_, fill_)                                                  \
     {                                                                                                                  \
         .op = &tdi_op_##stem_, .name = name_,                                                                          \
         .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_)), .n_leaves = 1, .leaf = {             \
-            {.shape = shape_}                                                                                          \
+            {.shape = shape_, .fill = fill_}                                                                           \
         }                                                                                                              \
     }
 #define UPSAMPLE(stem_, name_, shape_, factor_h_, factor_w_, bilinear_)                                                \
@@ -118,12 +118,12 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
             {.shape = shape_}                                                                                          \
         }                                                                                                              \
     }
-#define POOL_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_)                                                           \
+#define POOL_GRAD(name_, x_, y_, h_, w_, sh_, sw_, padding_, fill_)                                                    \
     {                                                                                                                  \
         .op = &tdi_op_max_pool2d_grad, .name = name_,                                                                  \
         .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(h_, w_, sh_, sw_, padding_)), .build = large_max_pool_grad,        \
         .n_leaves = 2, .leaf = {                                                                                       \
-            {.shape = x_},                                                                                             \
+            {.shape = x_, .fill = fill_},                                                                              \
             {.shape = y_}                                                                                              \
         }                                                                                                              \
     }
@@ -265,30 +265,38 @@ static const op_case large_cases[] = {
      .attrs = ATTRS(tdi_shape_attrs, OP_DIMS(40, 2, 67)),
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 9), .dtype = TD_INT32, .limit = 40}, {.shape = OP_DIMS(BATCH, 9, 2, 67)}}},
-    POOL(max_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 2, 2, 2, 2, TD_VALID),
-    POOL(max_pool2d, "few channels", OP_DIMS(BATCH, 28, 28, 6), 2, 2, 2, 2, TD_VALID),
-    POOL(max_pool2d, "few channels, three by two, cells left over", OP_DIMS(BATCH, 11, 13, 3), 3, 2, 3, 2, TD_VALID),
-    POOL(max_pool2d, "windows partly in the padding", OP_DIMS(BATCH, 8, 7, 5), 3, 3, 3, 3, TD_SAME),
-    POOL(max_pool2d, "overlapping", OP_DIMS(BATCH, 9, 8, 5), 3, 3, 2, 1, TD_SAME),
-    POOL(average_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 3, 2, 2, 2, TD_SAME),
-    POOL(average_pool2d, "one channel", OP_DIMS(BATCH, 28, 28, 1), 2, 2, 2, 2, TD_VALID),
-    POOL(average_pool2d, "nine channels", OP_DIMS(BATCH, 7, 6, 9), 2, 2, 2, 2, TD_VALID),
+    POOL(max_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 2, 2, 2, 2, TD_VALID, OP_NORMAL),
+    POOL(max_pool2d, "few channels", OP_DIMS(BATCH, 28, 28, 6), 2, 2, 2, 2, TD_VALID, OP_NORMAL),
+    POOL(max_pool2d, "few channels, three by two, cells left over", OP_DIMS(BATCH, 11, 13, 3), 3, 2, 3, 2, TD_VALID,
+         OP_NORMAL),
+    POOL(max_pool2d, "windows partly in the padding", OP_DIMS(BATCH, 8, 7, 5), 3, 3, 3, 3, TD_SAME, OP_NORMAL),
+    POOL(max_pool2d, "overlapping", OP_DIMS(BATCH, 9, 8, 5), 3, 3, 2, 1, TD_SAME, OP_NORMAL),
+    POOL(average_pool2d, "many channels", OP_DIMS(BATCH, 7, 9, 35), 3, 2, 2, 2, TD_SAME, OP_NORMAL),
+    POOL(average_pool2d, "one channel", OP_DIMS(BATCH, 28, 28, 1), 2, 2, 2, 2, TD_VALID, OP_NORMAL),
+    POOL(average_pool2d, "nine channels", OP_DIMS(BATCH, 7, 6, 9), 2, 2, 2, 2, TD_VALID, OP_NORMAL),
     POOL_AVERAGE_GRAD("few channels, cells left over", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, 2, 2, 2,
                       TD_VALID),
     POOL_AVERAGE_GRAD("one channel", OP_DIMS(BATCH, 9, 9, 1), OP_DIMS(BATCH, 3, 3, 1), 3, 3, 3, 3, TD_SAME),
     POOL_AVERAGE_GRAD("many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 4, 5, 35), 2, 2, 2, 2, TD_SAME),
-    POOL_GRAD("few channels, cells left over", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, 2, 2, 2, TD_VALID),
-    POOL_GRAD("one channel", OP_DIMS(BATCH, 9, 9, 1), OP_DIMS(BATCH, 3, 3, 1), 3, 3, 3, 3, TD_SAME),
-    POOL_GRAD("three channels, one window wide", OP_DIMS(BATCH, 6, 2, 3), OP_DIMS(BATCH, 3, 1, 3), 2, 2, 2, 2,
-              TD_VALID),
-    POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID),
+    POOL_GRAD("few channels, cells left over", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, 2, 2, 2, TD_VALID,
+              OP_NORMAL),
+    POOL_GRAD("one channel", OP_DIMS(BATCH, 9, 9, 1), OP_DIMS(BATCH, 3, 3, 1), 3, 3, 3, 3, TD_SAME, OP_NORMAL),
+    POOL_GRAD("three channels, one window wide", OP_DIMS(BATCH, 6, 2, 3), OP_DIMS(BATCH, 3, 1, 3), 2, 2, 2, 2, TD_VALID,
+              OP_NORMAL),
+    POOL_GRAD("many channels", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID, OP_NORMAL),
     POOL_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), TD_RELU),
     POOL_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), TD_RELU),
     POOL_AVERAGE_SLOPE("slope, few channels", OP_DIMS(BATCH, 7, 9, 6), OP_DIMS(BATCH, 3, 4, 6), 2, TD_VALID, TD_TANH),
     POOL_AVERAGE_SLOPE("slope, many channels", OP_DIMS(BATCH, 7, 9, 35), OP_DIMS(BATCH, 3, 4, 35), 2, TD_VALID,
                        TD_SIGMOID),
     POOL_AVERAGE_SLOPE("slope, overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 4, 4, 19), 3, TD_SAME, TD_TANH),
-    POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME),
+    POOL_GRAD("overlapping", OP_DIMS(BATCH, 7, 7, 19), OP_DIMS(BATCH, 7, 7, 19), 3, 3, 1, 1, TD_SAME, OP_NORMAL),
+    POOL(max_pool2d, "many channels, ties and no numbers", OP_DIMS(BATCH, 7, 8, 35), 2, 2, 2, 2, TD_VALID, OP_MISSING),
+    POOL(max_pool2d, "overlapping, ties and no numbers", OP_DIMS(BATCH, 7, 8, 35), 3, 3, 2, 1, TD_SAME, OP_MISSING),
+    POOL_GRAD("ties and no numbers", OP_DIMS(BATCH, 8, 8, 35), OP_DIMS(BATCH, 4, 4, 35), 2, 2, 2, 2, TD_VALID,
+              OP_MISSING),
+    POOL_GRAD("overlapping, ties and no numbers", OP_DIMS(BATCH, 7, 7, 35), OP_DIMS(BATCH, 4, 4, 35), 3, 3, 2, 2,
+              TD_SAME, OP_MISSING),
 
     {.op = &tdi_op_batch_norm_stats, .name = "many", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
     {.op = &tdi_op_batch_norm,

@@ -61,6 +61,7 @@ static float draw(tdi_random *random, op_fill fill)
     case OP_UNIT:
         return (float)(0.05 + 0.9 * tdi_random_uniform(random));
     case OP_BITS:
+    case OP_MISSING:
         return (float)tdi_random_below(random, 2);
     case OP_ZERO:
         return 0.0f;
@@ -73,6 +74,8 @@ static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t
 {
     if (leaf->fill == OP_INFINITE && i % 4999 == 0)
         return INFINITY;
+    if (leaf->fill == OP_MISSING && i % 5 == 0)
+        return NAN;
     if (leaf->fill == OP_BANDED) {
         int64_t columns = leaf->shape.dim[leaf->shape.rank - 1], at = i % columns % leaf->limit;
         if (at >= leaf->limit * 3 / 5 || (at == 1 && i < count - columns))

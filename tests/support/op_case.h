@@ -13,8 +13,9 @@ typedef enum op_fill {
     OP_LABELS,   /* 0 .. limit - 1 */
     OP_BITS,     /* 0 or 1 */
     OP_ZERO,
-    OP_BANDED,  /* normal; of every `limit` columns the last two in five are zeros, and one more but for its last row */
-    OP_INFINITE /* normal, but every 4999th is infinite */
+    OP_BANDED, /* normal; of every `limit` columns the last two in five are zeros, and one more but for its last row */
+    OP_INFINITE, /* normal, but every 4999th is infinite */
+    OP_MISSING   /* 0 or 1, but every fifth is not a number */
 } op_fill;
 
 /* A leaf of a case's graph. With a batch it is an input, without one a weight; `slot` > 0 makes it optimizer slot
