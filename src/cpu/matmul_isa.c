@@ -6,13 +6,12 @@
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
  * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn.
  *
- * Where a has columns of zeros their steps are left out, and of a gradient the rows that belong to such columns are not
- * made: in 32 handwritten digits two in five pixels are blank in all. The results are the same but for the sign of a
- * zero: where zeros are to be multiplied by an infinity or NaN, which gives NaN, no step is left out, and a gradient's
- * rows are NaN too. */
-#include "cpu/bands_isa.h"
+ * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
+ * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
+ * multiplied by an infinity or NaN, which gives NaN, no step is left out. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
+#include "cpu/zeros_isa.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 3 };
@@ -21,7 +20,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #else
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { DEPTH = 1024, CHUNK = 64 };
+enum { DEPTH = 1024, CHUNK = 64, GROUP = 16 };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
 typedef struct left {
@@ -33,12 +32,19 @@ typedef struct left {
 typedef struct right {
     const float *data;
     int64_t row;
+    bool finite; /* known to be: zero times its elements is zero; asked for where a is transposed, see multiply_cut */
 } right;
 
 typedef struct result {
     float *data;
     int64_t row;
 } result;
+
+/* Those of the depth that add something to a block of rows; `at` NULL: all, one after the other. */
+typedef struct steps {
+    int64_t count;
+    const uint16_t *at;
+} steps;
 
 /* What sums become on their way from the registers to the result; the pointers move along with the result. */
 typedef struct ending {
@@ -82,10 +88,25 @@ TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int
     return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
 }
 
-/* rows x (columns vectors) of the result, the steps of the depth that are in `steps`; `e` NULL: the sums as they are.
- */
-TDI_INLINE void block(left a, right b, result c, const tdi_bands *steps, bool add, const ending *e, int rows,
-                      int columns)
+/* One step of the depth. */
+TDI_INLINE void add_products(const float *a, int64_t row, const float *b, int rows, int columns,
+                             tdi_vector (*sum)[COLUMNS])
+{
+    tdi_vector of_b[COLUMNS];
+    TDI_UNROLL
+    for (int j = 0; j < columns; j++)
+        of_b[j] = tdi_load(b + j * TDI_WIDTH);
+    TDI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        tdi_vector of_a = tdi_splat(a[i * row]);
+        TDI_UNROLL
+        for (int j = 0; j < columns; j++)
+            sum[i][j] += of_a * of_b[j];
+    }
+}
+
+/* rows x (columns vectors) of the result; `e` NULL: the sums as they are. */
+TDI_INLINE void block(left a, right b, result c, steps of, bool add, const ending *e, int rows, int columns)
 {
     tdi_vector sum[ROWS][COLUMNS];
     TDI_UNROLL
@@ -96,22 +117,10 @@ TDI_INLINE void block(left a, right b, result c, const tdi_bands *steps, bool ad
     }
     for (int i = 0; e && i < rows; i++)
         prefetch_row(e, c.data, i * c.row, columns);
-    for (const tdi_band *band = steps->band; band < steps->band + steps->count; band++) {
-        const float *pa = a.data + band->begin * a.step, *pb = b.data + band->begin * b.row;
-        for (int64_t n = band->end - band->begin; n > 0; n--, pa += a.step, pb += b.row) {
-            tdi_vector of_b[COLUMNS];
-            TDI_UNROLL
-            for (int j = 0; j < columns; j++)
-                of_b[j] = tdi_load(pb + j * TDI_WIDTH);
-            TDI_UNROLL
-            for (int i = 0; i < rows; i++) {
-                tdi_vector of_a = tdi_splat(pa[i * a.row]);
-                TDI_UNROLL
-                for (int j = 0; j < columns; j++)
-                    sum[i][j] += of_a * of_b[j];
-            }
-        }
-    }
+    for (const uint16_t *at = of.at, *end = at + of.count; of.at && at < end; at++)
+        add_products(a.data + *at * a.step, a.row, b.data + *at * b.row, rows, columns, sum);
+    for (int64_t n = of.at ? 0 : of.count; n > 0; n--, a.data += a.step, b.data += b.row)
+        add_products(a.data, a.row, b.data, rows, columns, sum);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
@@ -123,78 +132,54 @@ TDI_INLINE void block(left a, right b, result c, const tdi_bands *steps, bool ad
 }
 
 /* As many blocks of `high` rows as there are from row i on; returns the row behind them. */
-TDI_INLINE int64_t blocks(left a, right b, result c, int64_t i, int64_t rows, const tdi_bands *steps, bool add,
+TDI_INLINE int64_t blocks(left a, right b, result c, int64_t i, int64_t rows, const steps *of, bool add,
                           const ending *e, int high, int columns)
 {
     for (; i + high <= rows; i += high) {
         left from = {a.data + i * a.row, a.row, a.step};
         result to = {c.data + i * c.row, c.row};
         ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
-        block(from, b, to, steps, add, e ? &end : NULL, high, columns);
+        block(from, b, to, of[i / ROWS], add, e ? &end : NULL, high, columns);
     }
     return i;
 }
 
-TDI_INLINE void panel_rows(left a, right b, result c, int64_t rows, const tdi_bands *steps, bool add, const ending *e,
-                           int columns)
+/* A panel of `columns` vectors. */
+TDI_INLINE void panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e, int columns)
 {
-    int64_t i = blocks(a, b, c, 0, rows, steps, add, e, ROWS, columns);
-    i = blocks(a, b, c, i, rows, steps, add, e, ROWS / 2, columns);
-    i = blocks(a, b, c, i, rows, steps, add, e, ROWS / 4, columns);
+    int64_t i = blocks(a, b, c, 0, rows, of, add, e, ROWS, columns);
+    i = blocks(a, b, c, i, rows, of, add, e, ROWS / 2, columns);
+    i = blocks(a, b, c, i, rows, of, add, e, ROWS / 4, columns);
     if (ROWS / 4 > 1)
-        blocks(a, b, c, i, rows, steps, add, e, 1, columns);
+        blocks(a, b, c, i, rows, of, add, e, 1, columns);
 }
 
-/* Of the steps those within [begin, end). */
-static void cut_steps(const tdi_bands *steps, int64_t begin, int64_t end, tdi_bands *cut)
+static void wide_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
 {
-    cut->count = 0;
-    for (const tdi_band *band = steps->band; band < steps->band + steps->count; band++)
-        if (band->begin < end && band->end > begin)
-            cut->band[cut->count++] = (tdi_band){tdi_most(band->begin, begin), tdi_least(band->end, end)};
+    panel(a, b, c, rows, of, add, e, COLUMNS);
 }
 
-/* All rows of `columns` vectors, the depth in cuts. */
-TDI_INLINE void panel(left a, right b, result c, int64_t rows, const tdi_bands *steps, int64_t depth, const ending *e,
-                      int columns)
+static void double_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
 {
-    tdi_bands cut;
-    for (int64_t k = 0; k < depth; k += DEPTH) {
-        int64_t end = tdi_least(k + DEPTH, depth);
-        cut_steps(steps, k, end, &cut);
-        panel_rows(a, b, c, rows, &cut, k > 0, end < depth ? NULL : e, columns);
-    }
+    panel(a, b, c, rows, of, add, e, 2);
 }
 
-static void wide_panel(left a, right b, result c, int64_t rows, const tdi_bands *steps, int64_t depth, const ending *e)
+static void single_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
 {
-    panel(a, b, c, rows, steps, depth, e, COLUMNS);
-}
-
-static void double_panel(left a, right b, result c, int64_t rows, const tdi_bands *steps, int64_t depth,
-                         const ending *e)
-{
-    panel(a, b, c, rows, steps, depth, e, 2);
-}
-
-static void single_panel(left a, right b, result c, int64_t rows, const tdi_bands *steps, int64_t depth,
-                         const ending *e)
-{
-    panel(a, b, c, rows, steps, depth, e, 1);
+    panel(a, b, c, rows, of, add, e, 1);
 }
 
 /* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
-static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, const tdi_bands *steps,
-                         bool add)
+static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
 {
     float sum[ROWS][TDI_WIDTH] = {{0}};
     for (int64_t i = 0; i < count && add; i++)
         memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
     if (count == ROWS)
-        block(a, (right){b, TDI_WIDTH}, (result){sum[0], TDI_WIDTH}, steps, true, NULL, ROWS, 1);
+        block(a, (right){b, TDI_WIDTH, false}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS, 1);
     for (int64_t i = 0; i < count && count < ROWS; i++)
-        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH}, (result){sum[i], TDI_WIDTH}, steps,
-              true, NULL, 1, 1);
+        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false}, (result){sum[i], TDI_WIDTH},
+              (steps){depth, NULL}, true, NULL, 1, 1);
     for (int64_t i = 0; i < count; i++)
         memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
 }
@@ -221,51 +206,106 @@ static void narrow_panel(left a, right b, result c, int64_t rows, int64_t column
         for (int64_t i = 0; i < cut; i++)
             for (int64_t j = 0; j < columns; j++)
                 padded[i][j] = b.data[(k + i) * b.row + j];
-        tdi_bands every;
-        tdi_take_all(cut, &every);
         for (int64_t i = 0; i < rows; i += ROWS)
             narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
-                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, &every,
-                         k > 0);
+                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
     }
     if (e)
         end_rows(*e, rows, columns, c);
 }
 
 /* One panel of the result from column `at` on. */
-typedef void panel_of(left a, right b, result c, int64_t rows, const tdi_bands *steps, int64_t depth, const ending *e);
+typedef void panel_of(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e);
 
-static void panel_at(panel_of *make, int64_t at, left a, right b, result c, int64_t rows, const tdi_bands *steps,
-                     int64_t depth, const ending *e)
+static void panel_at(panel_of *make, int64_t at, left a, right b, result c, int64_t rows, const steps *of, bool add,
+                     const ending *e)
 {
     ending end = e ? ending_at(*e, at, at) : (ending){0};
-    make(a, (right){b.data + at, b.row}, (result){c.data + at, c.row}, rows, steps, depth, e ? &end : NULL);
+    make(a, (right){b.data + at, b.row, b.finite}, (result){c.data + at, c.row}, rows, of, add, e ? &end : NULL);
 }
 
-/* The weights that columns of zeros would be multiplied by: those between the bands. */
-static bool skipped_finite(const tdi_bands *bands, right b, int64_t columns, int64_t depth)
+/* Whole vectors. */
+static void panels(left a, right b, result c, int64_t rows, int64_t columns, const steps *of, bool add, const ending *e)
 {
-    int64_t from = 0;
-    for (int64_t n = 0; n < bands->count; from = bands->band[n++].end)
-        if (!tdi_all_finite(b.data + from * b.row, b.row, bands->band[n].begin - from, columns))
-            return false;
-    return tdi_all_finite(b.data + from * b.row, b.row, depth - from, columns);
+    int64_t j = 0;
+    for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
+        panel_at(wide_panel, j, a, b, c, rows, of, add, e);
+    for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
+        panel_at(double_panel, j, a, b, c, rows, of, add, e);
+    if (j < columns)
+        panel_at(single_panel, j, a, b, c, rows, of, add, e);
 }
 
-/* Whether looking for columns of zeros is much less work than multiplying by them. */
+/* Whether looking for zeros is much less work than multiplying by them. */
 static bool worth_looking(int64_t rows, int64_t columns)
 {
     return rows >= ROWS && columns >= 8 * TDI_WIDTH;
 }
 
-/* The steps of a product that add something. */
-static void find_steps(left a, right b, int64_t rows, int64_t columns, int64_t depth, tdi_bands *steps)
+typedef uint16_t step_list[DEPTH + TDI_WIDTH];
+
+static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at)
 {
-    bool look = a.step == 1 && worth_looking(rows, columns);
-    if (look)
-        tdi_find_bands(a.data, a.row, rows, depth, 4, steps);
-    if (!look || !skipped_finite(steps, b, columns, depth))
-        tdi_take_all(depth, steps);
+    if (a.step == 1)
+        return (steps){tdi_nonzero_columns(a.data, a.row, rows, depth, at), at};
+    int64_t count = rows == ROWS ? tdi_nonzero_rows(a.data, a.step, depth, ROWS, at)
+                                 : tdi_nonzero_rows(a.data, a.step, depth, rows, at);
+    return (steps){count, at};
+}
+
+/* Whether some block needs fewer than all. Behind one that needs all none is looked at. */
+static bool find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of)
+{
+    bool fewer = false;
+    for (int64_t i = 0; i < rows; i += ROWS, at++, of++) {
+        left from = {a.data + i * a.row, a.row, a.step};
+        *of = steps_of_block(from, tdi_least(rows - i, ROWS), depth, *at);
+        if (of->count == depth)
+            break;
+        fewer = true;
+    }
+    return fewer;
+}
+
+/* For a transposed left factor, of which each step takes elements from another line: what it costs to look at all of
+ * them is saved where not even the first line has zeros. */
+static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, int64_t depth)
+{
+    b.finite = worth_looking(rows, columns) && tdi_has_zeros(a, rows) && tdi_all_finite(b.data, b.row, depth, columns);
+    return b;
+}
+
+/* At most GROUP blocks of rows, at most DEPTH steps. */
+static void multiply_cut(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, bool add,
+                         const ending *e)
+{
+    step_list at[GROUP];
+    steps found[GROUP], all[GROUP];
+    for (int i = 0; i < GROUP; i++)
+        found[i] = all[i] = (steps){depth, NULL};
+    bool look = b.finite || (a.step == 1 && worth_looking(rows, columns));
+    bool fewer =
+        look && find_steps(a, rows, depth, at, found) && (b.finite || tdi_all_finite(b.data, b.row, depth, columns));
+    panels(a, b, c, rows, columns, fewer ? found : all, add, e);
+}
+
+/* At most GROUP blocks of rows. */
+static void multiply_group(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
+{
+    for (int64_t k = 0; k < depth; k += DEPTH) {
+        int64_t cut = tdi_least(depth - k, DEPTH);
+        multiply_cut((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row, b.finite}, c, rows,
+                     columns, cut, k > 0, k + cut == depth ? e : NULL);
+    }
+}
+
+static void multiply_vectors(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
+{
+    for (int64_t i = 0; i < rows; i += GROUP * ROWS) {
+        ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
+        multiply_group((left){a.data + i * a.row, a.row, a.step}, b, (result){c.data + i * c.row, c.row},
+                       tdi_least(rows - i, GROUP * ROWS), columns, depth, e ? &end : NULL);
+    }
 }
 
 /* `e` NULL: the sums as they are. The last vector may overlap the one before it: what both make is the same. */
@@ -275,15 +315,13 @@ static void multiply(left a, right b, result c, int64_t rows, int64_t columns, i
         narrow_panel(a, b, c, rows, columns, depth, e);
         return;
     }
-    tdi_bands steps;
-    find_steps(a, b, rows, columns, depth, &steps);
-    int64_t j = 0;
-    for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
-        panel_at(wide_panel, j, a, b, c, rows, &steps, depth, e);
-    for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
-        panel_at(double_panel, j, a, b, c, rows, &steps, depth, e);
-    for (; j < columns; j += TDI_WIDTH)
-        panel_at(single_panel, tdi_least(j, columns - TDI_WIDTH), a, b, c, rows, &steps, depth, e);
+    int64_t whole = columns / TDI_WIDTH * TDI_WIDTH, last = columns - TDI_WIDTH;
+    multiply_vectors(a, b, c, rows, whole, depth, e);
+    if (whole == columns)
+        return;
+    ending end = e ? ending_at(*e, last, last) : (ending){0};
+    multiply_vectors(a, (right){b.data + last, b.row, b.finite}, (result){c.data + last, c.row}, rows, TDI_WIDTH, depth,
+                     e ? &end : NULL);
 }
 
 /* ---- b transposed ---- */
@@ -307,11 +345,11 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
     for (int64_t i = 0; i < rows; i += CHUNK) {
         int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
         float *turned = scratch, *made = scratch + depth * CHUNK;
-        right factor = {turned, CHUNK};
+        right factor = {turned, CHUNK, false};
         if (a.step == 1)
             transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
         else
-            factor = (right){a.data + i * a.row, a.step}; /* a' already */
+            factor = (right){a.data + i * a.row, a.step, false}; /* a' already */
         multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth, NULL);
         transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
         end_rows(ending_at(*e, i * c.row, 0), count, columns, (result){c.data + i * c.row, c.row});
@@ -327,7 +365,7 @@ static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t 
         int64_t count = tdi_least(columns - j, PANEL);
         transpose(b.data + j * b.row, b.row, count, depth, scratch, PANEL);
         ending end = ending_at(*e, j, j);
-        multiply(a, (right){scratch, PANEL}, (result){c.data + j, c.row}, rows, count, depth, &end);
+        multiply(a, (right){scratch, PANEL, false}, (result){c.data + j, c.row}, rows, count, depth, &end);
     }
 }
 
@@ -393,7 +431,7 @@ static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area
     if (at.rows <= 0 || at.columns <= 0)
         return;
     multiply((left){(const float *)call->in[0].data + at.row * lda + begin, lda, 1},
-             (right){(const float *)call->in[1].data + begin * columns + at.column, columns},
+             (right){(const float *)call->in[1].data + begin * columns + at.column, columns, false},
              (result){to + at.row * columns + at.column, columns}, at.rows, at.columns, end - begin, e);
 }
 
@@ -452,7 +490,7 @@ static void run(const tdi_call *call)
     area at = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
     int64_t first = at.row * ldc + at.column;
     left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
-    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb};
+    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb, false};
     result c = {(float *)call->out.data + first, ldc};
     const float *third = call->n_in > 2 ? call->in[2].data : NULL;
     const float *value = attrs->slope ? third + first : NULL;
@@ -460,6 +498,8 @@ static void run(const tdi_call *call)
                 .relu = attrs->activation == TD_RELU,
                 .value = attrs->slope == TD_RELU ? value : NULL};
     a.data += at.row * a.row;
+    if (attrs->transpose_a && !attrs->transpose_b)
+        b = with_zeros(b, a.data, at.rows, at.columns, depth);
     if (attrs->transpose_b)
         multiply_by_transpose(a, b, c, at.rows, at.columns, depth, call->scratch, &e);
     else
@@ -472,7 +512,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 8192, ZERO_ROWS = 4 };
+enum { GRADIENT_FLOATS = 8192 };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -490,90 +530,28 @@ static const char *update_declines(const tdi_call *call)
     return NULL;
 }
 
-/* Some of the gradient's rows, and behind them those that columns of zeros give. */
+/* Some of the gradient's rows. */
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
-    *scratch = (size_t)((gradient_rows(call) + ZERO_ROWS) * tdi_last_extent(&call->out.shape)) * sizeof(float);
+    *scratch = (size_t)(gradient_rows(call) * tdi_last_extent(&call->out.shape)) * sizeof(float);
     return TD_OK;
 }
 
 /* a' . b, some rows at a time; b's columns are the lane's. */
-typedef struct gradient {
-    tdi_row_update of;
-    const float *a;
-    right b;
-    int64_t features, depth, most; /* rows at a time */
-    float *made, *zeros;           /* zeros is NULL until they are made */
-} gradient;
-
-static gradient gradient_of(const tdi_call *call)
-{
-    return (gradient){.of = tdi_row_update_of(call, TDI_ISA_NAME(tdi_loops).update),
-                      .a = call->in[1].data,
-                      .b = {(const float *)call->in[2].data + (call->split == TDI_COLUMNS ? call->begin : 0),
-                            tdi_last_extent(&call->out.shape)},
-                      .features = tdi_last_extent(&call->in[1].shape),
-                      .depth = tdi_outer_extent(&call->in[1].shape),
-                      .most = gradient_rows(call),
-                      .made = call->scratch};
-}
-
-/* Zeros, but where b has numbers that zero times them is not. */
-static void make_zero_rows(gradient *g)
-{
-    int64_t columns = g->of.columns;
-    const float *b = g->b.data;
-    g->zeros = g->made + g->most * columns;
-    memset(g->zeros, 0, (size_t)columns * sizeof(float));
-    for (int64_t k = 0; k < g->depth; k++, b += g->b.row) {
-        TDI_LANES
-        for (int64_t j = 0; j < columns; j++)
-            g->zeros[j] += b[j] * 0.0f;
-    }
-    for (int i = 1; i < ZERO_ROWS; i++)
-        memcpy(g->zeros + i * columns, g->zeros, (size_t)columns * sizeof(float));
-}
-
-static void update_by_zeros(gradient *g, int64_t begin, int64_t end)
-{
-    if (begin < end && !g->zeros)
-        make_zero_rows(g);
-    for (int64_t i = begin; i < end; i += ZERO_ROWS)
-        tdi_update_rows(&g->of, i, tdi_least(end - i, ZERO_ROWS), g->zeros);
-}
-
-static void update_by_product(gradient *g, int64_t begin, int64_t end)
-{
-    for (int64_t i = begin; i < end; i += g->most) {
-        int64_t rows = tdi_least(end - i, g->most), columns = g->of.columns;
-        multiply((left){g->a + i, 1, g->features}, g->b, (result){g->made, columns}, rows, columns, g->depth, NULL);
-        tdi_update_rows(&g->of, i, rows, g->made);
-    }
-}
-
-/* So many rows left out save more than it costs to begin anew behind them. */
-static int64_t least_gap(const gradient *g)
-{
-    enum { PRODUCTS = 1 << 15 };
-    return tdi_most(ROWS, PRODUCTS / (g->depth * g->of.columns));
-}
-
 static void update_run(const tdi_call *call)
 {
-    gradient g = gradient_of(call);
-    int64_t first = g.of.begin, rows = g.of.end - first, done = first;
-    tdi_bands bands;
-    if (worth_looking(g.depth, g.of.columns))
-        tdi_find_bands(g.a + first, g.features, g.depth, rows, least_gap(&g), &bands);
-    else
-        tdi_take_all(rows, &bands);
-    for (const tdi_band *band = bands.band; band < bands.band + bands.count; band++) {
-        update_by_zeros(&g, done, first + band->begin);
-        update_by_product(&g, first + band->begin, first + band->end);
-        done = first + band->end;
+    tdi_row_update of = tdi_row_update_of(call, TDI_ISA_NAME(tdi_loops).update);
+    int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape);
+    int64_t first = call->split == TDI_COLUMNS ? call->begin : 0, most = gradient_rows(call);
+    const float *a = call->in[1].data;
+    right b = {(const float *)call->in[2].data + first, tdi_last_extent(&call->out.shape), false};
+    b = with_zeros(b, a + of.begin, of.end - of.begin, of.columns, depth);
+    for (int64_t i = of.begin; i < of.end; i += most) {
+        int64_t rows = tdi_least(of.end - i, most);
+        multiply((left){a + i, 1, features}, b, (result){call->scratch, of.columns}, rows, of.columns, depth, NULL);
+        tdi_update_rows(&of, i, rows, call->scratch);
     }
-    update_by_zeros(&g, done, g.of.end);
 }
 
 TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = update_declines,

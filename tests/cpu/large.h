@@ -76,20 +76,20 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, ta_, tb_, TD_LINEAR, TD_LINEAR),         \
         .n_leaves = 2, .leaf = {{.shape = a_}, {.shape = b_}}, MANY(rows_)                                             \
     }
-#define BANDED(name_, rows_, depth_, period_, columns_, fill_)                                                         \
+#define WITH_ZEROS(name_, rows_, depth_, zeros_, period_, columns_, fill_)                                             \
     {                                                                                                                  \
         .op = &tdi_op_matmul, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, .activation = TD_LINEAR), .n_leaves = 2, \
-        .leaf = {{.shape = OP_DIMS(BATCH, depth_), .fill = OP_BANDED, .limit = period_},                               \
+        .leaf = {{.shape = OP_DIMS(BATCH, depth_), .fill = zeros_, .limit = period_},                                  \
                  {.shape = OP_DIMS(depth_, columns_), .fill = fill_}},                                                 \
         MANY(rows_)                                                                                                    \
     }
-#define BANDED_UPDATE(name_, rows_, features_, period_, columns_, fill_)                                               \
+#define WITH_ZEROS_UPDATE(name_, rows_, features_, zeros_, period_, columns_, fill_)                                   \
     {                                                                                                                  \
         .op = &tdi_op_matmul_update, .name = name_,                                                                    \
         .attrs = ATTRS(tdi_matmul_update_attrs, &tdi_op_adam, {.beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f}),   \
         .build = op_case_update, .n_leaves = 5,                                                                        \
         .leaf = {{.shape = OP_DIMS(features_, columns_)},                                                              \
-                 {.shape = OP_DIMS(BATCH, features_), .fill = OP_BANDED, .limit = period_},                            \
+                 {.shape = OP_DIMS(BATCH, features_), .fill = zeros_, .limit = period_},                               \
                  {.shape = OP_DIMS(BATCH, columns_), .fill = fill_},                                                   \
                  {.shape = OP_DIMS(features_, columns_), .slot = 1},                                                   \
                  {.shape = OP_DIMS(features_, columns_), .slot = 2, .fill = OP_UNIT}},                                 \
@@ -324,12 +324,18 @@ static const op_case large_cases[] = {
               {.shape = OP_DIMS(19, 259), .slot = 2, .fill = OP_POSITIVE}}},
 
     MATMUL("dense", 32, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
-    BANDED("columns of zeros", 40, 613, 29, 131, OP_NORMAL),
-    BANDED("more bands than are kept, deep", 17, 2100, 13, 140, OP_NORMAL),
-    BANDED("columns of zeros times infinities", 40, 613, 29, 131, OP_INFINITE),
-    BANDED_UPDATE("columns of zeros", 40, 613, 29, 131, OP_NORMAL),
-    BANDED_UPDATE("columns of zeros, many columns", 33, 83, 29, 1100, OP_NORMAL),
-    BANDED_UPDATE("columns of zeros times infinities", 40, 150, 29, 150, OP_INFINITE),
+    WITH_ZEROS("columns of zeros", 40, 613, OP_BANDED, 29, 131, OP_NORMAL),
+    WITH_ZEROS("columns of zeros times infinities", 40, 613, OP_BANDED, 29, 131, OP_INFINITE),
+    WITH_ZEROS("zeros here and there", 75, 613, OP_SPARSE, 0, 128, OP_NORMAL),
+    WITH_ZEROS("zeros here and there, deep", 17, 2100, OP_SPARSE, 0, 140, OP_NORMAL),
+    WITH_ZEROS("zeros here and there, shallow", 100, 5, OP_SPARSE, 0, 140, OP_NORMAL),
+    WITH_ZEROS("zeros here and there, times infinities", 40, 613, OP_SPARSE, 0, 131, OP_INFINITE),
+    WITH_ZEROS_UPDATE("columns of zeros", 40, 613, OP_BANDED, 29, 131, OP_NORMAL),
+    WITH_ZEROS_UPDATE("columns of zeros, many columns", 33, 83, OP_BANDED, 29, 1100, OP_NORMAL),
+    WITH_ZEROS_UPDATE("columns of zeros times infinities", 40, 150, OP_BANDED, 29, 150, OP_INFINITE),
+    WITH_ZEROS_UPDATE("zeros here and there", 33, 613, OP_SPARSE, 0, 131, OP_NORMAL),
+    WITH_ZEROS_UPDATE("zeros here and there, few samples", 3, 150, OP_SPARSE, 0, 140, OP_NORMAL),
+    WITH_ZEROS_UPDATE("zeros here and there, times infinities", 40, 150, OP_SPARSE, 0, 150, OP_INFINITE),
     MATMUL("one row", 1, OP_DIMS(BATCH, 200), OP_DIMS(200, 130), false, false),
     MATMUL("gradient of the weights", 33, OP_DIMS(BATCH, 150), OP_DIMS(BATCH, 70), true, false),
     MATMUL("gradient of the input", 33, OP_DIMS(BATCH, 90), OP_DIMS(75, 90), false, true),

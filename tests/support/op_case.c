@@ -76,6 +76,8 @@ static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t
         return INFINITY;
     if (leaf->fill == OP_MISSING && i % 5 == 0)
         return NAN;
+    if (leaf->fill == OP_SPARSE && tdi_random_below(random, 10) > 0)
+        return 0.0f;
     if (leaf->fill == OP_BANDED) {
         int64_t columns = leaf->shape.dim[leaf->shape.rank - 1], at = i % columns % leaf->limit;
         if (at >= leaf->limit * 3 / 5 || (at == 1 && i < count - columns))

@@ -1,0 +1,119 @@
+/* zeros_isa.h - which steps of a product multiply by nothing but zeros.
+ *
+ * Pixels along the border of images, words that a sample does not have, units that none wakes: whatever such elements
+ * are multiplied by, they add nothing, so that a product need not take their steps. */
+#ifndef TDI_CPU_ZEROS_ISA_H
+#define TDI_CPU_ZEROS_ISA_H
+
+#include "cpu/isa.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* Bit i: element i is not +0. (To take -0 for a number does no harm.) */
+static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
+{
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x);
+#elif defined(__AVX2__)
+    __m256i zero = _mm256_cmpeq_epi32((__m256i)x, _mm256_setzero_si256());
+    return (uint32_t)_mm256_movemask_ps((__m256)zero) ^ 0xff;
+#elif defined(__x86_64__)
+    return (uint32_t)_mm_movemask_ps((__m128)_mm_cmpeq_epi32((__m128i)x, _mm_setzero_si128())) ^ 0xf;
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < TDI_WIDTH; i++)
+        bits |= (uint32_t)(x[i] != 0) << i;
+    return bits;
+#endif
+}
+
+/* Appends first + i for each bit i; returns how many there are then. Writes a vector's width beyond the last. */
+static inline int64_t tdi_append_bits(int64_t first, uint32_t bits, int64_t count, uint16_t *at)
+{
+#if defined(__AVX512F__)
+    const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i all = _mm512_add_epi32(each, _mm512_set1_epi32((int)first));
+    __m256i set = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32((__mmask16)bits, all));
+    _mm256_storeu_si256((__m256i *)(at + count), set);
+    return count + __builtin_popcount(bits);
+#else
+    for (; bits; bits &= bits - 1)
+        at[count++] = (uint16_t)(first + __builtin_ctz(bits));
+    return count;
+#endif
+}
+
+/* Into at[], with room for `columns` + TDI_WIDTH, those columns of rows `row` floats apart that are not zero in all of
+ * them; returns how many there are. */
+static inline int64_t tdi_nonzero_columns(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *at)
+{
+    int64_t count = 0, j = 0;
+    for (; j + TDI_WIDTH <= columns; j += TDI_WIDTH) {
+        tdi_vector_bits any = {0};
+        for (int64_t i = 0; i < rows; i++)
+            any |= (tdi_vector_bits)tdi_load(data + i * row + j);
+        count = tdi_append_bits(j, tdi_nonzero_bits(any), count, at);
+    }
+    for (; j < columns; j++) {
+        int64_t i = 0;
+        while (i < rows && data[i * row + j] == 0.0f)
+            i++;
+        at[count] = (uint16_t)j;
+        count += i < rows;
+    }
+    return count;
+}
+
+static inline uint32_t tdi_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* The same of rows that are not zero in all of their columns. */
+TDI_INLINE int64_t tdi_nonzero_rows(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *at)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows; i++, data += row) {
+        uint32_t any = 0;
+        TDI_UNROLL
+        for (int64_t j = 0; j < columns; j++)
+            any |= tdi_bits(data[j]);
+        at[count] = (uint16_t)i;
+        count += any != 0;
+    }
+    return count;
+}
+
+/* Whether a whole vector of them is zero. */
+static inline bool tdi_has_zeros(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+        if (!tdi_nonzero_bits((tdi_vector_bits)tdi_load(x + i)))
+            return true;
+    return false;
+}
+
+/* Whether numbers, TDI_WIDTH columns or more of them, all stay zero when multiplied by zero: none is infinite or NaN.
+ * What is left over after whole vectors is looked at with some of those before. */
+static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, int64_t columns)
+{
+    enum { ABREAST = 4 };
+    tdi_vector sum[ABREAST] = {{0}};
+    for (int64_t i = 0; i < rows; i++, data += row) {
+        int64_t j = 0;
+        for (; j + ABREAST * TDI_WIDTH <= columns; j += ABREAST * TDI_WIDTH) {
+            TDI_UNROLL
+            for (int v = 0; v < ABREAST; v++)
+                sum[v] += tdi_load(data + j + v * TDI_WIDTH) * 0.0f;
+        }
+        for (; j < columns; j += TDI_WIDTH)
+            sum[0] += tdi_load(data + tdi_least(j, columns - TDI_WIDTH)) * 0.0f;
+    }
+    return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) == 0.0f;
+}
+
+#endif
