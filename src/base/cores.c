@@ -18,7 +18,8 @@ static cpu_set_t without(cpu_set_t cores, uint64_t taken)
     return cores;
 }
 
-/* Who sets the thread's cores meanwhile is to have what he set. */
+/* Who sets the thread's cores meanwhile is to have what he set; but between two of these calls it is lost, as is `rest`
+ * itself, which cannot be told from what is set here. */
 void tdi_core_leave(uint64_t taken)
 {
     cpu_set_t allowed, now;

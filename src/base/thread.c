@@ -24,7 +24,7 @@ enum { SPINS = 1000, FEW_SPINS = 100 };
 /* Some 200 us: until a thread is awake that was called. */
 enum { YIELDS = 1000 };
 
-static const double slice = 1e-3; /* seconds: no lane keeps a core so long from the one it waits for */
+static const double slice = 1e-3; /* seconds: a lane seldom keeps a core so long from the one it waits for */
 static const double hogged = 1.0; /* seconds for which a thread does not yield when another process took a slice */
 
 /* ---- events ---- */

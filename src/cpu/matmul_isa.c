@@ -21,6 +21,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
 enum { DEPTH = 1024, CHUNK = 64, GROUP = 16 };
+enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
 typedef struct left {
@@ -117,10 +118,12 @@ TDI_INLINE void block(left a, right b, result c, steps of, bool add, const endin
     }
     for (int i = 0; e && i < rows; i++)
         prefetch_row(e, c.data, i * c.row, columns);
-    for (const uint16_t *at = of.at, *end = at + of.count; of.at && at < end; at++)
-        add_products(a.data + *at * a.step, a.row, b.data + *at * b.row, rows, columns, sum);
-    for (int64_t n = of.at ? 0 : of.count; n > 0; n--, a.data += a.step, b.data += b.row)
-        add_products(a.data, a.row, b.data, rows, columns, sum);
+    if (of.at)
+        for (const uint16_t *at = of.at; at < of.at + of.count; at++)
+            add_products(a.data + *at * a.step, a.row, b.data + *at * b.row, rows, columns, sum);
+    else
+        for (int64_t n = of.count; n > 0; n--, a.data += a.step, b.data += b.row)
+            add_products(a.data, a.row, b.data, rows, columns, sum);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
@@ -236,7 +239,7 @@ static void panels(left a, right b, result c, int64_t rows, int64_t columns, con
         panel_at(single_panel, j, a, b, c, rows, of, add, e);
 }
 
-/* Whether looking for zeros is much less work than multiplying by them. */
+/* Whether looking for zeros in the left factor is much less work than multiplying by them. */
 static bool worth_looking(int64_t rows, int64_t columns)
 {
     return rows >= ROWS && columns >= 8 * TDI_WIDTH;
@@ -253,25 +256,28 @@ static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at)
     return (steps){count, at};
 }
 
-/* Whether some block needs fewer than all. Behind one that needs all none is looked at. */
-static bool find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of)
+/* Of each block that can do with clearly fewer than all; returns how many rows of how many steps that saves. Where the
+ * first block needs nearly all, none is looked at behind it. */
+static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of)
 {
-    bool fewer = false;
-    for (int64_t i = 0; i < rows; i += ROWS, at++, of++) {
-        left from = {a.data + i * a.row, a.row, a.step};
-        *of = steps_of_block(from, tdi_least(rows - i, ROWS), depth, *at);
-        if (of->count == depth)
-            break;
-        fewer = true;
+    int64_t saved = 0;
+    for (int64_t i = 0; i < rows && (i == 0 || saved > 0); i += ROWS, at++, of++) {
+        int64_t high = tdi_least(rows - i, ROWS);
+        steps found = steps_of_block((left){a.data + i * a.row, a.row, a.step}, high, depth, *at);
+        if (32 * found.count > 31 * depth)
+            continue;
+        *of = found;
+        saved += (depth - found.count) * high;
     }
-    return fewer;
+    return saved;
 }
 
 /* For a transposed left factor, of which each step takes elements from another line: what it costs to look at all of
  * them is saved where not even the first line has zeros. */
 static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, int64_t depth)
 {
-    b.finite = worth_looking(rows, columns) && tdi_has_zeros(a, rows) && tdi_all_finite(b.data, b.row, depth, columns);
+    b.finite = depth > 0 && worth_looking(rows, columns) && tdi_has_zeros(a, rows) &&
+               tdi_all_finite(b.data, b.row, depth, columns);
     return b;
 }
 
@@ -284,9 +290,9 @@ static void multiply_cut(left a, right b, result c, int64_t rows, int64_t column
     for (int i = 0; i < GROUP; i++)
         found[i] = all[i] = (steps){depth, NULL};
     bool look = b.finite || (a.step == 1 && worth_looking(rows, columns));
-    bool fewer =
-        look && find_steps(a, rows, depth, at, found) && (b.finite || tdi_all_finite(b.data, b.row, depth, columns));
-    panels(a, b, c, rows, columns, fewer ? found : all, add, e);
+    int64_t saved = look ? find_steps(a, rows, depth, at, found) : 0;
+    bool finite = b.finite || (saved > CHECK * depth && tdi_all_finite(b.data, b.row, depth, columns));
+    panels(a, b, c, rows, columns, finite && saved > 0 ? found : all, add, e);
 }
 
 /* At most GROUP blocks of rows. */

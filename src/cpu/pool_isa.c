@@ -143,7 +143,6 @@ static void scale_to(int64_t n, float factor, const float *x, float *to)
 
 typedef void combine(int64_t n, const float *x, float *to);
 typedef float combine_one(float x, float sum);
-typedef tdi_vector combine_vector(tdi_vector x, tdi_vector sum);
 
 static inline float larger_one(float x, float most)
 {
@@ -151,11 +150,6 @@ static inline float larger_one(float x, float most)
 }
 
 static inline float add_one(float x, float sum)
-{
-    return sum + x;
-}
-
-static inline tdi_vector add_vector(tdi_vector x, tdi_vector sum)
 {
     return sum + x;
 }
@@ -194,36 +188,16 @@ TDI_INLINE void apart_line(const pool *p, int pool_h, int pool_w, const float *x
         }
 }
 
-/* One window of `high` rows of `wide` positions, of which x is the first. */
-TDI_INLINE void any_window(const pool *p, int64_t high, int64_t wide, const float *x, combine_one *one,
-                           combine_vector *add, bool mean, float *to)
-{
-    const int64_t line = p->line, c = p->channels;
-    const float share = mean ? 1.0f / (float)(high * wide) : 1.0f;
-    int64_t k = 0;
-    for (; k + TDI_WIDTH <= c; k += TDI_WIDTH) {
-        tdi_vector sum = tdi_load(x + k);
-        for (int64_t i = 0; i < high; i++)
-            for (int64_t j = i == 0; j < wide; j++)
-                sum = add(tdi_load(x + i * line + j * c + k), sum);
-        tdi_store(to + k, mean ? share * sum : sum);
-    }
-    for (; k < c; k++) {
-        float sum = x[k];
-        for (int64_t i = 0; i < high; i++)
-            for (int64_t j = i == 0; j < wide; j++)
-                sum = one(x[i * line + j * c + k], sum);
-        to[k] = mean ? share * sum : sum;
-    }
-}
-
-TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine_one *one, combine_vector *add,
-                         bool mean, float *to)
+TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, combine *add, bool mean, float *to)
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, to += p->channels) {
         tdi_pool2d_cells cells = cells_of(p, oy, ox);
-        any_window(p, cells.bottom - cells.top, cells.right - cells.left,
-                   x + x_at(p, n, cells.top) + cells.left * p->channels, one, add, mean, to);
+        memcpy(to, x + x_at(p, n, cells.top) + cells.left * p->channels, (size_t)p->channels * sizeof *to);
+        for (int64_t i = cells.top; i < cells.bottom; i++)
+            for (int64_t j = cells.left + (i == cells.top); j < cells.right; j++)
+                add(p->channels, x + x_at(p, n, i) + j * p->channels, to);
+        if (mean)
+            scale_to(p->channels, 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left)), to, to);
     }
 }
 
@@ -232,7 +206,7 @@ static bool is_2x2(const pool *p)
     return p->apart && p->attrs->pool_h == 2 && p->attrs->pool_w == 2;
 }
 
-TDI_INLINE void pool_forward(const tdi_call *call, combine *add, combine_one *one, combine_vector *vector, bool mean)
+TDI_INLINE void pool_forward(const tdi_call *call, combine *add, combine_one *one, bool mean)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
     const float *x = call->in[0].data;
@@ -244,13 +218,13 @@ TDI_INLINE void pool_forward(const tdi_call *call, combine *add, combine_one *on
             else if (is_2x2(&p))
                 apart_line(&p, 2, 2, x + x_at(&p, n, 2 * oy), one, mean, to);
             else
-                any_line(&p, x, n, oy, one, vector, mean, to);
+                any_line(&p, x, n, oy, add, mean, to);
         }
 }
 
 static void max_forward(const tdi_call *call)
 {
-    pool_forward(call, larger_of, larger_one, tdi_larger, false);
+    pool_forward(call, larger_of, larger_one, false);
 }
 
 static void max_pool2d_run(const tdi_call *call)
@@ -262,7 +236,7 @@ TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .
 
 static void average_forward(const tdi_call *call)
 {
-    pool_forward(call, add_to, add_one, add_vector, true);
+    pool_forward(call, add_to, add_one, true);
 }
 
 static void average_pool2d_run(const tdi_call *call)
@@ -416,6 +390,16 @@ static void take(int64_t n, const float *x, const float *y, float *left, float *
     }
 }
 
+static void take_and_add(int64_t n, const float *x, const float *y, float *left, float *dx)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        bool here = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
+        dx[i] += here ? left[i] : 0.0f;
+        left[i] = here ? 0.0f : left[i];
+    }
+}
+
 static void tidy_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *scratch,
                           float *dx)
 {
@@ -436,42 +420,20 @@ static void tidy_max_grad(const pool *p, const float *x, const float *y, const f
     clear_uncovered(p, dx, n);
 }
 
-/* One window; x and dx at the first of its `high` rows of `wide` positions. */
-static void any_max_window(const pool *p, int64_t high, int64_t wide, const float *x, const float *y, const float *dy,
-                           float *dx)
-{
-    const int64_t line = p->line, c = p->channels;
-    int64_t k = 0;
-    for (; k + TDI_WIDTH <= c; k += TDI_WIDTH) {
-        tdi_vector most = tdi_load(y + k), left = tdi_load(dy + k), none = {0};
-        for (int64_t i = 0; i < high; i++)
-            for (int64_t at = i * line + k, end = at + wide * c; at < end; at += c) {
-                tdi_vector cell = tdi_load(x + at);
-                tdi_vector_bits here = (cell == most) | ((cell != cell) & (most != most));
-                tdi_store(dx + at, tdi_load(dx + at) + tdi_select(here, left, none));
-                left = tdi_select(here, none, left);
-            }
-    }
-    for (; k < c; k++) {
-        float left = dy[k];
-        for (int64_t i = 0; i < high; i++)
-            for (int64_t at = i * line + k, end = at + wide * c; at < end; at += c) {
-                bool here = (x[at] == y[k]) | ((x[at] != x[at]) & (y[k] != y[k]));
-                dx[at] += here ? left : 0.0f;
-                left = here ? 0.0f : left;
-            }
-    }
-}
-
-static void any_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *dx)
+static void any_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *left,
+                         float *dx)
 {
     clear(dx + x_at(p, n, 0), p->x->dim[1] * p->line);
     for (int64_t oy = 0; oy < p->y->dim[1]; oy++)
         for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
+            int64_t window = y_at(p, n, oy) + ox * p->channels;
             tdi_pool2d_cells cells = cells_of(p, oy, ox);
-            int64_t window = y_at(p, n, oy) + ox * p->channels, cell = x_at(p, n, cells.top) + cells.left * p->channels;
-            any_max_window(p, cells.bottom - cells.top, cells.right - cells.left, x + cell, y + window, dy + window,
-                           dx + cell);
+            memcpy(left, dy + window, (size_t)p->channels * sizeof *left);
+            for (int64_t i = cells.top; i < cells.bottom; i++)
+                for (int64_t j = cells.left; j < cells.right; j++) {
+                    int64_t cell = x_at(p, n, i) + j * p->channels;
+                    take_and_add(p->channels, x + cell, y + window, left, dx + cell);
+                }
         }
 }
 
@@ -515,7 +477,7 @@ static void max_backward(const tdi_call *call)
         if (p.tidy)
             tidy_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
         else
-            any_max_grad(&p, x, y, dy, n, call->out.data);
+            any_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
         finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
     }
 }
