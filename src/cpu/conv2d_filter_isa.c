@@ -8,7 +8,7 @@ enum { CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
 /* Adds to `sums` [taps, f, lane] the products of `taps` taps from x on with `filters` filters of dy, over `count` rows.
  * These are added up apart, so that rounding errors do not grow with all that was there before. */
 TDI_INLINE void tap_tile(int filters, int taps, const tdi_conv *p, const float *x, const float *dy, int64_t count,
-                         float *sums)
+                         bool fresh, float *sums)
 {
     tdi_vector sum[ROWS][COLUMNS];
     TDI_UNROLL
@@ -38,55 +38,57 @@ TDI_INLINE void tap_tile(int filters, int taps, const tdi_conv *p, const float *
         TDI_UNROLL
         for (int j = 0; j < taps; j++) {
             float *to = sums + (j * p->f + i) * TDI_WIDTH;
-            tdi_store(to, tdi_load(to) + sum[i][j]);
+            tdi_store(to, fresh ? sum[i][j] : tdi_load(to) + sum[i][j]);
         }
     }
 }
 
 /* One row of the filter for `filters` filters. */
-TDI_INLINE void tap_row(int filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, float *sums)
+TDI_INLINE void tap_row(int filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, bool fresh,
+                        float *sums)
 {
     enum { MOST = COLUMNS };
     int most_taps = filters * MOST > SUMS ? SUMS / filters : MOST;
     int64_t taps = p->kw * p->c, k = 0, step = p->f * TDI_WIDTH;
     for (; k + most_taps <= taps; k += most_taps)
-        tap_tile(filters, most_taps, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+        tap_tile(filters, most_taps, p, x + k * TDI_WIDTH, dy, count, fresh, sums + k * step);
     if (taps - k == 3 && most_taps > 3)
-        tap_tile(filters, 3, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+        tap_tile(filters, 3, p, x + k * TDI_WIDTH, dy, count, fresh, sums + k * step);
     else if (taps - k == 2)
-        tap_tile(filters, 2, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+        tap_tile(filters, 2, p, x + k * TDI_WIDTH, dy, count, fresh, sums + k * step);
     else if (taps - k == 1)
-        tap_tile(filters, 1, p, x + k * TDI_WIDTH, dy, count, sums + k * step);
+        tap_tile(filters, 1, p, x + k * TDI_WIDTH, dy, count, fresh, sums + k * step);
 }
 
-static void any_tap_row(int64_t filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, float *sums)
+static void any_tap_row(int64_t filters, const tdi_conv *p, const float *x, const float *dy, int64_t count, bool fresh,
+                        float *sums)
 {
     switch (filters) {
 #if defined(__AVX512F__)
     case 8:
-        tap_row(8, p, x, dy, count, sums);
+        tap_row(8, p, x, dy, count, fresh, sums);
         break;
     case 7:
-        tap_row(7, p, x, dy, count, sums);
+        tap_row(7, p, x, dy, count, fresh, sums);
         break;
     case 6:
-        tap_row(6, p, x, dy, count, sums);
+        tap_row(6, p, x, dy, count, fresh, sums);
         break;
     case 5:
-        tap_row(5, p, x, dy, count, sums);
+        tap_row(5, p, x, dy, count, fresh, sums);
         break;
 #endif
     case 4:
-        tap_row(4, p, x, dy, count, sums);
+        tap_row(4, p, x, dy, count, fresh, sums);
         break;
     case 3:
-        tap_row(3, p, x, dy, count, sums);
+        tap_row(3, p, x, dy, count, fresh, sums);
         break;
     case 2:
-        tap_row(2, p, x, dy, count, sums);
+        tap_row(2, p, x, dy, count, fresh, sums);
         break;
     default:
-        tap_row(1, p, x, dy, count, sums);
+        tap_row(1, p, x, dy, count, fresh, sums);
         break;
     }
 }
@@ -101,23 +103,24 @@ static tdi_rows rows_under(const tdi_conv *p, int64_t ky, int64_t begin, int64_t
 
 /* Rows [begin, end) of y of one block of samples, for `now` filters; dy begins with row `begin`. */
 static void add_rows(const tdi_conv *p, const float *padded, const float *dy, tdi_rows y, int64_t f, int64_t now,
-                     float *sums)
+                     bool fresh, float *sums)
 {
     int64_t row_of_sums = p->kw * p->c * p->f * TDI_WIDTH;
     for (int64_t ky = 0; ky < p->kh; ky++) {
         tdi_rows r = rows_under(p, ky, y.begin, y.end);
         if (r.begin < r.end)
             any_tap_row(now, p, padded + (r.begin * p->stride_h + ky - p->before_h) * tdi_conv_row_of_x(p),
-                        dy + (r.begin - y.begin) * tdi_conv_row_of_y(p) + f * TDI_WIDTH, r.end - r.begin,
+                        dy + (r.begin - y.begin) * tdi_conv_row_of_y(p) + f * TDI_WIDTH, r.end - r.begin, fresh,
                         sums + ky * row_of_sums + f * TDI_WIDTH);
     }
 }
 
-void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, float *sums)
+void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, bool fresh,
+                                      float *sums)
 {
     for (int64_t f = 0, now; f < p->f; f += now) {
         now = tdi_share_of(p->f - f, ROWS);
-        add_rows(p, x, dy, y, f, now, sums);
+        add_rows(p, x, dy, y, f, now, fresh, sums);
     }
 }
 
@@ -145,7 +148,7 @@ static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy
         if (!dy->abreast)
             tdi_turn_in(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
         const float *at = dy->abreast ? from + oy * tdi_conv_row_of_y(p) : chunk;
-        TDI_ISA_NAME(tdi_conv_correlate)(p, padded, at, y, sums);
+        TDI_ISA_NAME(tdi_conv_correlate)(p, padded, at, y, false, sums);
     }
 }
 

@@ -32,8 +32,9 @@ void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *
                                 float *to);
 
 /* Adds to `sums` [kh, kw, c, f, lane] what rows `y` give to the gradient of the filter; dy begins with the first of
- * them. */
-void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, float *sums);
+ * them. `fresh`: nothing is in `sums` yet, and no row of the filter lies in the padding for all of them. */
+void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, bool fresh,
+                                      float *sums);
 
 /* The lanes of each of `count` vectors, added up. */
 void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to);

@@ -498,7 +498,7 @@ static size_t filter_room_bytes(const winograd *p)
 }
 
 static void correlate_block(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, int64_t block,
-                            float *sums)
+                            bool fresh, float *sums)
 {
     const tdi_conv *c = &p->conv;
     float *zeros = sums + POINTS * sums_floats(p);
@@ -515,7 +515,8 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
         int64_t of_dy_point = steps_of(p, y.end - y.begin, c->f).point;
         for (int k = 0; k < POINTS; k++) {
             const float *at_x = r->from + k * of_x_point, *at_y = r->to + k * of_dy_point;
-            TDI_ISA_NAME(tdi_conv_correlate)(&q, at_x, at_y, (tdi_rows){0, q.oh}, sums + k * sums_floats(p));
+            TDI_ISA_NAME(tdi_conv_correlate)
+            (&q, at_x, at_y, (tdi_rows){0, q.oh}, fresh && begin == 0, sums + k * sums_floats(p));
         }
     }
 }
@@ -524,14 +525,13 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
 static void correlate(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, float *sums)
 {
     int64_t full = p->conv.samples / TDI_WIDTH, rest = p->conv.samples % TDI_WIDTH, count = POINTS * sums_floats(p);
-    tdi_clear(sums, count);
     if (rest) {
-        correlate_block(p, r, x, dy, full, sums);
+        correlate_block(p, r, x, dy, full, true, sums);
         for (int64_t i = 0; i < count; i += TDI_WIDTH)
             tdi_clear(sums + i + rest, TDI_WIDTH - rest);
     }
     for (int64_t block = 0; block < full; block++)
-        correlate_block(p, r, x, dy, block, sums);
+        correlate_block(p, r, x, dy, block, block == 0 && !rest, sums);
 }
 
 /* ---- what is taken ---- */
