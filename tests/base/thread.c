@@ -1,7 +1,4 @@
-/* Teams and barriers: everyone runs, everyone meets, on cores of their own; the caller's floating-point mode survives.
- */
-#define _GNU_SOURCE
-#include <sched.h>
+/* Teams and barriers: everyone runs, everyone meets, and the caller's floating-point mode survives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,90 +61,6 @@ static void test_more_than_cores(void **state)
     check_team(7);
 }
 
-enum { MEETINGS = 200 };
-
-typedef struct crowd {
-    tdi_barrier barrier;
-    tdi_lockstep lockstep;
-    bool by_steps;
-    cpu_set_t allowed, one;
-    int core[2], apart; /* meetings after which they were */
-    bool restored[2];
-} crowd;
-
-/* The system moves a thread at once off a core that it may not use, and leaves it where it may. */
-static void crowd_onto_one(crowd *c)
-{
-    sched_setaffinity(0, sizeof c->one, &c->one);
-    sched_setaffinity(0, sizeof c->allowed, &c->allowed);
-}
-
-static void meet_by_steps(crowd *c, int index)
-{
-    tdi_lockstep_advance(&c->lockstep, index);
-    tdi_lockstep_wait(&c->lockstep, index);
-}
-
-static void meet_crowded(void *argument, int index)
-{
-    crowd *c = argument;
-    for (int i = 0; i < MEETINGS; i++) {
-        crowd_onto_one(c);
-        if (c->by_steps)
-            meet_by_steps(c, index);
-        else
-            tdi_barrier_wait(&c->barrier);
-        c->core[index] = sched_getcpu();
-        tdi_barrier_wait(&c->barrier);
-        if (index == 0)
-            c->apart += c->core[0] != c->core[1];
-        tdi_barrier_wait(&c->barrier);
-    }
-    cpu_set_t after;
-    sched_getaffinity(0, sizeof after, &after);
-    c->restored[index] = CPU_EQUAL(&after, &c->allowed);
-}
-
-/* Cores beyond the 64th are not told apart. */
-static int cores_told_apart(const cpu_set_t *allowed)
-{
-    int cores = 0;
-    for (size_t i = 0; i < 64; i++)
-        cores += CPU_ISSET(i, allowed) != 0;
-    return cores;
-}
-
-static void check_that_they_part(bool by_steps)
-{
-    tdi_team *team;
-    tdi_error error = {0};
-    static crowd c;
-    c = (crowd){.barrier = {.count = 2, .spin = true}, .by_steps = by_steps};
-    sched_getaffinity(0, sizeof c.allowed, &c.allowed);
-    CPU_SET((size_t)sched_getcpu(), &c.one);
-    if (cores_told_apart(&c.allowed) < 2 || sched_getcpu() >= 64)
-        skip();
-    assert_int_equal(tdi_lockstep_create(&c.lockstep, 2, true, &error), TD_OK);
-    assert_int_equal(tdi_team_create(2, &team, &error), TD_OK);
-    tdi_team_run(team, meet_crowded, &c);
-    tdi_team_free(team);
-    tdi_lockstep_release(&c.lockstep);
-    assert_true(c.restored[0] && c.restored[1]);
-    assert_true(c.apart > MEETINGS / 2);
-}
-
-static void test_of_one_core_they_part_as_they_meet(void **state)
-{
-    (void)state;
-    check_that_they_part(false);
-}
-
-static void test_of_one_core_they_part_in_lockstep(void **state)
-{
-    (void)state;
-    check_that_they_part(true);
-}
-
 static void multiply_denormal(void *argument, int index)
 {
     volatile float tiny = FLT_MIN, half = 0.5f;
@@ -170,11 +83,7 @@ static void test_denormals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one),
-                                       cmocka_unit_test(test_as_many_as_cores),
-                                       cmocka_unit_test(test_more_than_cores),
-                                       cmocka_unit_test(test_of_one_core_they_part_as_they_meet),
-                                       cmocka_unit_test(test_of_one_core_they_part_in_lockstep),
-                                       cmocka_unit_test(test_denormals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one), cmocka_unit_test(test_as_many_as_cores),
+                                       cmocka_unit_test(test_more_than_cores), cmocka_unit_test(test_denormals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
