@@ -194,15 +194,17 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* Of LONE units; gate g of row k begins at data + k * row + g * gate. */
-typedef struct lone_rows {
-    const float *data;
-    int64_t row, gate;
-} lone_rows;
+/* Where units of h lie, each `next` behind the one before, and their rows, of LONE units: gate g of row k begins at
+ * rows + k * row + g * gate. */
+typedef struct lone_run {
+    const float *h, *rows;
+} lone_run;
+typedef struct lone_steps {
+    int64_t next, row, gate;
+} lone_steps;
 
-/* One row and LONE units: the sums of all gates, to.row apart, += h R over `count` units of h, each `next` behind the
- * one before; `rows` are theirs. */
-TDI_INLINE void add_lone(const float *h, int64_t next, lone_rows rows, int64_t count, tdi_result to)
+/* One row and LONE units: the sums of all gates, to.row apart, += h R over `runs` runs of `count` units of h. */
+TDI_INLINE void add_lone(const lone_run *run, int runs, lone_steps step, int64_t count, tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     float *gate[GATES];
@@ -214,20 +216,23 @@ TDI_INLINE void add_lone(const float *h, int64_t next, lone_rows rows, int64_t c
         for (int v = 0; v < LONE_BLOCKS; v++)
             sum[g * LONE_BLOCKS + v] = to.fresh ? (tdi_vector){0} : tdi_load(gate[g] + v * TDI_WIDTH);
     }
-    for (int64_t k = 0; k < count; k++, h += next, rows.data += rows.row) {
-        tdi_vector of_h = tdi_splat(*h);
-        TDI_UNROLL
-        for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-            sum[v] += of_h * tdi_load(rows.data + v / LONE_BLOCKS * rows.gate + v % LONE_BLOCKS * TDI_WIDTH);
+    for (int i = 0; i < runs; i++) {
+        const float *h = run[i].h, *rows = run[i].rows;
+        for (int64_t k = 0; k < count; k++, h += step.next, rows += step.row) {
+            tdi_vector of_h = tdi_splat(*h);
+            TDI_UNROLL
+            for (int v = 0; v < GATES * LONE_BLOCKS; v++)
+                sum[v] += of_h * tdi_load(rows + v / LONE_BLOCKS * step.gate + v % LONE_BLOCKS * TDI_WIDTH);
+        }
     }
     TDI_UNROLL
     for (int v = 0; v < GATES * LONE_BLOCKS; v++)
         tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-static void add_unpacked(const float *h, int64_t next, lone_rows rows, int64_t count, tdi_result to)
+static void add_unpacked(const lone_run *run, int runs, lone_steps step, int64_t count, tdi_result to)
 {
-    add_lone(h, next, rows, count, to);
+    add_lone(run, runs, step, count, to);
 }
 
 /* to = a b, or += unless fresh: b is [depth, 4 units] from the lane's first unit on, `to` [rows, 4, own units]. */
@@ -248,8 +253,8 @@ static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t
     const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
     bool lone = f->own.rows == 1 && units % LONE == 0;
     for (int64_t j = 0; lone && j < units; j += LONE)
-        add_unpacked(h.data + k, next, (lone_rows){from + j, next * columns, f->tape.units}, end - begin,
-                     (tdi_result){f->sums + j, units, false});
+        add_unpacked(&(lone_run){h.data + k, from + j}, 1, (lone_steps){next, next * columns, f->tape.units},
+                     end - begin, (tdi_result){f->sums + j, units, false});
     if (!lone)
         add_gates(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, f->sums,
                   f->own.rows, false);
@@ -530,13 +535,12 @@ static void sum_in_place(forward *f, int64_t step)
 /* ---- by depth ---- */
 
 /* The own units' rows of R from the lane's `first` on, for LONE units from `unit` on: packed, or where they lie. */
-static lone_rows own_rows(const forward *f, int64_t unit, int64_t first)
+static const float *own_rows(const forward *f, int64_t unit, int64_t first)
 {
-    int64_t columns = GATES * f->tape.units;
     if (f->packed)
-        return (lone_rows){f->packed + (f->own.units * unit + first * LONE) * GATES, GATES * LONE, LONE};
+        return f->packed + (f->own.units * unit + first * LONE) * GATES;
     const float *recurrent = f->call->in[TDI_LSTM_R].data;
-    return (lone_rows){recurrent + (f->own.unit + first) * columns + unit, columns, f->tape.units};
+    return recurrent + (f->own.unit + first) * GATES * f->tape.units + unit;
 }
 
 /* The sums of units [begin, end) += h R over some quarters of the own units of h. */
@@ -547,16 +551,18 @@ TDI_INLINE void add_quarters(const forward *f, int64_t step, int first, int coun
     const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, own->row, step);
     if (!h)
         return;
-    for (int i = first; i < first + count; i++) {
-        int64_t k = tdi_lstm_quarter(own, step, i), rows_of_one = own->units / QUARTERS;
-        for (int64_t j = begin; j < end; j += LONE) {
-            lone_rows rows = own_rows(f, j, k);
-            tdi_result to = {sums + j - begin, end - begin, fresh && i == first};
-            if (f->packed)
-                add_lone(h + own->unit + k, 1, (lone_rows){rows.data, GATES * LONE, LONE}, rows_of_one, to);
-            else
-                add_unpacked(h + own->unit + k, 1, rows, rows_of_one, to);
+    for (int64_t done = 0; done < end - begin; done += LONE) {
+        int64_t j = step & 1 ? end - LONE - done : begin + done;
+        lone_run run[QUARTERS];
+        tdi_result to = {sums + j - begin, end - begin, fresh};
+        for (int i = 0; i < count; i++) {
+            int64_t k = tdi_lstm_quarter(own, step, first + i);
+            run[i] = (lone_run){h + own->unit + k, own_rows(f, j, k)};
         }
+        if (f->packed)
+            add_lone(run, count, (lone_steps){1, GATES * LONE, LONE}, own->units / QUARTERS, to);
+        else
+            add_unpacked(run, count, (lone_steps){1, GATES * f->tape.units, f->tape.units}, own->units / QUARTERS, to);
     }
 }
 
