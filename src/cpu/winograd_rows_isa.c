@@ -1,32 +1,14 @@
 /* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), by Winograd's method along
- * rows: eight products make what takes 18 (filters of 3 columns) or 20 (of 5).
+ * rows (winograd_points_isa.h): eight products make what takes 18 (filters of 3 columns) or 20 (of 5).
  *
- * A tile is `out` neighbours in a row of y. It is a polynomial product of the POINTS columns of x under it and a row of
- * the filter: both are evaluated at 0, +-A, +-B, +-C and infinity, multiplied point by point, and interpolated:
- *
- *     y = T' [(G g) . (D d)]        dd = D' [(G g) . (T dy)]        dg = G' [(T dy) . (D d)]
- *
- * D, T and G stand for evaluating, ' for the transpose. Between the transforms each point has a convolution of its own,
- * over tiles, rows and channels, with a filter of one column. The windows dd of neighbours overlap and are added up.
- * Points of nearly the same size keep rounding errors small; they stay larger than those of a direct sum. */
+ * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over tiles,
+ * rows and channels, with a filter of one column. */
 #include "cpu/conv2d_isa.h"
 #include "cpu/loops.h"
+#include "cpu/winograd_points_isa.h"
 
-enum { POINTS = 8, PAIRS = 3, MOST_TAPS = 5, LINE = 16 /* floats */ };
+enum { MOST_TAPS = 5, LINE = 16 /* floats */ };
 enum { BAND_BYTES = 384 * 1024 /* of points: what stays in the second cache */ };
-
-#define A2 0.25f
-#define B2 1.0f
-#define C2 4.0f
-static const float root[PAIRS] = {0.5f, 1.0f, 2.0f}; /* A, B, C */
-static const float square[PAIRS] = {A2, B2, C2};
-static const float sum_of_others[PAIRS] = {B2 + C2, A2 + C2, A2 + B2},
-                   product_of_others[PAIRS] = {B2 * C2, A2 *C2, A2 *B2};
-static const float sum1 = A2 + B2 + C2, sum2 = A2 * B2 + A2 * C2 + B2 * C2, sum3 = A2 * B2 * C2;
-
-/* What the filter is multiplied by at each point: 1 / the product of its distances from the others. */
-static const float share[PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (2 * A2 * (A2 - B2) * (A2 - C2)),
-                                       1 / (2 * B2 * (B2 - A2) * (B2 - C2)), 1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
 
 /* The whole convolution, and how its rows are cut into tiles, of which each makes `out` columns. */
 typedef struct winograd {
@@ -34,91 +16,9 @@ typedef struct winograd {
     bool turned;
     int taps, out;
     int64_t tiles; /* of a row */
+    bool narrow;   /* the last of them is */
     int64_t band;  /* rows made at a time */
 } winograd;
-
-/* ---- transforms ---- */
-
-/* T d: `count` values as a polynomial. */
-TDI_INLINE void evaluate(int count, const tdi_vector *y, tdi_vector *to)
-{
-    int even = (count - 1) / 2 * 2, odd = (count - 2) / 2 * 2 + 1;
-    for (int k = 0; k < PAIRS; k++) {
-        tdi_vector of_even = y[even], of_odd = y[odd];
-        for (int i = even - 2; i >= 0; i -= 2)
-            of_even = of_even * square[k] + y[i];
-        for (int i = odd - 2; i > 0; i -= 2)
-            of_odd = of_odd * square[k] + y[i];
-        of_odd *= root[k];
-        to[1 + 2 * k] = of_even + of_odd;
-        to[2 + 2 * k] = of_even - of_odd;
-    }
-    to[0] = y[0];
-    to[POINTS - 1] = y[count - 1];
-}
-
-/* T' m */
-TDI_INLINE void interpolate(int count, const tdi_vector *m, tdi_vector *to)
-{
-    tdi_vector sum[PAIRS], difference[PAIRS];
-    for (int k = 0; k < PAIRS; k++) {
-        sum[k] = m[1 + 2 * k] + m[2 + 2 * k];
-        difference[k] = root[k] * (m[1 + 2 * k] - m[2 + 2 * k]);
-    }
-    to[0] = m[0] + sum[0] + sum[1] + sum[2];
-    to[1] = difference[0] + difference[1] + difference[2];
-    float power[PAIRS] = {square[0], square[1], square[2]};
-    for (int i = 2; i < count; i++) {
-        const tdi_vector *part = i % 2 ? difference : sum;
-        to[i] = power[0] * part[0] + power[1] * part[1] + power[2] * part[2];
-        for (int k = 0; i % 2 && k < PAIRS; k++)
-            power[k] *= square[k];
-    }
-    to[count - 1] += m[POINTS - 1];
-}
-
-/* D d */
-TDI_INLINE void evaluate_window(const tdi_vector *d, tdi_vector *to)
-{
-    to[0] = d[6] - sum1 * d[4] + sum2 * d[2] - sum3 * d[0];
-    for (int k = 0; k < PAIRS; k++) {
-        tdi_vector even = d[6] - sum_of_others[k] * d[4] + product_of_others[k] * d[2];
-        tdi_vector odd = root[k] * (d[5] - sum_of_others[k] * d[3] + product_of_others[k] * d[1]);
-        to[1 + 2 * k] = even + odd;
-        to[2 + 2 * k] = even - odd;
-    }
-    to[POINTS - 1] = d[7] - sum1 * d[5] + sum2 * d[3] - sum3 * d[1];
-}
-
-/* D' m */
-TDI_INLINE void spread_window(const tdi_vector *m, tdi_vector *to)
-{
-    tdi_vector zero = m[0], infinity = m[POINTS - 1], even[3], odd[3];
-    for (int i = 0; i < 3; i++)
-        even[i] = odd[i] = (tdi_vector){0};
-    for (int k = 0; k < PAIRS; k++) {
-        tdi_vector sum = m[1 + 2 * k] + m[2 + 2 * k], difference = root[k] * (m[1 + 2 * k] - m[2 + 2 * k]);
-        even[0] += product_of_others[k] * sum;
-        even[1] -= sum_of_others[k] * sum;
-        even[2] += sum;
-        odd[0] += product_of_others[k] * difference;
-        odd[1] -= sum_of_others[k] * difference;
-        odd[2] += difference;
-    }
-    to[0] = -sum3 * zero;
-    to[1] = odd[0] - sum3 * infinity;
-    to[2] = even[0] + sum2 * zero;
-    to[3] = odd[1] + sum2 * infinity;
-    to[4] = even[1] - sum1 * zero;
-    to[5] = odd[2] - sum1 * infinity;
-    to[6] = even[2] + zero;
-    to[7] = infinity;
-}
-
-static float share_of_point(int point)
-{
-    return share[(point + 1) / 2];
-}
 
 /* ---- places ---- */
 
@@ -155,12 +55,12 @@ static tdi_rows band_at(const winograd *p, int64_t begin)
 
 static int64_t from_floats(const winograd *p)
 {
-    return POINTS * steps_of(p, p->band + p->conv.kh - 1, p->conv.c).point;
+    return TDI_POINTS * steps_of(p, p->band + p->conv.kh - 1, p->conv.c).point;
 }
 
 static int64_t to_floats(const winograd *p)
 {
-    return POINTS * steps_of(p, p->band, p->conv.f).point;
+    return TDI_POINTS * steps_of(p, p->band, p->conv.f).point;
 }
 
 /* A row of the filter at a point, [c, f]. */
@@ -194,12 +94,12 @@ TDI_INLINE void filter_points_of(int taps, const winograd *p, const float *filte
     int64_t row = filter_row(p);
     for (int64_t ky = 0; ky < p->conv.kh; ky++)
         for (int64_t i = 0; i < row; i += TDI_WIDTH) {
-            tdi_vector tap[MOST_TAPS], made[POINTS];
+            tdi_vector tap[MOST_TAPS], made[TDI_POINTS];
             for (int j = 0; j < taps; j++)
                 tap[j] = tdi_load(filter + (ky * taps + j) * row + vector_at(p, i));
-            evaluate(taps, tap, made);
-            for (int k = 0; k < POINTS; k++)
-                tdi_store(to + k * filter_stride(p) + ky * row + vector_at(p, i), share_of_point(k) * made[k]);
+            tdi_evaluate(TDI_PAIRS, taps, tap, made);
+            for (int k = 0; k < TDI_POINTS; k++)
+                tdi_store(to + k * filter_stride(p) + ky * row + vector_at(p, i), tdi_share_of_point(k) * made[k]);
         }
 }
 
@@ -217,10 +117,10 @@ TDI_INLINE void gather_filter_of(int taps, const winograd *p, const float *from,
     int64_t row = filter_row(p);
     for (int64_t ky = 0; ky < p->conv.kh; ky++)
         for (int64_t i = 0; i < row; i += TDI_WIDTH) {
-            tdi_vector made[POINTS], tap[MOST_TAPS];
-            for (int k = 0; k < POINTS; k++)
-                made[k] = share_of_point(k) * tdi_load(from + k * filter_stride(p) + ky * row + vector_at(p, i));
-            interpolate(taps, made, tap);
+            tdi_vector made[TDI_POINTS], tap[MOST_TAPS];
+            for (int k = 0; k < TDI_POINTS; k++)
+                made[k] = tdi_share_of_point(k) * tdi_load(from + k * filter_stride(p) + ky * row + vector_at(p, i));
+            tdi_interpolate(TDI_PAIRS, taps, made, tap);
             for (int j = 0; j < taps; j++)
                 tdi_store(filter + (ky * taps + j) * row + vector_at(p, i), tap[j]);
         }
@@ -256,13 +156,7 @@ static void locate(const float *row, int64_t width, int64_t channels, int64_t co
         at[j] = column + j >= 0 && column + j < width ? row + (column + j) * channels * TDI_WIDTH : zeros;
 }
 
-typedef void transform(int count, const tdi_vector *from, tdi_vector *to);
-
-TDI_INLINE void evaluate_columns(int count, const tdi_vector *from, tdi_vector *to)
-{
-    (void)count;
-    evaluate_window(from, to);
-}
+typedef void transform(int pairs, int count, const tdi_vector *from, tdi_vector *to);
 
 /* What is read as points: a block of samples, [h, w, channels]. */
 typedef struct image {
@@ -271,42 +165,51 @@ typedef struct image {
     float *row, *zeros;                   /* room for a row that does not stand abreast; a column of zeros */
 } image;
 
-/* A row [w, channels, lane] at points; tile t is made from `count` columns from t * out - before on. */
+/* Tile t of a row [w, channels, lane] at points, made from `count` columns from t * out - before on. */
+TDI_INLINE void tile_points(transform *make, int pairs, int count, const winograd *p, const image *from,
+                            const float *row, int64_t before, int64_t t, steps step, float *to)
+{
+    const float *at[TDI_POINTS];
+    locate(row, from->w, from->channels, t * p->out - before, count, from->zeros, at);
+    for (int64_t i = 0; i < from->channels * TDI_WIDTH; i += TDI_WIDTH) {
+        tdi_vector column[TDI_POINTS], made[TDI_POINTS];
+        for (int j = 0; j < count; j++)
+            column[j] = tdi_load(at[j] + i);
+        make(pairs, count, column, made);
+        for (int k = 0; k < TDI_POINTS; k++)
+            if (!tdi_lacks_point(pairs, k))
+                tdi_store(to + k * step.point + t * step.tile + i, made[k]);
+    }
+}
+
 TDI_INLINE void row_points(transform *make, int count, const winograd *p, const image *from, const float *row,
                            int64_t before, steps step, float *to)
 {
-    for (int64_t t = 0; t < p->tiles; t++) {
-        const float *at[POINTS];
-        locate(row, from->w, from->channels, t * p->out - before, count, from->zeros, at);
-        for (int64_t i = 0; i < from->channels * TDI_WIDTH; i += TDI_WIDTH) {
-            tdi_vector column[POINTS], made[POINTS];
-            for (int j = 0; j < count; j++)
-                column[j] = tdi_load(at[j] + i);
-            make(count, column, made);
-            for (int k = 0; k < POINTS; k++)
-                tdi_store(to + k * step.point + t * step.tile + i, made[k]);
-        }
-    }
+    int64_t whole = p->tiles - p->narrow;
+    for (int64_t t = 0; t < whole; t++)
+        tile_points(make, TDI_PAIRS, count, p, from, row, before, t, step, to);
+    if (p->narrow)
+        tile_points(make, TDI_NARROW_PAIRS, count - TDI_NARROW_LACKS, p, from, row, before, whole, step, to);
 }
 
 typedef void to_points(const winograd *p, const image *from, const float *row, steps step, float *to);
 
 static void x_row_points(const winograd *p, const image *from, const float *row, steps step, float *to)
 {
-    row_points(evaluate_columns, POINTS, p, from, row, p->conv.before_w, step, to);
+    row_points(tdi_evaluate_window, TDI_POINTS, p, from, row, p->conv.before_w, step, to);
 }
 
 static void y_row_points(const winograd *p, const image *from, const float *row, steps step, float *to)
 {
     if (p->taps == 3)
-        row_points(evaluate, 6, p, from, row, 0, step, to);
+        row_points(tdi_evaluate, 6, p, from, row, 0, step, to);
     else
-        row_points(evaluate, 4, p, from, row, 0, step, to);
+        row_points(tdi_evaluate, 4, p, from, row, 0, step, to);
 }
 
 static void zero_row_points(const winograd *p, const image *from, steps step, float *to)
 {
-    for (int k = 0; k < POINTS; k++)
+    for (int k = 0; k < TDI_POINTS; k++)
         for (int64_t t = 0; t < p->tiles; t++)
             tdi_clear(to + k * step.point + t * step.tile, from->channels * TDI_WIDTH);
 }
@@ -333,20 +236,30 @@ static void image_points(const winograd *p, const image *from, tdi_rows rows, to
 
 /* ---- points to rows ---- */
 
-/* A row of y, [ow, f, lane]. */
+/* Columns of y, [ow, f, lane], `count` of them from tile t on. */
+TDI_INLINE void interpolate_tile(int pairs, int count, const winograd *p, const float *points, int64_t t, steps step,
+                                 const float *bias, float *row)
+{
+    int64_t channels = p->conv.f, width = p->conv.ow, first = t * p->out;
+    for (int64_t f = 0; f < channels; f++) {
+        tdi_vector from[TDI_POINTS], made[TDI_POINTS];
+        for (int k = 0; k < TDI_POINTS; k++)
+            if (!tdi_lacks_point(pairs, k))
+                from[k] = tdi_load(points + k * step.point + t * step.tile + f * TDI_WIDTH);
+        tdi_interpolate(pairs, count, from, made);
+        for (int64_t j = 0; j < count && first + j < width; j++)
+            tdi_store(row + ((first + j) * channels + f) * TDI_WIDTH, bias ? made[j] + bias[f] : made[j]);
+    }
+}
+
 TDI_INLINE void interpolate_row(int out, const winograd *p, const float *points, steps step, const float *bias,
                                 float *row)
 {
-    int64_t channels = p->conv.f, width = p->conv.ow;
-    for (int64_t t = 0; t < p->tiles; t++)
-        for (int64_t f = 0; f < channels; f++) {
-            tdi_vector from[POINTS], made[POINTS];
-            for (int k = 0; k < POINTS; k++)
-                from[k] = tdi_load(points + k * step.point + t * step.tile + f * TDI_WIDTH);
-            interpolate(out, from, made);
-            for (int64_t j = 0; j < out && t * out + j < width; j++)
-                tdi_store(row + ((t * out + j) * channels + f) * TDI_WIDTH, bias ? made[j] + bias[f] : made[j]);
-        }
+    int64_t whole = p->tiles - p->narrow;
+    for (int64_t t = 0; t < whole; t++)
+        interpolate_tile(TDI_PAIRS, out, p, points, t, step, bias, row);
+    if (p->narrow)
+        interpolate_tile(TDI_NARROW_PAIRS, out - TDI_NARROW_LACKS, p, points, whole, step, bias, row);
 }
 
 /* Column `column` of a row of dx, if it is none of the padding's. */
@@ -361,17 +274,17 @@ TDI_INLINE void spread_row(int out, const winograd *p, const float *points, step
 {
     int64_t before = p->conv.before_w;
     for (int64_t c = 0; c < p->conv.f; c++, row += TDI_WIDTH, points += TDI_WIDTH) {
-        tdi_vector from[POINTS], made[POINTS], left[POINTS] = {{0}};
+        tdi_vector from[TDI_POINTS], made[TDI_POINTS], left[TDI_POINTS] = {{0}};
         for (int64_t t = 0; t < p->tiles; t++) {
-            for (int k = 0; k < POINTS; k++)
+            for (int k = 0; k < TDI_POINTS; k++)
                 from[k] = tdi_load(points + k * step.point + t * step.tile);
-            spread_window(from, made);
+            tdi_spread_window(p->narrow && t == p->tiles - 1 ? TDI_NARROW_PAIRS : TDI_PAIRS, from, made);
             for (int j = 0; j < out; j++)
-                put(p, t * out + j - before, j < POINTS - out ? made[j] + left[j] : made[j], row);
-            for (int j = 0; j < POINTS - out; j++)
+                put(p, t * out + j - before, j < TDI_POINTS - out ? made[j] + left[j] : made[j], row);
+            for (int j = 0; j < TDI_POINTS - out; j++)
                 left[j] = made[out + j];
         }
-        for (int j = 0; j < POINTS - out; j++)
+        for (int j = 0; j < TDI_POINTS - out; j++)
             put(p, p->tiles * out + j - before, left[j], row);
     }
 }
@@ -390,19 +303,26 @@ static void row_of(const winograd *p, const float *points, steps step, const flo
 
 /* ---- bands of rows ---- */
 
+/* Tiles that have this point. */
+static int64_t tiles_at(const winograd *p, int point)
+{
+    return p->tiles - (p->narrow && tdi_lacks_point(TDI_NARROW_PAIRS, point));
+}
+
 /* The convolution of one point, from rows `from` of the whole one's to its rows `to`. */
-static tdi_conv conv_of_point(const winograd *p, tdi_rows from, tdi_rows to)
+static tdi_conv conv_of_point(const winograd *p, int point, tdi_rows from, tdi_rows to)
 {
     tdi_conv q = p->conv;
-    int64_t read = from.end - from.begin, made = to.end - to.begin;
+    int64_t read = from.end - from.begin, made = to.end - to.begin, tiles = tiles_at(p, point);
     q.before_h = p->turned ? p->conv.before_h - to.begin + from.begin : 0;
     q.before_w = 0;
-    q.h = p->turned ? read : p->tiles;
-    q.w = q.row = p->turned ? p->tiles : read;
+    q.h = p->turned ? read : tiles;
+    q.w = p->turned ? tiles : read;
+    q.row = p->turned ? p->tiles : read;
     q.kh = p->turned ? p->conv.kh : 1;
     q.kw = p->turned ? 1 : p->conv.kh;
-    q.oh = p->turned ? made : p->tiles;
-    q.ow = p->turned ? p->tiles : made;
+    q.oh = p->turned ? made : tiles;
+    q.ow = p->turned ? tiles : made;
     q.in_place = true;
     return q;
 }
@@ -421,7 +341,7 @@ static size_t room_bytes(const winograd *p)
 {
     const tdi_conv *c = &p->conv;
     int64_t rows = (c->c + c->w * c->c + c->ow * c->f) * TDI_WIDTH;
-    int64_t floats = plain_floats(p) + rows + POINTS * filter_stride(p) + from_floats(p) + to_floats(p);
+    int64_t floats = plain_floats(p) + rows + TDI_POINTS * filter_stride(p) + from_floats(p) + to_floats(p);
     return (size_t)floats * sizeof(float);
 }
 
@@ -430,7 +350,7 @@ static room room_of(const winograd *p, void *scratch)
     const tdi_conv *c = &p->conv;
     room r = {.plain = scratch};
     r.filter = r.plain + plain_floats(p);
-    r.zeros = r.filter + POINTS * filter_stride(p);
+    r.zeros = r.filter + TDI_POINTS * filter_stride(p);
     r.from_row = r.zeros + c->c * TDI_WIDTH;
     r.to_row = r.from_row + c->w * c->c * TDI_WIDTH;
     r.from = r.to_row + c->ow * c->f * TDI_WIDTH;
@@ -441,14 +361,14 @@ static room room_of(const winograd *p, void *scratch)
 
 static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi_rows to)
 {
-    tdi_conv q = conv_of_point(p, from, to);
-    int64_t read = steps_of(p, from.end - from.begin, q.c).point, made = steps_of(p, to.end - to.begin, q.f).point;
-    for (int k = 0; k < POINTS; k++)
-        for (int64_t i = 0; i < q.oh; i++) {
-            float *row = r->to + k * made + i * tdi_conv_row_of_y(&q);
-            const float *filter = r->filter + k * filter_stride(p);
-            TDI_ISA_NAME(tdi_conv_row)(&q, r->from + k * read, filter, NULL, i, row);
-        }
+    steps read = steps_of(p, from.end - from.begin, p->conv.c), made = steps_of(p, to.end - to.begin, p->conv.f);
+    for (int k = 0; k < TDI_POINTS; k++) {
+        tdi_conv q = conv_of_point(p, k, from, to);
+        const float *at = r->from + k * read.point, *filter = r->filter + k * filter_stride(p);
+        for (int64_t i = 0; i < q.oh; i++)
+            TDI_ISA_NAME(tdi_conv_row)
+        (&q, at, filter, NULL, i, r->to + k * made.point + i * (p->turned ? made.row : made.tile));
+    }
 }
 
 static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
@@ -494,26 +414,26 @@ static int64_t sums_floats(const winograd *p)
 /* Behind the rest of the room: a sum for each lane, [point, kh, c, f, lane]; and a row of dy's zeros. */
 static size_t filter_room_bytes(const winograd *p)
 {
-    return room_bytes(p) + (size_t)(POINTS * sums_floats(p) + p->conv.f * TDI_WIDTH) * sizeof(float);
+    return room_bytes(p) + (size_t)(TDI_POINTS * sums_floats(p) + p->conv.f * TDI_WIDTH) * sizeof(float);
 }
 
 static void correlate_block(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, int64_t block,
                             bool fresh, float *sums)
 {
     const tdi_conv *c = &p->conv;
-    float *zeros = sums + POINTS * sums_floats(p);
+    float *zeros = sums + TDI_POINTS * sums_floats(p);
     int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_lanes(c, block);
     image of_x = {x, first, lanes, c->h, c->w, c->c, r->from_row, r->zeros};
     image of_dy = {dy, first, lanes, c->oh, c->ow, c->f, r->to_row, zeros};
     tdi_clear(zeros, c->f * TDI_WIDTH);
     for (int64_t begin = 0; begin < c->oh; begin += p->band) {
         tdi_rows y = band_at(p, begin), read = rows_from(p, y);
-        tdi_conv q = conv_of_point(p, read, y);
         image_points(p, &of_x, read, x_row_points, r->from);
         image_points(p, &of_dy, y, y_row_points, r->to);
         int64_t of_x_point = steps_of(p, read.end - read.begin, c->c).point;
         int64_t of_dy_point = steps_of(p, y.end - y.begin, c->f).point;
-        for (int k = 0; k < POINTS; k++) {
+        for (int k = 0; k < TDI_POINTS; k++) {
+            tdi_conv q = conv_of_point(p, k, read, y);
             const float *at_x = r->from + k * of_x_point, *at_y = r->to + k * of_dy_point;
             TDI_ISA_NAME(tdi_conv_correlate)
             (&q, at_x, at_y, (tdi_rows){0, q.oh}, fresh && begin == 0, sums + k * sums_floats(p));
@@ -524,7 +444,7 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
 /* A block that is not full comes first: what its empty lanes hold is forgotten. */
 static void correlate(const winograd *p, const room *r, const tdi_value *x, const tdi_value *dy, float *sums)
 {
-    int64_t full = p->conv.samples / TDI_WIDTH, rest = p->conv.samples % TDI_WIDTH, count = POINTS * sums_floats(p);
+    int64_t full = p->conv.samples / TDI_WIDTH, rest = p->conv.samples % TDI_WIDTH, count = TDI_POINTS * sums_floats(p);
     if (rest) {
         correlate_block(p, r, x, dy, full, true, sums);
         for (int64_t i = 0; i < count; i += TDI_WIDTH)
@@ -541,7 +461,7 @@ static bool pays(const td_shape *filter, int64_t out)
 {
     enum { TRANSFORM = 40 };
     int64_t kh = filter->dim[0], kw = filter->dim[1], c = filter->dim[2], f = filter->dim[3];
-    return kh * c * f * (kw * out - POINTS) > TRANSFORM * (c + f);
+    return kh * c * f * (kw * out - TDI_POINTS) > TRANSFORM * (c + f);
 }
 
 static const char *declines_shapes(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -549,7 +469,7 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *x, cons
     const tdi_conv2d_attrs *a = call->attrs;
     if ((filter->dim[1] != 3 && filter->dim[1] != 5) || a->stride_h > 1 || a->stride_w > 1)
         return "not 3 or 5 columns without strides";
-    int64_t out = POINTS + 1 - filter->dim[1], tiles = (y->dim[2] + out - 1) / out;
+    int64_t out = TDI_POINTS + 1 - filter->dim[1], tiles = (y->dim[2] + out - 1) / out;
     if (4 * tiles * out > 5 * y->dim[2] + 4)
         return "rows that leave tiles empty";
     const char *why = tdi_conv_declines(call, x, y);
@@ -559,7 +479,7 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *x, cons
 /* Rows of which a band and what it is made from stay in the cache. */
 static int64_t band_of(const winograd *p)
 {
-    int64_t row_bytes = POINTS * p->tiles * TDI_WIDTH * (int64_t)sizeof(float);
+    int64_t row_bytes = TDI_POINTS * p->tiles * TDI_WIDTH * (int64_t)sizeof(float);
     int64_t from = row_bytes * p->conv.c, to = row_bytes * p->conv.f;
     int64_t rows = (BAND_BYTES - (p->conv.kh - 1) * from) / (from + to);
     return tdi_share_of(p->conv.oh, tdi_most(rows, 1));
@@ -570,8 +490,9 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 {
     winograd p = {.conv = tdi_conv_of(call, x, filter, y), .turned = turned, .taps = (int)filter->dim[1]};
     int64_t before_w = p.conv.before_w;
-    p.out = POINTS + 1 - p.taps;
+    p.out = TDI_POINTS + 1 - p.taps;
     p.tiles = (p.conv.ow + p.out - 1) / p.out;
+    p.narrow = p.tiles > 1 && p.tiles * p.out - p.conv.ow >= TDI_NARROW_LACKS;
     if (turned)
         p.conv = tdi_conv_turned_about(&p.conv);
     p.conv.before_w = before_w;
@@ -666,7 +587,7 @@ static void grad_filter_run(const tdi_call *call)
     room r = room_of(&p, call->scratch);
     float *sums = (float *)call->scratch + room_bytes(&p) / sizeof *sums;
     correlate(&p, &r, &call->in[0], &call->in[1], sums);
-    for (int k = 0; k < POINTS; k++) {
+    for (int k = 0; k < TDI_POINTS; k++) {
         float *at_point = r.filter + k * filter_stride(&p);
         TDI_ISA_NAME(tdi_conv_add_lanes)(sums + k * sums_floats(&p), p.conv.kh * filter_row(&p), at_point);
     }
