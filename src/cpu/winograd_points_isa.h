@@ -18,26 +18,20 @@
 
 enum { TDI_POINTS = 8, TDI_PAIRS = 3, TDI_NARROW_PAIRS = 2, TDI_NARROW_LACKS = 2 /* columns */ };
 
-#define TDI_POINTS_A2 0.25f
-#define TDI_POINTS_B2 1.0f
-#define TDI_POINTS_C2 4.0f
+#define A2 0.25f
+#define B2 1.0f
+#define C2 4.0f
 static const float tdi_points_root[TDI_PAIRS] = {0.5f, 1.0f, 2.0f}; /* A, B, C */
-static const float tdi_points_square[TDI_PAIRS] = {TDI_POINTS_A2, TDI_POINTS_B2, TDI_POINTS_C2};
-static const float tdi_points_sum_of_others[TDI_PAIRS] = {TDI_POINTS_B2 + TDI_POINTS_C2, TDI_POINTS_A2 + TDI_POINTS_C2,
-                                                          TDI_POINTS_A2 + TDI_POINTS_B2},
-                   tdi_points_product_of_others[TDI_PAIRS] = {
-                       TDI_POINTS_B2 * TDI_POINTS_C2, TDI_POINTS_A2 *TDI_POINTS_C2, TDI_POINTS_A2 *TDI_POINTS_B2};
-static const float tdi_points_sum1 = TDI_POINTS_A2 + TDI_POINTS_B2 + TDI_POINTS_C2,
-                   tdi_points_sum2 =
-                       TDI_POINTS_A2 * TDI_POINTS_B2 + TDI_POINTS_A2 * TDI_POINTS_C2 + TDI_POINTS_B2 * TDI_POINTS_C2,
-                   tdi_points_sum3 = TDI_POINTS_A2 * TDI_POINTS_B2 * TDI_POINTS_C2;
+static const float tdi_points_square[TDI_PAIRS] = {A2, B2, C2};
+static const float tdi_points_sum_of_others[TDI_PAIRS] = {B2 + C2, A2 + C2, A2 + B2},
+                   tdi_points_product_of_others[TDI_PAIRS] = {B2 * C2, A2 *C2, A2 *B2};
+static const float tdi_points_sum1 = A2 + B2 + C2, tdi_points_sum2 = A2 * B2 + A2 * C2 + B2 * C2,
+                   tdi_points_sum3 = A2 * B2 * C2;
 
 /* What the filter is multiplied by at each point: 1 / the product of its distances from the others. */
-static const float tdi_points_share[TDI_PAIRS + 2] = {
-    -1 / (TDI_POINTS_A2 * TDI_POINTS_B2 * TDI_POINTS_C2),
-    1 / (2 * TDI_POINTS_A2 * (TDI_POINTS_A2 - TDI_POINTS_B2) * (TDI_POINTS_A2 - TDI_POINTS_C2)),
-    1 / (2 * TDI_POINTS_B2 * (TDI_POINTS_B2 - TDI_POINTS_A2) * (TDI_POINTS_B2 - TDI_POINTS_C2)),
-    1 / (2 * TDI_POINTS_C2 * (TDI_POINTS_C2 - TDI_POINTS_A2) * (TDI_POINTS_C2 - TDI_POINTS_B2)), 1};
+static const float tdi_points_share[TDI_PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (2 * A2 * (A2 - B2) * (A2 - C2)),
+                                                      1 / (2 * B2 * (B2 - A2) * (B2 - C2)),
+                                                      1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
 
 /* Each at 0, `pairs` pairs of points and infinity. */
 
@@ -103,14 +97,14 @@ TDI_INLINE void tdi_evaluate_whole(const tdi_vector *d, tdi_vector *to)
 /* Of a narrow one. */
 TDI_INLINE void tdi_evaluate_narrow(const tdi_vector *d, tdi_vector *to)
 {
-    to[0] = -TDI_POINTS_C2 * (d[4] - (TDI_POINTS_A2 + TDI_POINTS_B2) * d[2] + TDI_POINTS_A2 * TDI_POINTS_B2 * d[0]);
+    to[0] = -C2 * (d[4] - (A2 + B2) * d[2] + A2 * B2 * d[0]);
     for (int k = 0; k < TDI_NARROW_PAIRS; k++) {
-        float other = tdi_points_square[1 - k], lacks = tdi_points_square[k] - TDI_POINTS_C2;
+        float other = tdi_points_square[1 - k], lacks = tdi_points_square[k] - C2;
         tdi_vector even = lacks * (d[4] - other * d[2]), odd = lacks * tdi_points_root[k] * (d[3] - other * d[1]);
         to[1 + 2 * k] = even + odd;
         to[2 + 2 * k] = even - odd;
     }
-    to[TDI_POINTS - 1] = d[5] - (TDI_POINTS_A2 + TDI_POINTS_B2) * d[3] + TDI_POINTS_A2 * TDI_POINTS_B2 * d[1];
+    to[TDI_POINTS - 1] = d[5] - (A2 + B2) * d[3] + A2 * B2 * d[1];
 }
 
 TDI_INLINE void tdi_evaluate_window(int pairs, int count, const tdi_vector *d, tdi_vector *to)
@@ -150,11 +144,11 @@ TDI_INLINE void tdi_spread_whole(const tdi_vector *m, tdi_vector *to)
 /* Of a narrow one, whose last two columns are zeros. */
 TDI_INLINE void tdi_spread_narrow(const tdi_vector *m, tdi_vector *to)
 {
-    tdi_vector zero = -TDI_POINTS_C2 * m[0], infinity = m[TDI_POINTS - 1], even[2], odd[2];
+    tdi_vector zero = -C2 * m[0], infinity = m[TDI_POINTS - 1], even[2], odd[2];
     for (int i = 0; i < 2; i++)
         even[i] = odd[i] = (tdi_vector){0};
     for (int k = 0; k < TDI_NARROW_PAIRS; k++) {
-        float other = tdi_points_square[1 - k], lacks = tdi_points_square[k] - TDI_POINTS_C2;
+        float other = tdi_points_square[1 - k], lacks = tdi_points_square[k] - C2;
         tdi_vector sum = lacks * (m[1 + 2 * k] + m[2 + 2 * k]);
         tdi_vector difference = lacks * tdi_points_root[k] * (m[1 + 2 * k] - m[2 + 2 * k]);
         even[0] -= other * sum;
@@ -162,10 +156,10 @@ TDI_INLINE void tdi_spread_narrow(const tdi_vector *m, tdi_vector *to)
         odd[0] -= other * difference;
         odd[1] += difference;
     }
-    to[0] = TDI_POINTS_A2 * TDI_POINTS_B2 * zero;
-    to[1] = odd[0] + TDI_POINTS_A2 * TDI_POINTS_B2 * infinity;
-    to[2] = even[0] - (TDI_POINTS_A2 + TDI_POINTS_B2) * zero;
-    to[3] = odd[1] - (TDI_POINTS_A2 + TDI_POINTS_B2) * infinity;
+    to[0] = A2 * B2 * zero;
+    to[1] = odd[0] + A2 * B2 * infinity;
+    to[2] = even[0] - (A2 + B2) * zero;
+    to[3] = odd[1] - (A2 + B2) * infinity;
     to[4] = even[1] + zero;
     to[5] = infinity;
     to[6] = to[7] = (tdi_vector){0};
@@ -189,5 +183,9 @@ static inline float tdi_share_of_point(int point)
 {
     return tdi_points_share[(point + 1) / 2];
 }
+
+#undef A2
+#undef B2
+#undef C2
 
 #endif

@@ -179,6 +179,8 @@ const op_case op_cases_windows[] = {
                     1, 1, 1, 1, TD_SAME),
     CONV_GRAD_FILTER("5x5, rows of ten", OP_DIMS(BATCH, 6, 14, 3), OP_DIMS(5, 5, 3, 5), OP_DIMS(BATCH, 2, 10, 5), 1, 1,
                      1, 1, 1, TD_VALID),
+    CONV_GRAD_FILTER("3x3 same, rows of four", OP_DIMS(BATCH, 3, 4, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 3, 4, 6), 1,
+                     1, 1, 1, 1, TD_SAME),
     CONV_GRAD_FILTER("3x3 same, rows of eight", OP_DIMS(BATCH, 4, 8, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 4, 8, 6),
                      1, 1, 1, 1, 1, TD_SAME),
     CONV_GRAD_FILTER("zeros around", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(BATCH, 6, 5, 4), 1, 1, 1, 1,
