@@ -194,11 +194,12 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* Where units of h lie, each `next` behind the one before, and their rows, of LONE units: gate g of row k begins at
- * rows + k * row + g * gate. */
+/* Where units of h lie, as many in each run, and their rows, of LONE units. */
 typedef struct lone_run {
     const float *h, *rows;
 } lone_run;
+
+/* From unit to unit of h, from row to row, from gate to gate. */
 typedef struct lone_steps {
     int64_t next, row, gate;
 } lone_steps;

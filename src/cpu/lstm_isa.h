@@ -182,8 +182,9 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
 /* A single row uses each weight once a step, so that its steps take as long as R takes to come from the second cache. A
  * lane multiplies by the rows of R of its own units alone. For many steps they are packed, [units / LONE, own units, 4,
  * LONE]: streams are what caches fetch ahead. It takes them by quarters of its units, upwards in one step and downwards
- * in the next, and so the LONE units whose sums it adds to, two quarters for its own units, then all for the others',
- * then the other two: what a step ends with is still in the first cache when the next begins with it. */
+ * in the next: two quarters for its own units, then all for the others', then the other two. (Forwards, so do the
+ * blocks of LONE units whose sums it adds to.) What a step ends with is still in the first cache when the next begins
+ * with it. */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_LONE_BLOCKS = 4 };
 #else

@@ -9,8 +9,8 @@
  * overlap and are added up. Points of nearly the same size keep rounding errors small; they stay larger than those of a
  * direct sum.
  *
- * A narrow tile, which lacks its last two columns, does without +-C: D makes good by p^2 - C^2 what the filter at p has
- * been divided by too much. */
+ * A narrow tile, which lacks two columns or more, does without +-C, whose places, the two before infinity's, are left
+ * as they are: D makes good by p^2 - C^2 what the filter at p has been divided by too much. */
 #ifndef TDI_CPU_WINOGRAD_POINTS_ISA_H
 #define TDI_CPU_WINOGRAD_POINTS_ISA_H
 
@@ -33,7 +33,7 @@ static const float tdi_points_share[TDI_PAIRS + 2] = {-1 / (A2 * B2 * C2), 1 / (
                                                       1 / (2 * B2 * (B2 - A2) * (B2 - C2)),
                                                       1 / (2 * C2 * (C2 - A2) * (C2 - B2)), 1};
 
-/* Each at 0, `pairs` pairs of points and infinity. */
+/* The transforms are at 0, the first `pairs` pairs of points and infinity. */
 
 /* T d: `count` values as a polynomial. */
 TDI_INLINE void tdi_evaluate(int pairs, int count, const tdi_vector *y, tdi_vector *to)

@@ -1,5 +1,6 @@
 /* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), by Winograd's method along
- * rows (winograd_points_isa.h): eight products make what takes 18 (filters of 3 columns) or 20 (of 5).
+ * rows (winograd_points_isa.h): eight products make what takes 18 (filters of 3 columns) or 20 (of 5), six of a narrow
+ * tile what takes 12 or 10.
  *
  * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over tiles,
  * rows and channels, with a filter of one column. */
@@ -236,7 +237,7 @@ static void image_points(const winograd *p, const image *from, tdi_rows rows, to
 
 /* ---- points to rows ---- */
 
-/* Columns of y, [ow, f, lane], `count` of them from tile t on. */
+/* Columns of y, [ow, f, lane], the `count` of tile t. */
 TDI_INLINE void interpolate_tile(int pairs, int count, const winograd *p, const float *points, int64_t t, steps step,
                                  const float *bias, float *row)
 {
@@ -492,6 +493,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
     int64_t before_w = p.conv.before_w;
     p.out = TDI_POINTS + 1 - p.taps;
     p.tiles = (p.conv.ow + p.out - 1) / p.out;
+    /* A narrow tile alone would leave +-C without any, and the filter's sums there would begin with nothing. */
     p.narrow = p.tiles > 1 && p.tiles * p.out - p.conv.ow >= TDI_NARROW_LACKS;
     if (turned)
         p.conv = tdi_conv_turned_about(&p.conv);
