@@ -501,18 +501,28 @@ static void pack_h(const recurrent *r, int64_t first, int64_t count, int64_t gat
     }
 }
 
-/* Sums += what `count` pairs give to fewer columns than a panel has. */
-static void add_narrow(const recurrent *r, tdi_panel dz, int64_t count, tdi_result sums, int64_t wide)
+/* A panel of dz, so that it stays in the first cache: beyond `wide` columns there are zeros. */
+static void pack_dz(const recurrent *r, const float *from, int64_t count, int64_t wide)
 {
-    for (int64_t k = 0; k < count; k++)
-        for (int64_t j = 0; j < PANEL; j += TDI_WIDTH)
-            tdi_store(r->dz + k * PANEL + j,
-                      j < wide ? tdi_load_part(dz.data + k * dz.row + j, wide - j) : (tdi_vector){0});
-    tdi_product((tdi_operand){r->h, 1, r->units}, (tdi_panel){r->dz, PANEL}, count, (tdi_result){r->sums, PANEL, true},
-                r->units, PANEL / TDI_WIDTH);
+    float *to = r->dz;
+    for (int64_t k = 0; k < count; k++, from += r->columns)
+        for (int64_t j = 0; j < PANEL; j += TDI_WIDTH, to += TDI_WIDTH)
+            tdi_store(to, j < wide ? tdi_load_part(from + j, wide - j) : (tdi_vector){0});
+}
+
+/* To some columns of sums, or of the gradient, what `count` pairs give. */
+static void add_panel(const recurrent *r, int64_t count, tdi_result to)
+{
+    tdi_product((tdi_operand){r->h, 1, r->units}, (tdi_panel){r->dz, PANEL}, count, to, r->units, PANEL / TDI_WIDTH);
+}
+
+/* The same for fewer columns than a panel has. */
+static void add_narrow(const recurrent *r, int64_t count, tdi_result to, int64_t wide)
+{
+    add_panel(r, count, (tdi_result){r->sums, PANEL, true});
     for (int64_t i = 0; i < r->units; i++)
         for (int64_t j = 0; j < wide; j++)
-            sums.data[i * sums.row + j] = r->sums[i * PANEL + j] + (sums.fresh ? 0.0f : sums.data[i * sums.row + j]);
+            to.data[i * to.row + j] = r->sums[i * PANEL + j] + (to.fresh ? 0.0f : to.data[i * to.row + j]);
 }
 
 /* Columns [begin, end) of what `count` pairs from `first` on give. */
@@ -521,12 +531,12 @@ static void add_pairs(const recurrent *r, int64_t first, int64_t count, int64_t 
     const float *dz = (const float *)r->call->in[TDI_LSTM_RECURRENT_DZ].data + first * r->columns;
     float *out = (float *)r->call->out.data + r->unit * r->columns;
     for (int64_t j = begin; j < end; j += PANEL) {
-        tdi_panel b = {dz + j, r->columns};
         tdi_result to = {out + j, r->columns, first == 0};
+        pack_dz(r, dz + j, count, end - j);
         if (end - j < PANEL)
-            add_narrow(r, b, count, to, end - j);
+            add_narrow(r, count, to, end - j);
         else
-            tdi_product((tdi_operand){r->h, 1, r->units}, b, count, to, r->units, PANEL / TDI_WIDTH);
+            add_panel(r, count, to);
     }
 }
 

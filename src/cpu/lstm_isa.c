@@ -1,13 +1,15 @@
 /* lstm_isa.c - the steps of an LSTM, forwards.
  *
- * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. The weights are read
- * where they lie, which costs a single step nothing but itself; where dropout gives each gate an h of its own, or the
- * units are no whole vectors, they are packed: a panel holds, for some units, the columns of all four gates. (For many
- * steps of one row they are packed too, as lstm_isa.h says.) Lanes
- * share rows of the batch, or, when there are few, units: then each needs what the others made in the step before, and
- * does some of its own part of the next product while it waits for it. With one row, one lane or two share the products
- * by depth instead: each multiplies its own h by its own rows of R, which its core updated and will read again on the
- * way back. The sums for the other's units travel while it goes on with its own. */
+ * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. For few steps the
+ * weights are read where they lie; for many, R is packed by panels of some columns, which the first cache then holds
+ * for all rows: in R itself a column's elements lie a power of two apart, and take each other's places there. (For one
+ * row it is packed otherwise, as lstm_isa.h says.) Where dropout gives each gate an h of its own, or the units are no
+ * whole vectors, R and W are packed always: a panel holds, for some units, the columns of all four gates.
+ *
+ * Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the step
+ * before, and does some of its own part of the next product while it waits for it. With one row, one lane or two share
+ * the products by depth instead: each multiplies its own h by its own rows of R, which its core updated and will read
+ * again on the way back. The sums for the other's units travel while it goes on with its own. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
@@ -31,12 +33,13 @@ typedef struct forward {
     bool by_depth;        /* of R a lane reads its own units' rows alone */
     float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
     const float *taken;   /* the other's `given`, [2, 4, own units]; NULL where there is no other */
-    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; by depth the own rows, or NULL */
-    float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
-    float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
-    float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
-    float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
-    float *row;           /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
+    float *packed; /* by panels [units, blocks, 4, WIDTH] of R; in place as pack_gates has it, or NULL; by depth the
+                    own rows, or NULL */
+    float *sums;   /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *ahead;  /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
+    float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
+    float *masked;       /* [4, rows, units]: h as each gate sees it; NULL without a mask */
+    float *row;          /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } forward;
 
 static int64_t wide_blocks(int64_t rows)
@@ -66,10 +69,13 @@ static int64_t sums_floats(const forward *f)
     return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
 }
 
-/* By depth. */
-static int64_t lone_floats(const forward *f)
+/* In place, for many steps. Of two or three rows, which use each weight as often, it does not pay. */
+static int64_t packed_floats(const forward *f)
 {
-    return f->by_depth ? tdi_lstm_lone_floats(&f->own, &f->tape) : 0;
+    if (f->by_depth)
+        return tdi_lstm_lone_floats(&f->own, &f->tape);
+    bool pays = f->own.rows > 3 && f->tape.steps >= TDI_LSTM_PACKED_STEPS;
+    return pays ? GATES * f->own.units * f->tape.units : 0;
 }
 
 static int64_t given_floats(const forward *f)
@@ -81,7 +87,7 @@ static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(given_floats(f) + sums_floats(f) + lone_floats(f) + row);
+        return (size_t)(given_floats(f) + sums_floats(f) + packed_floats(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
@@ -103,8 +109,8 @@ static forward forward_of(const tdi_call *call)
         f.sums = f.given + given_floats(&f);
         f.taken = given_floats(&f) ? call[1 - 2 * call->lane].scratch : NULL;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
-        f.packed = lone_floats(&f) ? f.sums + sums_floats(&f) : NULL;
-        f.row = f.sums + sums_floats(&f) + lone_floats(&f);
+        f.packed = packed_floats(&f) ? f.sums + sums_floats(&f) : NULL;
+        f.row = f.sums + sums_floats(&f) + packed_floats(&f);
         return f;
     }
     f.packed = call->scratch;
@@ -236,29 +242,95 @@ static void add_unpacked(const lone_run *run, int runs, lone_steps step, int64_t
     add_lone(run, runs, step, count, to);
 }
 
-/* to = a b, or += unless fresh: b is [depth, 4 units] from the lane's first unit on, `to` [rows, 4, own units]. */
-static void add_gates(const forward *f, tdi_operand a, tdi_panel b, int64_t depth, float *to, int64_t rows, bool fresh)
+/* Weights [depth, 4, units] from the lane's first unit on, where they lie; or panels of them, each packed
+ * [depth, vectors]. */
+typedef struct weights {
+    const float *data;
+    int64_t depth;
+    bool packed;
+} weights;
+
+static int64_t panel_vectors(int64_t units)
+{
+    return units >= 4 * TDI_WIDTH ? 4 : 1;
+}
+
+/* A gate's `vectors` vectors of own units from `unit` on. */
+static tdi_panel panel_of(const forward *f, const weights *w, int64_t gate, int64_t unit, int64_t vectors)
+{
+    if (w->packed)
+        return (tdi_panel){w->data + (gate * f->own.units + unit) * w->depth, vectors * TDI_WIDTH};
+    return (tdi_panel){w->data + gate * f->tape.units + unit, GATES * f->tape.units};
+}
+
+/* a w over `count` rows of w, from row `first` on to the row `next` behind it. */
+typedef struct factors {
+    tdi_operand a;
+    weights w;
+    int64_t first, next, count;
+} factors;
+
+/* to [rows, 4, own units] = the sum of the products, or += unless fresh. */
+static void add_gates(const forward *f, const factors *of, int terms, float *to, int64_t rows, bool fresh)
 {
     int64_t units = f->own.units;
     for (int64_t g = 0; g < GATES; g++)
         for (int64_t j = 0, vectors; j < units; j += vectors * TDI_WIDTH) {
-            vectors = units - j >= 4 * TDI_WIDTH ? 4 : 1;
-            tdi_product(a, (tdi_panel){b.data + g * f->tape.units + j, b.row}, depth,
-                        (tdi_result){to + g * units + j, GATES * units, fresh}, rows, vectors);
+            tdi_term term[TDI_LSTM_TERMS];
+            vectors = panel_vectors(units - j);
+            for (int t = 0; t < terms; t++) {
+                tdi_panel b = panel_of(f, &of[t].w, g, j, vectors);
+                term[t] = (tdi_term){of[t].a, {b.data + of[t].first * b.row, of[t].next * b.row}, of[t].count};
+            }
+            tdi_sum_terms(term, terms, (tdi_result){to + g * units + j, GATES * units, fresh}, rows, vectors);
         }
+}
+
+/* R by panels. */
+static void pack_gates(const forward *f)
+{
+    weights from = {(const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, false};
+    float *to = f->packed;
+    for (int64_t g = 0; g < GATES; g++)
+        for (int64_t j = 0, vectors; j < f->own.units; j += vectors * TDI_WIDTH) {
+            vectors = panel_vectors(f->own.units - j);
+            tdi_panel panel = panel_of(f, &from, g, j, vectors);
+            for (int64_t k = 0; k < from.depth; k++, to += vectors * TDI_WIDTH)
+                memcpy(to, panel.data + k * panel.row, (size_t)(vectors * TDI_WIDTH) * sizeof *to);
+        }
+}
+
+/* h R over units [begin, end) of h, from the last to the first when `down`. */
+static factors of_units(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
+{
+    int64_t k = down ? end - 1 : begin, next = down ? -1 : 1;
+    const float *recurrent = (const float *)f->call->in[TDI_LSTM_R].data + f->own.unit;
+    return (factors){.a = {h.data + k, h.row, next},
+                     .w = {f->packed ? f->packed : recurrent, f->tape.units, f->packed},
+                     .first = k,
+                     .next = next,
+                     .count = end - begin};
+}
+
+/* x W. */
+static factors of_features(const forward *f, tdi_operand x)
+{
+    const float *from = (const float *)f->call->in[TDI_LSTM_W].data + f->own.unit;
+    return (factors){.a = x, .w = {from, f->features, false}, .first = 0, .next = 1, .count = f->features};
 }
 
 static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t end, bool down)
 {
-    int64_t columns = GATES * f->tape.units, k = down ? end - 1 : begin, next = down ? -1 : 1, units = f->own.units;
-    const float *from = (const float *)f->call->in[TDI_LSTM_R].data + k * columns + f->own.unit;
-    bool lone = f->own.rows == 1 && units % LONE == 0;
-    for (int64_t j = 0; lone && j < units; j += LONE)
-        add_unpacked(&(lone_run){h.data + k, from + j}, 1, (lone_steps){next, next * columns, f->tape.units},
-                     end - begin, (tdi_result){f->sums + j, units, false});
+    factors of = of_units(f, h, begin, end, down);
+    bool lone = f->own.rows == 1 && f->own.units % LONE == 0;
+    for (int64_t j = 0; lone && j < f->own.units; j += LONE) {
+        tdi_panel b = panel_of(f, &of.w, 0, j, LONE_BLOCKS);
+        add_unpacked(&(lone_run){of.a.data, b.data + of.first * b.row}, 1,
+                     (lone_steps){of.next, of.next * b.row, f->tape.units}, of.count,
+                     (tdi_result){f->sums + j, f->own.units, false});
+    }
     if (!lone)
-        add_gates(f, (tdi_operand){h.data + k, h.row, next}, (tdi_panel){from, next * columns}, end - begin, f->sums,
-                  f->own.rows, false);
+        add_gates(f, &of, 1, f->sums, f->own.rows, false);
 }
 
 static void copy_in_place(const forward *f, int64_t step)
@@ -286,17 +358,15 @@ static void begin_in_place(forward *f, int64_t step)
         copy_in_place(f, step);
         return;
     }
-    const float *weights = f->call->in[TDI_LSTM_W].data;
-    tdi_panel b = {weights + f->own.unit, GATES * f->tape.units};
-    tdi_operand x = input_of(f, step);
+    factors of = of_features(f, input_of(f, step));
     if (!f->ahead) {
-        add_gates(f, x, b, f->features, f->sums, f->own.rows, true);
+        add_gates(f, &of, 1, f->sums, f->own.rows, true);
         return;
     }
     if (step % AHEAD == 0) {
         int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
-        x.row = steps > 1 ? input_of(f, step + 1).data - x.data : 0;
-        add_gates(f, x, b, f->features, f->ahead, steps, true);
+        of.a.row = steps > 1 ? input_of(f, step + 1).data - of.a.data : 0;
+        add_gates(f, &of, 1, f->ahead, steps, true);
     }
 }
 
@@ -527,8 +597,20 @@ static void make(const forward *f, int64_t step)
 
 /* ---- steps ---- */
 
+/* x W and h R in one pass, where nobody is waited for between the two. */
+static bool sums_at_once(const forward *f)
+{
+    return f->features && f->packed && !f->own.by_units;
+}
+
 static void sum_in_place(forward *f, int64_t step)
 {
+    tdi_operand h = h_before(f, step);
+    if (sums_at_once(f) && h.data) {
+        factors of[] = {of_features(f, input_of(f, step)), of_units(f, h, 0, f->tape.units, false)};
+        add_gates(f, of, 2, f->sums, f->own.rows, true);
+        return;
+    }
     begin_in_place(f, step);
     recur(f, step);
 }
@@ -623,8 +705,10 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 
 static void begin_forward(const forward *f)
 {
-    if (f->in_place && f->packed)
+    if (f->by_depth && f->packed)
         tdi_lstm_pack_lone(&f->own, f->tape.units, f->call->in[TDI_LSTM_R].data, f->packed);
+    else if (f->in_place && f->packed)
+        pack_gates(f);
     if (f->in_place)
         return;
     if (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))

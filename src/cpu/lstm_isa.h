@@ -38,48 +38,80 @@ typedef struct tdi_panel {
     int64_t row;
 } tdi_panel;
 
-TDI_INLINE void tdi_tile_steps(tdi_operand a, tdi_panel b, int64_t k, int rows, int vectors, int chains,
-                               tdi_vector *sum)
+/* a . b over a depth: a term of a sum. */
+typedef struct tdi_term {
+    tdi_operand a;
+    tdi_panel b;
+    int64_t depth;
+} tdi_term;
+
+enum { TDI_LSTM_TERMS = 2 /* at most, of a sum */ };
+
+/* Sums are [chain, row, vector]. */
+TDI_INLINE void tdi_tile_steps(const tdi_term *of, int64_t k, int rows, int vectors, int chains, tdi_vector *sum)
 {
+    TDI_UNROLL
     for (int c = 0; c < chains; c++) {
         tdi_vector of_a[TDI_LSTM_TILE];
+        TDI_UNROLL
         for (int i = 0; i < rows; i++)
-            of_a[i] = tdi_splat(a.data[i * a.row + (k + c) * a.step]);
+            of_a[i] = tdi_splat(of->a.data[i * of->a.row + (k + c) * of->a.step]);
+        TDI_UNROLL
         for (int v = 0; v < vectors; v++) {
-            tdi_vector of_b = tdi_load(b.data + (k + c) * b.row + v * TDI_WIDTH);
+            tdi_vector of_b = tdi_load(of->b.data + (k + c) * of->b.row + v * TDI_WIDTH);
+            TDI_UNROLL
             for (int i = 0; i < rows; i++)
                 sum[(c * rows + i) * vectors + v] += of_a[i] * of_b;
         }
     }
 }
 
-/* to += a . b, or = when fresh; several chains of sums where one would wait for itself. */
-TDI_INLINE void tdi_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int rows, int vectors, int chains)
+TDI_INLINE void tdi_tile_clear(int rows, int vectors, int chains, tdi_vector *sum)
+{
+    TDI_UNROLL
+    for (int c = 0; c < chains; c++) {
+        TDI_UNROLL
+        for (int i = 0; i < rows; i++) {
+            TDI_UNROLL
+            for (int v = 0; v < vectors; v++)
+                sum[(c * rows + i) * vectors + v] = (tdi_vector){0};
+        }
+    }
+}
+
+/* to += the sum of the terms, or = when fresh; several chains of sums where one would wait for itself. */
+TDI_INLINE void tdi_tile(const tdi_term *term, int terms, tdi_result to, int rows, int vectors, int chains)
 {
     tdi_vector sum[24];
-    int64_t k = 0;
-    for (int i = 0; i < chains * rows * vectors; i++)
-        sum[i] = (tdi_vector){0};
-    for (; k + chains <= depth; k += chains)
-        tdi_tile_steps(a, b, k, rows, vectors, chains, sum);
-    for (; k < depth; k++)
-        tdi_tile_steps(a, b, k, rows, vectors, 1, sum);
-    for (int i = 0; i < rows; i++)
+    tdi_tile_clear(rows, vectors, chains, sum);
+    for (int t = 0; t < terms; t++) {
+        const tdi_term of = term[t];
+        int64_t k = 0;
+        for (; k + chains <= of.depth; k += chains)
+            tdi_tile_steps(&of, k, rows, vectors, chains, sum);
+        for (; k < of.depth; k++)
+            tdi_tile_steps(&of, k, rows, vectors, 1, sum);
+    }
+    TDI_UNROLL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL
         for (int v = 0; v < vectors; v++) {
             tdi_vector all = to.fresh ? (tdi_vector){0} : tdi_load(to.data + i * to.row + v * TDI_WIDTH);
+            TDI_UNROLL
             for (int c = 0; c < chains; c++)
                 all += sum[(c * rows + i) * vectors + v];
             tdi_store(to.data + i * to.row + v * TDI_WIDTH, all);
         }
+    }
 }
 
 #define TDI_TILE_CASE(rows, vectors, chains)                                                                           \
     case (rows)*16 + (vectors)-1:                                                                                      \
-        tdi_tile(a, b, depth, to, rows, vectors, chains);                                                              \
+        tdi_tile(term, terms, to, rows, vectors, chains);                                                              \
         break;
 
 /* Only the shapes that tdi_product() and the panels make. */
-static inline void tdi_any_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
+static inline void tdi_any_tile(const tdi_term *term, int terms, tdi_result to, int64_t rows, int64_t vectors)
 {
     switch (rows * 16 + vectors - 1) {
         TDI_TILE_CASE(1, 1, TDI_LSTM_CHAINS)
@@ -104,18 +136,35 @@ static inline void tdi_any_tile(tdi_operand a, tdi_panel b, int64_t depth, tdi_r
     }
 }
 
-/* The same over any number of rows and any depth, which is cut so that a cut's panel stays in the first cache. */
+/* What of a term the rows of a tile, from row i on, meet in `most` steps of its depth from k on. */
+static inline tdi_term tdi_term_at(const tdi_term *of, int64_t i, int64_t k, int64_t most)
+{
+    int64_t from = k < of->depth ? k : of->depth, rest = of->depth - from;
+    return (tdi_term){.a = {of->a.data + i * of->a.row + from * of->a.step, of->a.row, of->a.step},
+                      .b = {of->b.data + from * of->b.row, of->b.row},
+                      .depth = rest < most ? rest : most};
+}
+
+/* The same over any number of rows and any depths, which are cut so that a cut's panel stays in the first cache. */
+static inline void tdi_sum_terms(const tdi_term *term, int terms, tdi_result to, int64_t rows, int64_t vectors)
+{
+    int64_t deepest = 0;
+    for (int t = 0; t < terms; t++)
+        deepest = tdi_most(deepest, term[t].depth);
+    int64_t most = rows > TDI_LSTM_TILE ? TDI_LSTM_DEPTH : deepest;
+    for (int64_t k = 0; k < deepest; k += most)
+        for (int64_t i = 0; i < rows; i += TDI_LSTM_TILE) {
+            tdi_term cut[TDI_LSTM_TERMS];
+            for (int t = 0; t < terms; t++)
+                cut[t] = tdi_term_at(&term[t], i, k, most);
+            tdi_any_tile(cut, terms, (tdi_result){to.data + i * to.row, to.row, to.fresh && k == 0},
+                         tdi_least(rows - i, TDI_LSTM_TILE), vectors);
+        }
+}
+
 static inline void tdi_product(tdi_operand a, tdi_panel b, int64_t depth, tdi_result to, int64_t rows, int64_t vectors)
 {
-    int64_t most = rows > TDI_LSTM_TILE ? TDI_LSTM_DEPTH : depth;
-    for (int64_t k = 0; k < depth; k += most) {
-        int64_t cut = depth - k < most ? depth - k : most;
-        for (int64_t i = 0; i < rows; i += TDI_LSTM_TILE)
-            tdi_any_tile((tdi_operand){a.data + i * a.row + k * a.step, a.row, a.step},
-                         (tdi_panel){b.data + k * b.row, b.row}, cut,
-                         (tdi_result){to.data + i * to.row, to.row, to.fresh && k == 0},
-                         rows - i < TDI_LSTM_TILE ? rows - i : TDI_LSTM_TILE, vectors);
-    }
+    tdi_sum_terms(&(tdi_term){a, b, depth}, 1, to, rows, vectors);
 }
 
 /* ---- parts of vectors ---- */
@@ -191,7 +240,7 @@ enum { TDI_LSTM_LONE_BLOCKS = 4 };
 enum { TDI_LSTM_LONE_BLOCKS = 2 };
 #endif
 enum { TDI_LSTM_LONE = TDI_LSTM_LONE_BLOCKS * TDI_WIDTH, TDI_LSTM_QUARTERS = 4 };
-enum { TDI_LSTM_LONE_STEPS = 8 }; /* fewer are not worth packing */
+enum { TDI_LSTM_PACKED_STEPS = 8 }; /* fewer are not worth packing */
 
 /* One row, and every lane's units are whole panels: LONE is a power of 2. */
 static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
@@ -201,7 +250,7 @@ static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
 
 static inline int64_t tdi_lstm_lone_floats(const tdi_lstm_share *own, const tdi_lstm_tape *tape)
 {
-    return tape->steps >= TDI_LSTM_LONE_STEPS ? TDI_LSTM_GATES * own->units * tape->units : 0;
+    return tape->steps >= TDI_LSTM_PACKED_STEPS ? TDI_LSTM_GATES * own->units * tape->units : 0;
 }
 
 static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, const float *recurrent, float *to)
