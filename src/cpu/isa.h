@@ -11,6 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/unroll.h"
 #include "graph/kernel.h"
 #include "ops/common.h"
@@ -79,6 +83,9 @@ static inline tdi_vector tdi_load_once(const float *from)
 /* `mask` is all ones or all zeros per element, as comparisons give. */
 static inline tdi_vector tdi_select(tdi_vector_bits mask, tdi_vector yes, tdi_vector no)
 {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    return (tdi_vector)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+#endif
     return (tdi_vector)((mask & (tdi_vector_bits)yes) | (~mask & (tdi_vector_bits)no));
 }
 

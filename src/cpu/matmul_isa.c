@@ -227,11 +227,11 @@ static void panel_at(panel_of *make, int64_t at, left a, right b, result c, int6
     make(a, (right){b.data + at, b.row, b.finite}, (result){c.data + at, c.row}, rows, of, add, e ? &end : NULL);
 }
 
-/* Whole vectors. */
+/* Whole vectors. Of the last four, two and two: a single one has too few sums to keep the multipliers busy. */
 static void panels(left a, right b, result c, int64_t rows, int64_t columns, const steps *of, bool add, const ending *e)
 {
     int64_t j = 0;
-    for (; j + COLUMNS * TDI_WIDTH <= columns; j += COLUMNS * TDI_WIDTH)
+    for (; j + COLUMNS * TDI_WIDTH <= columns && columns - j != 4 * TDI_WIDTH; j += COLUMNS * TDI_WIDTH)
         panel_at(wide_panel, j, a, b, c, rows, of, add, e);
     for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
         panel_at(double_panel, j, a, b, c, rows, of, add, e);

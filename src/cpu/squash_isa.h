@@ -54,6 +54,8 @@ static inline tdi_vector tdi_at_most(tdi_vector x, float most)
 {
 #if defined(__AVX512F__)
     return (tdi_vector)_mm512_min_ps(_mm512_set1_ps(most), (__m512)x);
+#elif defined(__AVX2__)
+    return (tdi_vector)_mm256_min_ps(_mm256_set1_ps(most), (__m256)x);
 #else
     return tdi_select(x > most, tdi_splat(most), x);
 #endif
@@ -64,6 +66,8 @@ static inline tdi_vector tdi_within(tdi_vector x, float most)
     x = tdi_at_most(x, most);
 #if defined(__AVX512F__)
     return (tdi_vector)_mm512_max_ps(_mm512_set1_ps(-most), (__m512)x);
+#elif defined(__AVX2__)
+    return (tdi_vector)_mm256_max_ps(_mm256_set1_ps(-most), (__m256)x);
 #else
     return tdi_select(x < -most, tdi_splat(-most), x);
 #endif
