@@ -77,7 +77,9 @@
     X(squared_norm, isa)                                                                                               \
     X(clip_by_norm, isa)                                                                                               \
     X(regularize, isa)                                                                                                 \
-    X(reduce_scatter, isa)
+    X(reduce_scatter, isa)                                                                                             \
+    X(leave_product, isa)                                                                                              \
+    X(joint_update, isa)
 
 /* Compiled once: X(stem) */
 #define TDI_CPU_PLAIN_KERNELS(X)                                                                                       \
@@ -86,6 +88,7 @@
     X(widened_conv2d_grad_input)                                                                                       \
     X(widened_conv2d_grad_filter)                                                                                      \
     X(slice)                                                                                                           \
+    X(leave_gradient)                                                                                                  \
     X(broadcast)                                                                                                       \
     X(concat)                                                                                                          \
     X(pad)                                                                                                             \
@@ -103,6 +106,7 @@
     X(matmul_onednn)                                                                                                   \
     X(matmul_bfloat16_onednn)                                                                                          \
     X(matmul_update_onednn)                                                                                            \
+    X(leave_product_onednn)                                                                                            \
     X(conv2d_matmul_onednn)                                                                                            \
     X(conv2d_grad_input_matmul_onednn)                                                                                 \
     X(conv2d_grad_filter_matmul_onednn)                                                                                \

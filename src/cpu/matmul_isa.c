@@ -547,7 +547,7 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
 /* a' . b, some rows at a time; b's columns are the lane's. */
 static void update_run(const tdi_call *call)
 {
-    tdi_row_update of = tdi_row_update_of(call, TDI_ISA_NAME(tdi_loops).update);
+    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, TDI_ISA_NAME(tdi_loops).update);
     int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape);
     int64_t first = call->split == TDI_COLUMNS ? call->begin : 0, most = gradient_rows(call);
     const float *a = call->in[1].data;
@@ -562,3 +562,112 @@ static void update_run(const tdi_call *call)
 
 TDI_CPU_KERNEL(matmul_update, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = update_declines,
                .prepare = update_prepare, .run = update_run);
+
+/* ---- what is left of a' . b, and the update of all parts ---- */
+
+static const char *leave_declines(const tdi_call *call)
+{
+    return tdi_leaves_factors(call) ? "factors" : declines(call);
+}
+
+extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_leave_product);
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_leave_product) = {.name = TDI_ISA_TEXT " leave_gradient",
+                                                        .op = &tdi_op_leave_gradient,
+                                                        .splits = TDI_CAN_ROWS,
+                                                        .declines = leave_declines,
+                                                        .run = run};
+
+/* Some rows of the gradient, of all parts: the same bits as if each had left its product, and tdi_tree_sum had added
+ * them up. */
+typedef struct joint {
+    const tdi_call *call;
+    int64_t first, rows, columns;
+    float *sums; /* [buffers, rows, columns] */
+} joint;
+
+/* For sums of so many parts: of the left half's, and of the right's beside it. */
+static int joint_buffers(int parts)
+{
+    int left = tdi_tree_half(parts), right = parts - left;
+    if (parts == 1)
+        return 1;
+    int of_left = 1 + joint_buffers(left), of_right = right > 1 ? 2 + joint_buffers(right) : 0;
+    return of_left > of_right ? of_left : of_right;
+}
+
+static td_status joint_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    int64_t floats = gradient_rows(call) * tdi_last_extent(&call->out.shape);
+    int parts = ((const tdi_joint_update_attrs *)call->attrs)->parts;
+    *scratch = (size_t)joint_buffers(parts) * (size_t)floats * sizeof(float);
+    return TD_OK;
+}
+
+static float *joint_buffer(const joint *j, int number)
+{
+    return j->sums + number * j->rows * j->columns;
+}
+
+/* to = x, and `plus` where there is one. */
+static void joint_add(int64_t n, const float *x, const float *plus, float *to)
+{
+    if (!plus)
+        memcpy(to, x, (size_t)n * sizeof *to);
+    else
+        TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = x[i] + plus[i];
+}
+
+static void joint_keep(int64_t n, const float *plus, float *to)
+{
+    if (plus)
+        memcpy(to, plus, (size_t)n * sizeof *to);
+    else
+        memset(to, 0, (size_t)n * sizeof *to);
+}
+
+/* What one part left, and `plus` (or NULL). */
+static void part_of_joint(const joint *j, int part, const float *plus, float *to)
+{
+    tdi_left_gradient of = tdi_left_by(j->call, part);
+    ending e = {.sums = plus, .lane = 1, .lanes = 2}; /* as if another lane had made it */
+    if (of.gradient)
+        joint_add(j->rows * j->columns, of.gradient + j->first * j->columns, plus, to);
+    else if (of.depth == 0)
+        joint_keep(j->rows * j->columns, plus, to);
+    else
+        multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false},
+                 (result){to, j->columns}, j->rows, j->columns, of.depth, plus ? &e : NULL);
+}
+
+/* The sum of `count` parts' into the buffer given, by those behind it. */
+static void sum_joint(const joint *j, int part, int count, int buffer)
+{
+    int half = tdi_tree_half(count);
+    float *to = joint_buffer(j, buffer), *of_half = joint_buffer(j, buffer + 1);
+    if (count == 1) {
+        part_of_joint(j, part, NULL, to);
+        return;
+    }
+    sum_joint(j, part, half, buffer + 1);
+    if (count - half == 1) {
+        part_of_joint(j, part + half, of_half, to);
+        return;
+    }
+    sum_joint(j, part + half, count - half, buffer + 2);
+    joint_add(j->rows * j->columns, joint_buffer(j, buffer + 2), of_half, to);
+}
+
+static void joint_update_run(const tdi_call *call)
+{
+    const tdi_joint_update_attrs *attrs = call->attrs;
+    tdi_row_update of = tdi_row_update_of(call, &attrs->of, 2, TDI_ISA_NAME(tdi_loops).update);
+    int64_t most = gradient_rows(call);
+    for (int64_t i = of.begin; i < of.end; i += most) {
+        joint j = {call, i, tdi_least(of.end - i, most), of.columns, call->scratch};
+        sum_joint(&j, 0, attrs->parts, 0);
+        tdi_update_rows(&of, i, j.rows, j.sums);
+    }
+}
+
+TDI_CPU_KERNEL(joint_update, .splits = TDI_CAN_ROWS, .prepare = joint_prepare, .run = joint_update_run);

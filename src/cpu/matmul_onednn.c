@@ -29,6 +29,19 @@ static void matmul_run(const tdi_call *call)
 const tdi_kernel tdi_cpu_matmul_onednn = {
     .name = "onednn matmul", .op = &tdi_op_matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = matmul_run};
 
+/* ---- what is left of a' . b ---- */
+
+static const char *leave_declines(const tdi_call *call)
+{
+    return tdi_leaves_factors(call) ? "factors" : NULL;
+}
+
+const tdi_kernel tdi_cpu_leave_product_onednn = {.name = "onednn leave_gradient",
+                                                 .op = &tdi_op_leave_gradient,
+                                                 .splits = TDI_CAN_ROWS,
+                                                 .declines = leave_declines,
+                                                 .run = matmul_run};
+
 /* ---- an update by a' . b ---- */
 
 enum { GRADIENT_FLOATS = 64 * 1024 };
@@ -50,7 +63,7 @@ static void update_run(const tdi_call *call)
 {
     int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
     int64_t step = gradient_rows(call);
-    tdi_row_update of = tdi_row_update_of(call, tdi_cpu_loops()->update);
+    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, tdi_cpu_loops()->update);
     tdi_factor dy = {call->in[2].data, columns, 'N'};
     for (int64_t i = of.begin, rows; i < of.end; i += rows) {
         tdi_factor x = {(const float *)call->in[1].data + i, lda, 'T'};

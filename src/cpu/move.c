@@ -1,4 +1,5 @@
-/* move.c - concat, slice, pad, broadcast: boxes copied in the longest runs there are. */
+/* move.c - concat, slice, pad, broadcast: boxes copied in the longest runs there are; factors, to where a joint update
+ * finds them. */
 #include <string.h>
 
 #include "cpu/kernels.h"
@@ -159,3 +160,13 @@ MOVES(slice)
 MOVES(broadcast)
 MOVES(concat)
 MOVES(pad)
+
+static const char *leave_gradient_declines(const tdi_call *call)
+{
+    return tdi_leaves_factors(call) ? NULL : "a product";
+}
+
+const tdi_kernel tdi_cpu_leave_gradient = {.name = "cpu leave_gradient",
+                                           .op = &tdi_op_leave_gradient,
+                                           .declines = leave_gradient_declines,
+                                           .run = tdi_leave_factors};

@@ -31,9 +31,9 @@ int64_t tdi_gradient_rows(const tdi_call *call, int64_t floats, int64_t tile)
     return rows < tile ? tile : rows;
 }
 
-tdi_row_update tdi_row_update_of(const tdi_call *call, tdi_update_loop *loop)
+tdi_row_update tdi_row_update_of(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot,
+                                 tdi_update_loop *loop)
 {
-    const tdi_matmul_update_attrs *attrs = call->attrs;
     bool by_columns = call->split == TDI_COLUMNS;
     int64_t columns = tdi_last_extent(&call->out.shape);
     tdi_runs runs = tdi_call_runs(call);
@@ -44,8 +44,8 @@ tdi_row_update tdi_row_update_of(const tdi_call *call, tdi_update_loop *loop)
                          .stride = columns,
                          .loop = loop};
     tdi_stretch all = {call->in[0].data, NULL, {NULL}, call->out.data};
-    for (int i = 3; i < call->n_in; i++)
-        all.slot[i - 3] = call->in[i].data;
+    for (int i = first_slot; i < call->n_in; i++)
+        all.slot[i - first_slot] = call->in[i].data;
     of.all = tdi_stretch_at(all, by_columns ? runs.first : 0);
     return of;
 }

@@ -44,7 +44,9 @@ typedef struct tdi_row_update {
     tdi_update_loop *loop;
 } tdi_row_update;
 
-tdi_row_update tdi_row_update_of(const tdi_call *call, tdi_update_loop *loop);
+/* `attrs`: of the update; slots begin at input `first_slot`. */
+tdi_row_update tdi_row_update_of(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot,
+                                 tdi_update_loop *loop);
 
 /* Rows [first, first + rows), whose gradient has the own columns of each row behind those of the one before. */
 void tdi_update_rows(const tdi_row_update *of, int64_t first, int64_t rows, const float *gradient);

@@ -258,9 +258,7 @@ static void tree_sum(float *const *parts, int count, int64_t offset, int64_t n, 
         memcpy(to, parts[0] + offset, (size_t)n * sizeof *to);
         return;
     }
-    int half = 1;
-    while (2 * half < count)
-        half *= 2;
+    int half = tdi_tree_half(count);
     tree_sum(parts, half, offset, n, to, below);
     if (count - half == 1) {
         add_from(n, parts[half] + offset, to);

@@ -39,9 +39,8 @@ static inline int64_t tdi_append_bits(int64_t first, uint32_t bits, int64_t coun
     _mm256_storeu_si256((__m256i *)(at + count), set);
     return count + __builtin_popcount(bits);
 #else
-    static const uint8_t set[16][4] = {{0},       {0},       {1},       {0, 1},       {2},    {0, 2},
-                                       {1, 2},    {0, 1, 2}, {3},       {0, 3},       {1, 3}, {0, 1, 3},
-                                       {2, 3},    {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
+    static const uint8_t set[16][4] = {{0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+                                       {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};
     for (; bits; bits >>= 4, first += 4) {
         for (int i = 0; i < 4; i++)
             at[count + i] = (uint16_t)(first + set[bits & 15][i]);

@@ -30,12 +30,6 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
 /* The other way to use the same cores, of a division that could be `either`. */
 tdi_division tdi_divide_otherwise(const tdi_division *division);
 
-/* The first row of part `part` of `parts` in a batch of `rows`. */
-static inline int64_t tdi_part_first_row(int64_t rows, int part, int parts)
-{
-    return rows * part / parts;
-}
-
 /* Has the model statistics that each replica takes on its own? */
 bool tdi_keeps_replicas_apart(const td_model *model);
 

@@ -37,6 +37,12 @@ typedef struct tdi_part {
     float *const *gradients;      /* every part's gradient arena, [parts] */
 } tdi_part;
 
+/* The first row of part `part` of `parts` in a batch of `rows`. */
+static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t parts)
+{
+    return rows * part / parts;
+}
+
 typedef struct tdi_value {
     void *data;
     td_shape shape; /* the batch resolved */

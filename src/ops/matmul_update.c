@@ -1,6 +1,6 @@
 /* matmul_update.c - an optimizer's step whose gradient is a product, a' . b: the gradient is consumed as it is made and
  * never stored. Made by the fuse pass. */
-#include "ops/common.h"
+#include "ops/optimizer.h"
 
 static const td_shape *shape_of(const tdi_node *node, int i)
 {
@@ -40,37 +40,16 @@ static void make_gradient(const tdi_call *call, int64_t begin, int64_t n, float 
     }
 }
 
-/* n elements from `begin` on by the optimizer's own reference. */
-static void update_stretch(const tdi_call *call, int64_t begin, int64_t n)
-{
-    const tdi_matmul_update_attrs *attrs = call->attrs;
-    float gradient[STRETCH];
-    tdi_value in[5],
-        of = {.data = (float *)call->out.data + begin, .shape = {.rank = 1, .dim = {n}}, .dtype = TD_FLOAT32};
-    make_gradient(call, begin, n, gradient);
-    in[0] = in[1] = of;
-    in[0].data = (float *)call->in[0].data + begin;
-    in[1].data = gradient;
-    for (int i = 3; i < call->n_in; i++) {
-        in[i - 1] = of;
-        in[i - 1].data = (float *)call->in[i].data + begin;
-    }
-    tdi_call update = *call;
-    update.in = in;
-    update.n_in = call->n_in - 1;
-    update.out = of;
-    update.attrs = &attrs->optimizer;
-    update.split = TDI_WHOLE;
-    attrs->update->reference(&update);
-}
-
 static void matmul_update_reference(const tdi_call *call)
 {
+    float gradient[STRETCH];
     tdi_runs runs = tdi_call_runs(call);
     for (int64_t r = 0; r < runs.count; r++)
-        for (int64_t i = 0; i < runs.length; i += STRETCH)
-            update_stretch(call, runs.first + r * runs.stride + i,
-                           runs.length - i < STRETCH ? runs.length - i : STRETCH);
+        for (int64_t i = 0; i < runs.length; i += STRETCH) {
+            int64_t first = runs.first + r * runs.stride + i, n = runs.length - i < STRETCH ? runs.length - i : STRETCH;
+            make_gradient(call, first, n, gradient);
+            tdi_reference_update(call, call->attrs, 3, first, n, gradient);
+        }
 }
 
 static double matmul_update_flops(const tdi_call *call)

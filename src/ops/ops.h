@@ -32,7 +32,7 @@
     X(accumulate) X(class_pairs) X(count_pairs) X(buckets) X(bucket_sums)                                              \
     X(regularization) X(regularize) X(all_gather) X(reduce_scatter)                                                    \
     X(accumulate_gradient) X(squared_norm) X(clip_factor) X(clip_by_norm)                                              \
-    X(sgd) X(adam) X(matmul_update) X(moving_average)
+    X(sgd) X(adam) X(matmul_update) X(leave_gradient) X(joint_update) X(moving_average)
 /* clang-format on */
 
 #define TDI_DECLARE_OP_(stem) extern const tdi_op tdi_op_##stem;
@@ -429,6 +429,13 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
 /* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
  * count alone. */
+static inline int tdi_tree_half(int count) /* how many of them are summed on the left; of 1: 1 */
+{
+    int half = 1;
+    while (2 * half < count)
+        half *= 2;
+    return half;
+}
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
 /* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range.
  * Once. */
@@ -503,6 +510,26 @@ typedef struct tdi_matmul_update_attrs {
     const tdi_op *update; /* adam or sgd */
     tdi_optimizer_attrs optimizer;
 } tdi_matmul_update_attrs;
+
+/* What a part leaves of a gradient a' . b to a joint update, in the gradient's place (float32): where that is much less
+ * than the product, as it is of few rows, a, and b behind it; else the product. Attributes are a matmul's. Set by the
+ * fuse pass only. */
+bool tdi_leaves_factors(const tdi_call *call);
+void tdi_leave_factors(const tdi_call *call);
+
+/* The update of a weight, by all replicas together, from what the parts left: inputs weight, what this part left,
+ * slots. Set by the fuse pass only. */
+typedef struct tdi_joint_update_attrs {
+    tdi_matmul_update_attrs of;
+    int parts;
+    int64_t positions; /* rows of a and b for each row of the batch */
+} tdi_joint_update_attrs;
+typedef struct tdi_left_gradient {
+    const float *gradient; /* or NULL: */
+    const float *a, *b;    /* [depth, rows of the weight], [depth, columns] */
+    int64_t depth;
+} tdi_left_gradient;
+tdi_left_gradient tdi_left_by(const tdi_call *call, int part);
 
 /* What one step of Adam multiplies with: alpha = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t), 1 - beta_1 and
  * 1 - beta_2, as Keras rounds them. Reference and kernels agree through it. */

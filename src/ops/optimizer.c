@@ -40,3 +40,24 @@ tdi_node *tdi_optimizer_node(tdi_graph *graph, const tdi_op *op, tdi_node *weigh
     }
     return node;
 }
+
+void tdi_reference_update(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot, int64_t begin,
+                          int64_t n, float *gradient)
+{
+    tdi_value in[2 + MAX_SLOTS],
+        of = {.data = (float *)call->out.data + begin, .shape = {.rank = 1, .dim = {n}}, .dtype = TD_FLOAT32};
+    in[0] = in[1] = of;
+    in[0].data = (float *)call->in[0].data + begin;
+    in[1].data = gradient;
+    for (int i = first_slot; i < call->n_in; i++) {
+        in[2 + i - first_slot] = of;
+        in[2 + i - first_slot].data = (float *)call->in[i].data + begin;
+    }
+    tdi_call update = *call;
+    update.in = in;
+    update.n_in = 2 + call->n_in - first_slot;
+    update.out = of;
+    update.attrs = &attrs->optimizer;
+    update.split = TDI_WHOLE;
+    attrs->update->reference(&update);
+}

@@ -26,6 +26,11 @@ static inline float tdi_momentum_at(const tdi_optimizer_attrs *attrs, const tdi_
     return before > 0.0f ? attrs->momentum * (control->learning_rate / before) : attrs->momentum;
 }
 
+/* The step for n elements from `begin` on, whose gradient was made on the way, by the optimizer's own reference. The
+ * weight is input 0, slots begin at input `first_slot`. */
+void tdi_reference_update(const tdi_call *call, const tdi_matmul_update_attrs *attrs, int first_slot, int64_t begin,
+                          int64_t n, float *gradient);
+
 static inline float tdi_decayed(const tdi_optimizer_attrs *attrs, float learning_rate, float weight)
 {
     return weight - weight * attrs->weight_decay * learning_rate;

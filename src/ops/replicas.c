@@ -56,9 +56,7 @@ float tdi_tree_sum(float *const *values, int count, int64_t offset)
 {
     if (count == 1)
         return values[0][offset];
-    int half = 1;
-    while (2 * half < count)
-        half *= 2;
+    int half = tdi_tree_half(count);
     return tdi_tree_sum(values, half, offset) + tdi_tree_sum(values + half, count - half, offset);
 }
 

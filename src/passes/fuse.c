@@ -5,6 +5,8 @@
  *   LSTM
  *   matmul that is a weight's gradient,      one op: the gradient is never stored
  *   its update
+ *   the same of several parts, whose sum is  what each part leaves of it, and one op that makes it of that
+ *   in between
  *   matmul that is an activation's gradient, one op
  *   the gradient of the activation
  *   add, relu's gradient                     one op
@@ -203,13 +205,13 @@ static bool fuse_vanishing_sum(tdi_node *node)
     return true;
 }
 
-/* May an update make the gradient itself? Not when someone else wants it: other parts, a regularizer, the caller. */
+/* May an update make the gradient itself? Not when someone else wants it: a regularizer, the caller. */
 static bool is_own_gradient(const tdi_node *gradient, const int *readers)
 {
     const tdi_matmul_attrs *attrs = gradient->attrs;
     return gradient->op == &tdi_op_matmul && attrs->transpose_a && !attrs->transpose_b && !attrs->activation &&
            gradient->n_in == 2 && gradient->in[0]->dtype == TD_FLOAT32 && gradient->home == TDI_HOME_GRADIENT &&
-           readers[gradient->id] == 1 && !gradient->effect && gradient->graph->parts == 1 && gradient->shape.rank == 2;
+           readers[gradient->id] == 1 && !gradient->effect && gradient->shape.rank == 2;
 }
 
 static bool fuse_update(tdi_node *node, const int *readers)
@@ -234,6 +236,33 @@ static bool fuse_update(tdi_node *node, const int *readers)
     return true;
 }
 
+/* Parts leave what the update makes the sum of their gradients of. Replicas share it by rows: what reads the new weight
+ * before they meet, an average, goes on with the ranges that they have of all other weights. */
+static bool fuse_joint_update(tdi_node *node, const int *readers)
+{
+    tdi_node *sum = node->in[1], *gradient = sum->op == &tdi_op_reduce_scatter ? sum->in[0] : NULL;
+    if (!gradient || readers[node->id] || readers[sum->id] != 1 || !is_own_gradient(gradient, readers) ||
+        gradient->in[1]->dtype != TD_FLOAT32)
+        return false;
+    const td_shape *a = &gradient->in[0]->shape;
+    tdi_joint_update_attrs *attrs = TDI_NEW(node->graph->arena, tdi_joint_update_attrs);
+    if (!attrs)
+        return false;
+    *attrs = (tdi_joint_update_attrs){.of = {node->op, *(const tdi_optimizer_attrs *)node->attrs},
+                                      .parts = node->graph->parts,
+                                      .positions = tdi_shape_per_row(a) / a->dim[a->rank - 1]};
+    gradient->op = &tdi_op_leave_gradient;
+    node->op = &tdi_op_joint_update;
+    node->attrs = attrs;
+    node->in[1] = gradient;
+    return true;
+}
+
+static bool fuse_any_update(tdi_node *node, const int *readers)
+{
+    return (node->graph->parts == 1 ? fuse_update : fuse_joint_update)(node, readers);
+}
+
 td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
 {
     forget_rules(graph);
@@ -255,7 +284,7 @@ td_status tdi_fuse(tdi_graph *graph, tdi_text *notes)
         if (node->op == &tdi_op_lstm && fuse_gates(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
         bool update = node->op == &tdi_op_adam || node->op == &tdi_op_sgd;
-        if (update && fuse_update(node, readers) && notes)
+        if (update && fuse_any_update(node, readers) && notes)
             tdi_text_format(notes, "%s: matmul went into %s\n", node->scope, what);
     }
     return tdi_fuse_losses(graph, notes);

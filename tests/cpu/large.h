@@ -40,6 +40,15 @@ static tdi_node *large_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, c
     return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
 }
 
+/* Leaves a, b, weight. */
+static tdi_node *large_left(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *left = tdi_node_create(graph, c->op, c->attrs, 2, leaf);
+    left->home = TDI_HOME_GRADIENT;
+    left->variable = leaf[2]->variable;
+    return left;
+}
+
 static tdi_node *large_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
@@ -313,6 +322,13 @@ static const op_case large_cases[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 50)}, {.shape = OP_DIMS(BATCH, 70)}, {.shape = OP_DIMS(50, 70)}},
      .parts = 4,
      .rows = {2, 1, 3, 2}},
+    {.op = &tdi_op_leave_gradient,
+     .name = "a product to be packed",
+     .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = true),
+     .build = large_left,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 300)}, {.shape = OP_DIMS(BATCH, 270)}, {.shape = OP_DIMS(300, 270)}},
+     MANY(80)},
     {.op = &tdi_op_adam,
      .name = "wide",
      .attrs = ATTRS(tdi_optimizer_attrs, .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f),

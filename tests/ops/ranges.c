@@ -61,9 +61,13 @@ static void check_pieces(const op_case *c, tdi_split split)
 static void pieces_make_the_whole(void **state)
 {
     (void)state;
-    static const tdi_op *const ranged[] = {
-        &tdi_op_sgd,          &tdi_op_adam, &tdi_op_regularize, &tdi_op_reduce_scatter, &tdi_op_batch_norm_moving,
-        &tdi_op_matmul_update};
+    static const tdi_op *const ranged[] = {&tdi_op_sgd,
+                                           &tdi_op_adam,
+                                           &tdi_op_regularize,
+                                           &tdi_op_reduce_scatter,
+                                           &tdi_op_batch_norm_moving,
+                                           &tdi_op_matmul_update,
+                                           &tdi_op_joint_update};
     int checked = 0;
     for (int i = 0; op_case_at(i); i++)
         for (size_t r = 0; r < sizeof ranged / sizeof *ranged; r++)

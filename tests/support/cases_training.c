@@ -104,6 +104,30 @@ static tdi_node *build_reduce_scatter(tdi_graph *graph, tdi_node *const *leaf, c
     return tdi_reduce_scatter(graph, gradient, leaf[2]->variable);
 }
 
+/* Leaves weight, x, dy. */
+static tdi_node *build_left(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    (void)c;
+    tdi_node *left =
+        tdi_node_create(graph, &tdi_op_leave_gradient, ATTRS(tdi_matmul_attrs, .transpose_a = true), 2, leaf + 1);
+    if (left) {
+        left->home = TDI_HOME_GRADIENT;
+        left->variable = leaf[0]->variable;
+    }
+    return left;
+}
+
+/* The same, and slots. */
+static tdi_node *build_joint_update(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    tdi_node *in[OP_MAX_LEAVES] = {leaf[0], build_left(graph, leaf, c)};
+    for (int i = 3; i < c->n_leaves; i++)
+        in[i - 1] = leaf[i];
+    op_case updated = *c;
+    updated.n_leaves = c->n_leaves - 1;
+    return op_case_update(graph, in, &updated);
+}
+
 static tdi_node *build_regularization(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     const tdi_regularize_attrs *attrs = c->attrs;
@@ -173,6 +197,25 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 }
 
 #define SHARES(...) .parts = 3, .rows = {__VA_ARGS__}
+/* Parts' rows are those that a batch is cut into. */
+#define LEAVE(name_, weight_, a_, b_, ...)                                                                             \
+    {                                                                                                                  \
+        .op = &tdi_op_leave_gradient, .name = name_, .attrs = ATTRS(tdi_matmul_attrs, .transpose_a = true),            \
+        .build = build_left, .n_leaves = 3, .leaf = {{.shape = weight_}, {.shape = a_}, {.shape = b_}}, __VA_ARGS__    \
+    }
+#define JOINT_UPDATE(name_, update_, slots_, weight_, a_, b_, positions_, r0_, r1_, r2_, ...)                          \
+    {                                                                                                                  \
+        .op = &tdi_op_joint_update, .name = name_,                                                                     \
+        .attrs = ATTRS(tdi_joint_update_attrs, {&tdi_op_##update_, {__VA_ARGS__}}, 3, positions_),                     \
+        .build = build_joint_update, .n_leaves = 3 + slots_,                                                           \
+        .leaf = {{.shape = weight_},                                                                                   \
+                 {.shape = a_},                                                                                        \
+                 {.shape = b_},                                                                                        \
+                 {.shape = weight_, .slot = 1},                                                                        \
+                 {.shape = weight_, .slot = 2, .fill = OP_UNIT},                                                       \
+                 {.shape = weight_, .slot = 3, .fill = OP_UNIT}},                                                      \
+        SHARES(r0_, r1_, r2_)                                                                                          \
+    }
 #define OPTIMIZER(stem, name_, shape_, slots_, ...)                                                                    \
     {                                                                                                                  \
         .op = &tdi_op_##stem, .name = name_, .attrs = ATTRS(tdi_optimizer_attrs, __VA_ARGS__), .build = build_##stem,  \
@@ -331,6 +374,18 @@ const op_case op_cases_training[] = {
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 5)}, {.shape = OP_DIMS(BATCH, 7)}, {.shape = OP_DIMS(5, 7)}},
      SHARES(2, 0, 3)},
+    LEAVE("its factors, which are few", OP_DIMS(33, 21), OP_DIMS(BATCH, 33), OP_DIMS(BATCH, 21), SHARES(1, 2, 2)),
+    LEAVE("the product, which is small", OP_DIMS(5, 7), OP_DIMS(BATCH, 5), OP_DIMS(BATCH, 7), SHARES(0, 1, 1)),
+    LEAVE("factors of several positions", OP_DIMS(70, 30), OP_DIMS(BATCH, 3, 70), OP_DIMS(BATCH, 3, 30),
+          SHARES(0, 1, 1)),
+    JOINT_UPDATE("adam of factors", adam, 2, OP_DIMS(33, 21), OP_DIMS(BATCH, 33), OP_DIMS(BATCH, 21), 1, 1, 2, 2, ADAM),
+    JOINT_UPDATE("adam with amsgrad, of products", adam, 3, OP_DIMS(5, 7), OP_DIMS(BATCH, 5), OP_DIMS(BATCH, 7), 1, 2,
+                 2, 3, ADAM, .amsgrad = true, .weight_decay = 0.01f),
+    JOINT_UPDATE("sgd, of factors and of a product", sgd, 0, OP_DIMS(20, 10), OP_DIMS(BATCH, 20), OP_DIMS(BATCH, 10), 1,
+                 3, 3, 4, .clipvalue = 0.5f),
+    JOINT_UPDATE("momentum, of many positions", sgd, 1, OP_DIMS(150, 90), OP_DIMS(BATCH, 9, 150), OP_DIMS(BATCH, 9, 90),
+                 9, 2, 3, 3, .momentum = 0.9f, .nesterov = true),
+    JOINT_UPDATE("narrow", adam, 2, OP_DIMS(300, 3), OP_DIMS(BATCH, 300), OP_DIMS(BATCH, 3), 1, 0, 0, 1, ADAM),
     {.op = &tdi_op_regularization,
      .name = "l1 and l2",
      .attrs = ATTRS(tdi_regularize_attrs, 0.01f, 0.02f),

@@ -1,0 +1,92 @@
+/* Which updates make their gradients themselves: of one part from the product's factors, of several from what the parts
+ * leave. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "passes/passes.h"
+
+enum { POSITIONS = 3, FEATURES = 30, UNITS = 20 };
+
+typedef struct net {
+    tdi_graph *graph;
+    tdi_variable kernel;
+    tdi_node *x, *dy, *product, *update, *average;
+} net;
+
+static void net_init(net *n, int parts, bool regularized, bool averaged)
+{
+    *n = (net){.graph = tdi_graph_create()};
+    assert_non_null(n->graph);
+    n->graph->parts = parts;
+    n->kernel = (tdi_variable){.layer = "dense",
+                               .name = "kernel",
+                               .shape = {2, {FEATURES, UNITS}},
+                               .trainable = true,
+                               .elements = FEATURES * UNITS};
+    n->x = tdi_input(n->graph, 0, &(td_shape){3, {TDI_BATCH, POSITIONS, FEATURES}}, TD_FLOAT32);
+    n->dy = tdi_input(n->graph, 1, &(td_shape){3, {TDI_BATCH, POSITIONS, UNITS}}, TD_FLOAT32);
+    tdi_node *weight = tdi_parameter(n->graph, &n->kernel);
+    n->product = tdi_matmul(n->graph, n->x, n->dy, true, false);
+    n->product = tdi_settle(n->graph, n->product, TDI_HOME_GRADIENT, &n->kernel, 0);
+    tdi_node *gradient = parts > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel) : n->product;
+    if (regularized)
+        gradient = tdi_regularize(n->graph, gradient, weight, 0, 0.5f);
+    n->update = tdi_sgd(n->graph, weight, gradient, 0, NULL, &(tdi_optimizer_attrs){0});
+    if (averaged)
+        n->average = tdi_moving_average(n->graph, n->update, tdi_slot(n->graph, &n->kernel, 0),
+                                        &(tdi_moving_average_attrs){0.5f, 0});
+    assert_int_equal(tdi_fuse(n->graph, NULL), TD_OK);
+    assert_int_equal(tdi_graph_verify(n->graph, &n->graph->error), TD_OK);
+}
+
+static void one_part_multiplies(void **state)
+{
+    (void)state;
+    net n;
+    net_init(&n, 1, false, false);
+    assert_ptr_equal(n.update->op, &tdi_op_matmul_update);
+    assert_ptr_equal(n.update->in[1], n.x);
+    assert_ptr_equal(n.update->in[2], n.dy);
+    tdi_graph_free(n.graph);
+}
+
+static void several_leave_their_share(void **state)
+{
+    (void)state;
+    net n;
+    net_init(&n, 4, false, false);
+    assert_ptr_equal(n.update->op, &tdi_op_joint_update);
+    assert_ptr_equal(n.update->in[1], n.product);
+    assert_ptr_equal(n.product->op, &tdi_op_leave_gradient);
+    const tdi_joint_update_attrs *attrs = n.update->attrs;
+    assert_ptr_equal(attrs->of.update, &tdi_op_sgd);
+    assert_int_equal(attrs->parts, 4);
+    assert_int_equal(attrs->positions, POSITIONS);
+    tdi_graph_free(n.graph);
+}
+
+/* The sum is what a regularizer is added to; an average reads the new weight before the replicas meet. */
+static void what_others_want_stays_as_it_is(void **state)
+{
+    (void)state;
+    for (int averaged = 0; averaged < 2; averaged++) {
+        net n;
+        net_init(&n, 2, !averaged, averaged);
+        assert_ptr_equal(n.update->op, &tdi_op_sgd);
+        assert_ptr_equal(n.product->op, &tdi_op_matmul);
+        tdi_graph_free(n.graph);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_part_multiplies),
+        cmocka_unit_test(several_leave_their_share),
+        cmocka_unit_test(what_others_want_stays_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
