@@ -582,91 +582,72 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_leave_product) = {.name = TDI_ISA_TEXT " l
 typedef struct joint {
     const tdi_call *call;
     int64_t first, rows, columns;
-    float *sums; /* [buffers, rows, columns] */
 } joint;
 
-/* For sums of so many parts: of the left half's, and of the right's beside it. */
+enum { JOINT_FLOATS = 4096 }; /* two sums in the first cache */
+
+/* The left half's sum, and what the right half's takes beside it. */
 static int joint_buffers(int parts)
 {
-    int left = tdi_tree_half(parts), right = parts - left;
+    int left = tdi_tree_half(parts);
     if (parts == 1)
         return 1;
-    int of_left = 1 + joint_buffers(left), of_right = right > 1 ? 2 + joint_buffers(right) : 0;
+    int of_left = joint_buffers(left), of_right = 1 + joint_buffers(parts - left);
     return of_left > of_right ? of_left : of_right;
+}
+
+static int64_t joint_rows(const tdi_call *call)
+{
+    return tdi_gradient_rows(call, JOINT_FLOATS, ROWS);
 }
 
 static td_status joint_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
-    int64_t floats = gradient_rows(call) * tdi_last_extent(&call->out.shape);
+    int64_t floats = joint_rows(call) * tdi_last_extent(&call->out.shape);
     int parts = ((const tdi_joint_update_attrs *)call->attrs)->parts;
     *scratch = (size_t)joint_buffers(parts) * (size_t)floats * sizeof(float);
     return TD_OK;
 }
 
-static float *joint_buffer(const joint *j, int number)
-{
-    return j->sums + number * j->rows * j->columns;
-}
-
-/* to = x, and `plus` where there is one. */
-static void joint_add(int64_t n, const float *x, const float *plus, float *to)
-{
-    if (!plus)
-        memcpy(to, x, (size_t)n * sizeof *to);
-    else
-        TDI_LANES for (int64_t i = 0; i < n; i++) to[i] = x[i] + plus[i];
-}
-
-static void joint_keep(int64_t n, const float *plus, float *to)
-{
-    if (plus)
-        memcpy(to, plus, (size_t)n * sizeof *to);
-    else
-        memset(to, 0, (size_t)n * sizeof *to);
-}
-
-/* What one part left, and `plus` (or NULL). */
-static void part_of_joint(const joint *j, int part, const float *plus, float *to)
+/* Of one part. */
+static void make_left(const joint *j, int part, float *to)
 {
     tdi_left_gradient of = tdi_left_by(j->call, part);
-    ending e = {.sums = plus, .lane = 1, .lanes = 2}; /* as if another lane had made it */
+    size_t size = (size_t)(j->rows * j->columns) * sizeof *to;
     if (of.gradient)
-        joint_add(j->rows * j->columns, of.gradient + j->first * j->columns, plus, to);
+        memcpy(to, of.gradient + j->first * j->columns, size);
     else if (of.depth == 0)
-        joint_keep(j->rows * j->columns, plus, to);
+        memset(to, 0, size);
     else
         multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false},
-                 (result){to, j->columns}, j->rows, j->columns, of.depth, plus ? &e : NULL);
+                 (result){to, j->columns}, j->rows, j->columns, of.depth, NULL);
 }
 
-/* The sum of `count` parts' into the buffer given, by those behind it. */
-static void sum_joint(const joint *j, int part, int count, int buffer)
+/* The sum of `count` parts', by the buffers from `to` on. */
+static void sum_left(const joint *j, int part, int count, float *to)
 {
     int half = tdi_tree_half(count);
-    float *to = joint_buffer(j, buffer), *of_half = joint_buffer(j, buffer + 1);
+    int64_t n = j->rows * j->columns;
+    float *right = to + n;
     if (count == 1) {
-        part_of_joint(j, part, NULL, to);
+        make_left(j, part, to);
         return;
     }
-    sum_joint(j, part, half, buffer + 1);
-    if (count - half == 1) {
-        part_of_joint(j, part + half, of_half, to);
-        return;
-    }
-    sum_joint(j, part + half, count - half, buffer + 2);
-    joint_add(j->rows * j->columns, joint_buffer(j, buffer + 2), of_half, to);
+    sum_left(j, part, half, to);
+    sum_left(j, part + half, count - half, right);
+    TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += right[i];
 }
 
 static void joint_update_run(const tdi_call *call)
 {
     const tdi_joint_update_attrs *attrs = call->attrs;
     tdi_row_update of = tdi_row_update_of(call, &attrs->of, 2, TDI_ISA_NAME(tdi_loops).update);
-    int64_t most = gradient_rows(call);
+    int64_t most = joint_rows(call);
     for (int64_t i = of.begin; i < of.end; i += most) {
-        joint j = {call, i, tdi_least(of.end - i, most), of.columns, call->scratch};
-        sum_joint(&j, 0, attrs->parts, 0);
-        tdi_update_rows(&of, i, j.rows, j.sums);
+        joint j = {call, i, tdi_least(of.end - i, most), of.columns};
+        sum_left(&j, 0, attrs->parts, call->scratch);
+        tdi_update_rows(&of, i, j.rows, call->scratch);
     }
 }
 
