@@ -85,8 +85,9 @@ static inline tdi_vector tdi_select(tdi_vector_bits mask, tdi_vector yes, tdi_ve
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     return (tdi_vector)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
-#endif
+#else
     return (tdi_vector)((mask & (tdi_vector_bits)yes) | (~mask & (tdi_vector_bits)no));
+#endif
 }
 
 /* The larger; NaN when either is. */

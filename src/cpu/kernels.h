@@ -88,7 +88,7 @@
     X(widened_conv2d_grad_input)                                                                                       \
     X(widened_conv2d_grad_filter)                                                                                      \
     X(slice)                                                                                                           \
-    X(leave_gradient)                                                                                                  \
+    X(leave_factors)                                                                                                   \
     X(broadcast)                                                                                                       \
     X(concat)                                                                                                          \
     X(pad)                                                                                                             \

@@ -453,15 +453,15 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows) = {.name = TDI_ISA_TEXT
 /* ---- the recurrent weights' gradient ---- */
 
 /* Rows [unit, unit + units) of it: sums over pairs, a time of a row of the batch and the h that arrives there, of
- * h' dz. Some pairs at a time, in whose order dz is a matrix that is read where it lies. */
+ * h' dz. Some pairs at a time, in whose order dz is a matrix, of which a panel is packed. */
 typedef struct recurrent {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
     tdi_lstm_tape tape;
     int64_t unit, units, pairs, columns;
     float *h;    /* [DEPTH, units], as one gate sees it */
-    float *dz;   /* [DEPTH, PANEL]: columns that fill no panel, and zeros */
-    float *sums; /* [units, PANEL] of them */
+    float *dz;   /* [DEPTH, PANEL] */
+    float *sums; /* [units, PANEL], of columns that fill no panel */
 } recurrent;
 
 static recurrent recurrent_of(const tdi_call *call)

@@ -1,10 +1,11 @@
 /* lstm_isa.c - the steps of an LSTM, forwards.
  *
  * Everything is a product of few rows: a tile of sums stays in registers while the depth runs by. For few steps the
- * weights are read where they lie; for many, R is packed by panels of some columns, which the first cache then holds
- * for all rows: in R itself a column's elements lie a power of two apart, and take each other's places there. (For one
- * row it is packed otherwise, as lstm_isa.h says.) Where dropout gives each gate an h of its own, or the units are no
- * whole vectors, R and W are packed always: a panel holds, for some units, the columns of all four gates.
+ * weights are read where they lie; for many, and more than three rows, R is packed by panels of some columns, which the
+ * first cache then holds for all rows: in R itself a column's elements lie a power of two apart, and take each other's
+ * places there. (For one row it is packed otherwise, as lstm_isa.h says.) Where dropout gives each gate an h of its
+ * own, or the units are no whole vectors, R and W are packed always: a panel holds, for some units, the columns of all
+ * four gates.
  *
  * Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the step
  * before, and does some of its own part of the next product while it waits for it. With one row, one lane or two share
@@ -69,7 +70,7 @@ static int64_t sums_floats(const forward *f)
     return GATES * f->own.units * (looks_ahead(f) ? AHEAD : f->own.rows);
 }
 
-/* In place, for many steps. Of two or three rows, which use each weight as often, it does not pay. */
+/* In place, for many steps and rows: two or three rows use each weight too seldom for it to pay. */
 static int64_t packed_floats(const forward *f)
 {
     if (f->by_depth)

@@ -391,7 +391,7 @@ static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64
 static const char *declines(const tdi_call *call)
 {
 #ifdef TANDEM_ONEDNN
-    if (tdi_outer_extent(&call->out.shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+    if (tdi_outer_extent(&call->out.shape) > TDI_LARGE_PRODUCT && tdi_last_extent(&call->out.shape) > TDI_LARGE_PRODUCT)
         return "large: better packed";
 #endif
     (void)call;
@@ -529,7 +529,8 @@ static const char *update_declines(const tdi_call *call)
 {
 #ifdef TANDEM_ONEDNN
     bool few = tdi_outer_extent(&call->out.shape) <= 2 * ROWS; /* packing is for more than are here */
-    if (!few && tdi_outer_extent(&call->in[1].shape) > 4 * CHUNK && tdi_last_extent(&call->out.shape) > 4 * CHUNK)
+    if (!few && tdi_outer_extent(&call->in[1].shape) > TDI_LARGE_PRODUCT &&
+        tdi_last_extent(&call->out.shape) > TDI_LARGE_PRODUCT)
         return "large: better packed";
 #endif
     (void)call;
@@ -586,7 +587,7 @@ typedef struct joint {
 
 enum { JOINT_FLOATS = 4096 }; /* two sums in the first cache */
 
-/* The left half's sum, and what the right half's takes beside it. */
+/* Sums of so many parts at a time: of the first half, and what the other half's takes beside it. */
 static int joint_buffers(int parts)
 {
     int left = tdi_tree_half(parts);
@@ -610,8 +611,8 @@ static td_status joint_prepare(const tdi_call *call, void **state, size_t *scrat
     return TD_OK;
 }
 
-/* Of one part. */
-static void make_left(const joint *j, int part, float *to)
+/* What one part left. No zeros are looked for: the rows beside a row, which other replicas may make, do not matter. */
+static void make_share(const joint *j, int part, float *to)
 {
     tdi_left_gradient of = tdi_left_by(j->call, part);
     size_t size = (size_t)(j->rows * j->columns) * sizeof *to;
@@ -625,17 +626,17 @@ static void make_left(const joint *j, int part, float *to)
 }
 
 /* The sum of `count` parts', by the buffers from `to` on. */
-static void sum_left(const joint *j, int part, int count, float *to)
+static void sum_shares(const joint *j, int part, int count, float *to)
 {
     int half = tdi_tree_half(count);
     int64_t n = j->rows * j->columns;
     float *right = to + n;
     if (count == 1) {
-        make_left(j, part, to);
+        make_share(j, part, to);
         return;
     }
-    sum_left(j, part, half, to);
-    sum_left(j, part + half, count - half, right);
+    sum_shares(j, part, half, to);
+    sum_shares(j, part + half, count - half, right);
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += right[i];
 }
 
@@ -646,7 +647,7 @@ static void joint_update_run(const tdi_call *call)
     int64_t most = joint_rows(call);
     for (int64_t i = of.begin; i < of.end; i += most) {
         joint j = {call, i, tdi_least(of.end - i, most), of.columns};
-        sum_left(&j, 0, attrs->parts, call->scratch);
+        sum_shares(&j, 0, attrs->parts, call->scratch);
         tdi_update_rows(&of, i, j.rows, call->scratch);
     }
 }

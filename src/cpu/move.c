@@ -161,12 +161,12 @@ MOVES(broadcast)
 MOVES(concat)
 MOVES(pad)
 
-static const char *leave_gradient_declines(const tdi_call *call)
+static const char *leave_factors_declines(const tdi_call *call)
 {
     return tdi_leaves_factors(call) ? NULL : "a product";
 }
 
-const tdi_kernel tdi_cpu_leave_gradient = {.name = "cpu leave_gradient",
-                                           .op = &tdi_op_leave_gradient,
-                                           .declines = leave_gradient_declines,
-                                           .run = tdi_leave_factors};
+const tdi_kernel tdi_cpu_leave_factors = {.name = "cpu leave_gradient",
+                                          .op = &tdi_op_leave_gradient,
+                                          .declines = leave_factors_declines,
+                                          .run = tdi_leave_factors};

@@ -186,8 +186,9 @@ static void print_notes(const tdi_explained *e, const tdi_op_time *const *ops, i
     fprintf(out, ", or its bytes at %.0f GB/s (weights and slots) and up to %.0f, whichever takes longer.\n",
             tdi_roofs_bandwidth(&t->roofs, t->in_use) * 1e-9, tdi_roofs_bandwidth(&t->roofs, 0) * 1e-9);
     if (below_floor(ops, count < SHOWN ? count : SHOWN))
-        fprintf(out, "Below 1: it needs fewer operations than are counted, as Winograd's convolutions do, or finds its "
-                     "data nearer.\n");
+        fprintf(out,
+                "Below 1: it needs fewer operations than are counted, as Winograd's convolutions do, leaves them to an "
+                "update, or finds its data nearer.\n");
 }
 
 static td_status print_times(const tdi_explained *e, FILE *out, tdi_error *error)

@@ -72,7 +72,7 @@ struct tdi_call {
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
-    int64_t offset; /* floats: where out's variable begins in the gradient arenas (reduction), else 0 */
+    int64_t offset; /* floats: where out's variable begins in the gradient arenas, else 0 */
     const tdi_control *control;
     const tdi_part *part;
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */

@@ -13,11 +13,12 @@ static td_status leave_gradient_infer(tdi_node *node, tdi_error *error)
     return tdi_op_matmul.infer(node, error);
 }
 
-/* Of so many rows of a and b. */
+/* Of so many rows of a and b. A large product is left as one: whoever makes it, its sums are made in one order. */
 static bool are_few(const td_shape *gradient, int64_t depth)
 {
     int64_t rows = gradient->dim[0], columns = gradient->dim[1];
-    return 2 * depth * (rows + columns) <= rows * columns;
+    bool large = rows > TDI_LARGE_PRODUCT && columns > TDI_LARGE_PRODUCT;
+    return !large && 2 * depth * (rows + columns) <= rows * columns;
 }
 
 bool tdi_leaves_factors(const tdi_call *call)

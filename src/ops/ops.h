@@ -511,9 +511,13 @@ typedef struct tdi_matmul_update_attrs {
     tdi_optimizer_attrs optimizer;
 } tdi_matmul_update_attrs;
 
+/* Products of more rows and columns than this are better packed, where there is a library that does it: its sums are
+ * made in an order of its own. */
+enum { TDI_LARGE_PRODUCT = 256 };
+
 /* What a part leaves of a gradient a' . b to a joint update, in the gradient's place (float32): where that is much less
- * than the product, as it is of few rows, a, and b behind it; else the product. Attributes are a matmul's. Set by the
- * fuse pass only. */
+ * than the product, as it is of few rows, a, and b behind it; else the product, as of a large one. Attributes are a
+ * matmul's. Set by the fuse pass only. */
 bool tdi_leaves_factors(const tdi_call *call);
 void tdi_leave_factors(const tdi_call *call);
 

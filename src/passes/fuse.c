@@ -242,7 +242,7 @@ static bool fuse_joint_update(tdi_node *node, const int *readers)
 {
     tdi_node *sum = node->in[1], *gradient = sum->op == &tdi_op_reduce_scatter ? sum->in[0] : NULL;
     if (!gradient || readers[node->id] || readers[sum->id] != 1 || !is_own_gradient(gradient, readers) ||
-        gradient->in[1]->dtype != TD_FLOAT32)
+        gradient->in[1]->dtype != TD_FLOAT32 || !tdi_shape_has_batch(&gradient->in[0]->shape))
         return false;
     const td_shape *a = &gradient->in[0]->shape;
     tdi_joint_update_attrs *attrs = TDI_NEW(node->graph->arena, tdi_joint_update_attrs);

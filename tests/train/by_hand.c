@@ -52,6 +52,41 @@ static void halves_make_the_whole_step(void **state)
     }
 }
 
+/* Dense layers behind a convolution, of 392 x 300, a large product, and 300 x 120: trained so, or by halves. */
+static float *larger_weights_after(bool in_halves, int64_t *count)
+{
+    enum { SIDE = 16, CHANNELS = 2 };
+    static float images[ROWS * SIDE * SIDE];
+    for (int i = 0; i < ROWS * SIDE * SIDE; i++)
+        images[i] = (float)sin(0.37 * i);
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, 1));
+    td_tensor *out = td_flatten(td_conv2d(in, CHANNELS, 3, .activation = TD_TANH));
+    out = td_dense(td_dense(td_dense(out, 300, .activation = TD_TANH), 120, .activation = TD_RELU), SMALL_CLASSES);
+    td_model *model = td_model_create(in, out, .seed = 3);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
+    for (int step = 0; step < 3; step++) {
+        td_status status = in_halves ? td_compute_gradients(model, ROWS, images, y, NULL)
+                                     : td_train_on_batch(model, ROWS, images, y, NULL);
+        assert_int_equal(status, TD_OK);
+        if (in_halves)
+            assert_int_equal(td_apply_gradients(model), TD_OK);
+    }
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+static void halves_of_larger_layers_too(void **state)
+{
+    (void)state;
+    int64_t count;
+    float *whole = larger_weights_after(false, &count), *halves = larger_weights_after(true, &count);
+    assert_memory_equal(halves, whole, (size_t)count * sizeof *whole);
+    free(whole);
+    free(halves);
+}
+
 static void what_is_not_finite_is_in_the_logs(void **state)
 {
     (void)state;
@@ -121,9 +156,8 @@ int main(void)
 {
     small_data(ROWS, x, y);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_make_the_whole_step),
-        cmocka_unit_test(gradients_are_what_is_applied),
-        cmocka_unit_test(what_is_not_finite_is_in_the_logs),
+        cmocka_unit_test(halves_make_the_whole_step),      cmocka_unit_test(halves_of_larger_layers_too),
+        cmocka_unit_test(gradients_are_what_is_applied),   cmocka_unit_test(what_is_not_finite_is_in_the_logs),
         cmocka_unit_test(what_has_no_gradient_gives_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
