@@ -34,13 +34,12 @@ typedef struct forward {
     bool by_depth;        /* of R a lane reads its own units' rows alone */
     float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
     const float *taken;   /* the other's `given`, [2, 4, own units]; NULL where there is no other */
-    float *packed; /* by panels [units, blocks, 4, WIDTH] of R; in place as pack_gates has it, or NULL; by depth the
-                    own rows, or NULL */
-    float *sums;   /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
-    float *ahead;  /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
-    float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
-    float *masked;       /* [4, rows, units]: h as each gate sees it; NULL without a mask */
-    float *row;          /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
+    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
+    float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
+    float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
+    float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
+    float *row;           /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } forward;
 
 static int64_t wide_blocks(int64_t rows)

@@ -7,10 +7,6 @@
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 enum { TDI_ABREAST = 4 }; /* vectors at most */
 
 /* 1 / x to the last place or the one before, x > 0. */

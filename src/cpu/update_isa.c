@@ -6,10 +6,6 @@
 #include "cpu/loops.h"
 #include "cpu/update.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 
 /* x / (sqrt(v) + epsilon), v >= 0 */

@@ -7,10 +7,6 @@
 
 #include "cpu/isa.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 /* Bit i: element i is not +0. (To take -0 for a number does no harm.) */
 static inline uint32_t tdi_nonzero_bits(tdi_vector_bits x)
 {

@@ -427,15 +427,16 @@ tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *ga
 /* [...] -> [graph->parts, ...]: x's home becomes its part's slot of the exchange arena, so nothing is copied in one
  * process. */
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x);
-/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
- * count alone. */
-static inline int tdi_tree_half(int count) /* how many of them are summed on the left; of 1: 1 */
+/* Of `count` values that are summed in a tree: how many on its left; of 1: 1. */
+static inline int tdi_tree_half(int count)
 {
     int half = 1;
     while (2 * half < count)
         half *= 2;
     return half;
 }
+/* The sum of values[i][offset] in a fixed tree, ((0+1)+(2+3))+..., an odd last one carried up: the bits depend on the
+ * count alone. */
 float tdi_tree_sum(float *const *values, int count, int64_t offset);
 /* The sum over parts of a variable's gradient by tdi_tree_sum, in part 0's arena; each replica makes its own range.
  * Once. */

@@ -16,21 +16,26 @@ enum { ROWS = 20 };
 
 static float x[ROWS * SMALL_SAMPLE], y[ROWS];
 
-static float *weights_after(bool in_halves, small_kind kind, td_strategy strategy, int64_t *count)
+/* Three steps; what the weights are then. The context is gone. */
+static float *train(td_context *context, td_model *model, bool in_halves, const float *rows, int64_t *count)
 {
-    td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, kind, td_adam(), strategy);
     for (int step = 0; step < 3; step++) {
         if (!in_halves) {
-            assert_int_equal(td_train_on_batch(model, ROWS, x, y, NULL), TD_OK);
+            assert_int_equal(td_train_on_batch(model, ROWS, rows, y, NULL), TD_OK);
             continue;
         }
-        assert_int_equal(td_compute_gradients(model, ROWS, x, y, NULL), TD_OK);
+        assert_int_equal(td_compute_gradients(model, ROWS, rows, y, NULL), TD_OK);
         assert_int_equal(td_apply_gradients(model), TD_OK);
     }
     float *weights = small_weights(model, count);
     td_context_free(context);
     return weights;
+}
+
+static float *weights_after(bool in_halves, small_kind kind, td_strategy strategy, int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    return train(context, small_model(context, kind, td_adam(), strategy), in_halves, x, count);
 }
 
 static void check_halves(small_kind kind, td_strategy strategy)
@@ -65,16 +70,7 @@ static float *larger_weights_after(bool in_halves, int64_t *count)
     out = td_dense(td_dense(td_dense(out, 300, .activation = TD_TANH), 120, .activation = TD_RELU), SMALL_CLASSES);
     td_model *model = td_model_create(in, out, .seed = 3);
     td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
-    for (int step = 0; step < 3; step++) {
-        td_status status = in_halves ? td_compute_gradients(model, ROWS, images, y, NULL)
-                                     : td_train_on_batch(model, ROWS, images, y, NULL);
-        assert_int_equal(status, TD_OK);
-        if (in_halves)
-            assert_int_equal(td_apply_gradients(model), TD_OK);
-    }
-    float *weights = small_weights(model, count);
-    td_context_free(context);
-    return weights;
+    return train(context, model, in_halves, images, count);
 }
 
 static void halves_of_larger_layers_too(void **state)
