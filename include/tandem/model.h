@@ -535,7 +535,8 @@ typedef struct td_explain_args {
  * "lanes" (of a worker), "why" these; "precision" (float32 or bfloat16) and "why_float32" (null where it is not);
  * "choices" between whole steps: of their "way" (precision and division) and of how many "lanes" take part;
  * "peak_bytes" (of a step, besides the library and the data), "state_bytes" (weights; to train, gradients and slots
- * too), "activation_bytes" (of one part), "scratch_bytes" (of one lane), and "steps", one for each op, of one part:
+ * too), "activation_bytes" (of one part), "scratch_bytes" (of one lane), "packed_bytes" (of one part: weights as
+ * kernels want them, made when they have changed), and "steps", one for each op, of one part:
  * "layer", "variable" (the weight whose gradient or new value it makes; else left out), "op", "pass" (forward,
  * backward, update), "kernel", the "choice" between kernels, how lanes "share" it (whole, rows, columns, flat, depth)
  * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),

@@ -362,7 +362,8 @@ static void begin_back(const backward *b)
 {
     bool recurs = b->tape.steps > 1 || b->attrs->passed;
     if (b->lone && b->packed)
-        tdi_lstm_pack_lone(&b->own, b->tape.units, b->call->in[TDI_LSTM_GRAD_R].data, b->packed);
+        tdi_lstm_pack_lone((const float *)b->call->in[TDI_LSTM_GRAD_R].data + b->own.unit * GATES * b->tape.units,
+                           b->own.units, b->tape.units, b->tape.units, b->packed);
     for (int64_t p = 0; p < b->panels && recurs && !b->lone; p++)
         pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */

@@ -8,13 +8,12 @@
  * four gates.
  *
  * Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the step
- * before, and does some of its own part of the next product while it waits for it. With one row, one lane or two share
- * the products by depth instead: each multiplies its own h by its own rows of R, which its core updated and will read
- * again on the way back. The sums for the other's units travel while it goes on with its own. */
+ * before, and does some of its own part of the next product while it waits for it. */
 #include "cpu/lstm_isa.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
+enum { RUNS = 3 * QUARTERS };
 /* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
 enum { FEW_BLOCKS = 2 };
@@ -22,6 +21,11 @@ enum { FEW_BLOCKS = 2 };
 enum { FEW_BLOCKS = 1 };
 #endif
 enum { AHEAD = 2 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
+
+/* Units of h that follow each other. */
+typedef struct run {
+    int64_t first, count;
+} run;
 
 typedef struct forward {
     const tdi_call *call;
@@ -31,31 +35,21 @@ typedef struct forward {
     int64_t blocks, wide; /* of units: all, in a panel */
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
-    bool by_depth;        /* of R a lane reads its own units' rows alone */
-    float *given;         /* by depth [2, 4, the other's units]: its sums, of this step and of the one before */
-    const float *taken;   /* the other's `given`, [2, 4, own units]; NULL where there is no other */
-    float *packed;        /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
-    float *sums;          /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
-    float *ahead;         /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
-    float *packed_input;  /* by panels [features, blocks, 4, WIDTH] of W */
-    float *masked;        /* [4, rows, units]: h as each gate sees it; NULL without a mask */
-    float *row;           /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
+    bool lone;            /* one row for many steps */
+    int runs;             /* of a lone row's h, as an even step takes them; an odd one begins with the last */
+    run run[RUNS];
+    float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
+    uint64_t *made_of;   /* the weights' name, where `packed` is kept from run to run; NULL: it is not */
+    float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
+    float *ahead;        /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
+    float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
+    float *masked;       /* [4, rows, units]: h as each gate sees it; NULL without a mask */
+    float *row;          /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
 } forward;
 
 static int64_t wide_blocks(int64_t rows)
 {
     return rows == 1 ? LONE_BLOCKS : rows <= 3 ? FEW_BLOCKS : 1;
-}
-
-static int64_t others(const forward *f)
-{
-    return f->tape.units - f->own.units;
-}
-
-static bool goes_by_depth(const forward *f)
-{
-    bool meets_one = f->call->lanes == 2 || !f->own.by_units;
-    return f->in_place && meets_one && tdi_lstm_is_lone(&f->own, f->tape.units);
 }
 
 static bool looks_ahead(const forward *f)
@@ -72,25 +66,42 @@ static int64_t sums_floats(const forward *f)
 /* In place, for many steps and rows: two or three rows use each weight too seldom for it to pay. */
 static int64_t packed_floats(const forward *f)
 {
-    if (f->by_depth)
-        return tdi_lstm_lone_floats(&f->own, &f->tape);
     bool pays = f->own.rows > 3 && f->tape.steps >= TDI_LSTM_PACKED_STEPS;
-    return pays ? GATES * f->own.units * f->tape.units : 0;
+    return f->lone || pays ? GATES * f->own.units * f->tape.units : 0;
 }
 
-static int64_t given_floats(const forward *f)
+/* Of R that no step changes: behind the name of the weights that it was made of. */
+enum { NAME_FLOATS = 16 };
+
+static bool keeps_packed(const forward *f)
 {
-    return f->by_depth ? 2 * GATES * others(f) : 0;
+    return f->call->steady >> TDI_LSTM_R & 1;
 }
 
 static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(given_floats(f) + sums_floats(f) + packed_floats(f) + row);
+        return (size_t)(sums_floats(f) + !keeps_packed(f) * packed_floats(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
+}
+
+static void add_runs(forward *f, int64_t unit, int64_t units, int from, int to)
+{
+    for (int64_t length = units / QUARTERS, i = from; i < to && units; i++)
+        f->run[f->runs++] = (run){unit + i * length, length};
+}
+
+/* The lane's own units first, and half of them last: the others' may still be under way. */
+static void order_runs(forward *f)
+{
+    int64_t end = f->own.unit + f->own.units;
+    add_runs(f, f->own.unit, f->own.units, 0, QUARTERS / 2);
+    add_runs(f, 0, f->own.unit, 0, QUARTERS);
+    add_runs(f, end, f->tape.units - end, 0, QUARTERS);
+    add_runs(f, f->own.unit, f->own.units, QUARTERS / 2, QUARTERS);
 }
 
 static forward forward_of(const tdi_call *call)
@@ -101,16 +112,22 @@ static forward forward_of(const tdi_call *call)
     f.wide = wide_blocks(f.own.rows);
     f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
-    f.by_depth = goes_by_depth(&f);
+    f.lone = f.in_place && f.tape.steps >= TDI_LSTM_PACKED_STEPS && tdi_lstm_is_lone(&f.own, f.tape.units);
+    if (f.lone)
+        order_runs(&f);
     if (!call->scratch) /* prepare asks for sizes */
         return f;
     if (f.in_place) {
-        f.given = call->scratch;
-        f.sums = f.given + given_floats(&f);
-        f.taken = given_floats(&f) ? call[1 - 2 * call->lane].scratch : NULL;
+        f.sums = call->scratch;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
-        f.packed = packed_floats(&f) ? f.sums + sums_floats(&f) : NULL;
-        f.row = f.sums + sums_floats(&f) + packed_floats(&f);
+        f.row = f.sums + sums_floats(&f);
+        f.made_of = call->state;
+        if (f.made_of) {
+            f.packed = (float *)call->state + NAME_FLOATS;
+        } else if (packed_floats(&f)) {
+            f.packed = f.row;
+            f.row += packed_floats(&f);
+        }
         return f;
     }
     f.packed = call->scratch;
@@ -200,18 +217,15 @@ static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t be
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
 
-/* Where units of h lie, as many in each run, and their rows, of LONE units. */
-typedef struct lone_run {
-    const float *h, *rows;
-} lone_run;
-
 /* From unit to unit of h, from row to row, from gate to gate. */
 typedef struct lone_steps {
     int64_t next, row, gate;
 } lone_steps;
 
-/* One row and LONE units: the sums of all gates, to.row apart, += h R over `runs` runs of `count` units of h. */
-TDI_INLINE void add_lone(const lone_run *run, int runs, lone_steps step, int64_t count, tdi_result to)
+/* One row and LONE units: the sums of all gates, to.row apart, += h R over some runs of h, each `next_run` behind the
+ * one before. */
+TDI_INLINE void add_lone(const float *h, const float *rows, const run *over, int runs, int next_run, lone_steps step,
+                         tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
     float *gate[GATES];
@@ -221,15 +235,15 @@ TDI_INLINE void add_lone(const lone_run *run, int runs, lone_steps step, int64_t
         __asm__("" : "+r"(gate[g])); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
         TDI_UNROLL
         for (int v = 0; v < LONE_BLOCKS; v++)
-            sum[g * LONE_BLOCKS + v] = to.fresh ? (tdi_vector){0} : tdi_load(gate[g] + v * TDI_WIDTH);
+            sum[g * LONE_BLOCKS + v] = tdi_load(gate[g] + v * TDI_WIDTH);
     }
-    for (int i = 0; i < runs; i++) {
-        const float *h = run[i].h, *rows = run[i].rows;
-        for (int64_t k = 0; k < count; k++, h += step.next, rows += step.row) {
-            tdi_vector of_h = tdi_splat(*h);
+    for (int i = 0; i < runs; i++, over += next_run) {
+        const float *of_h = h + over->first * step.next, *row = rows + over->first * step.row;
+        for (int64_t k = 0; k < over->count; k++, of_h += step.next, row += step.row) {
+            tdi_vector unit = tdi_splat(*of_h);
             TDI_UNROLL
             for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-                sum[v] += of_h * tdi_load(rows + v / LONE_BLOCKS * step.gate + v % LONE_BLOCKS * TDI_WIDTH);
+                sum[v] += unit * tdi_load(row + v / LONE_BLOCKS * step.gate + v % LONE_BLOCKS * TDI_WIDTH);
         }
     }
     TDI_UNROLL
@@ -237,9 +251,9 @@ TDI_INLINE void add_lone(const lone_run *run, int runs, lone_steps step, int64_t
         tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
 }
 
-static void add_unpacked(const lone_run *run, int runs, lone_steps step, int64_t count, tdi_result to)
+static void add_unpacked(tdi_operand h, tdi_panel rows, int64_t count, int64_t gate, tdi_result to)
 {
-    add_lone(run, runs, step, count, to);
+    add_lone(h.data, rows.data, &(run){0, count}, 1, 0, (lone_steps){h.step, rows.row, gate}, to);
 }
 
 /* Weights [depth, 4, units] from the lane's first unit on, where they lie; or panels of them, each packed
@@ -325,8 +339,7 @@ static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t
     bool lone = f->own.rows == 1 && f->own.units % LONE == 0;
     for (int64_t j = 0; lone && j < f->own.units; j += LONE) {
         tdi_panel b = panel_of(f, &of.w, 0, j, LONE_BLOCKS);
-        add_unpacked(&(lone_run){of.a.data, b.data + of.first * b.row}, 1,
-                     (lone_steps){of.next, of.next * b.row, f->tape.units}, of.count,
+        add_unpacked(of.a, (tdi_panel){b.data + of.first * b.row, of.next * b.row}, of.count, f->tape.units,
                      (tdi_result){f->sums + j, f->own.units, false});
     }
     if (!lone)
@@ -392,6 +405,12 @@ static tdi_operand h_before(const forward *f, int64_t step)
                          step ? f->tape.steps * f->tape.sections * f->tape.units : f->tape.units, 1};
 }
 
+static void fetch_others(const forward *f, tdi_operand h)
+{
+    tdi_fetch(h.data, h.row, f->own.rows, 0, f->own.unit);
+    tdi_fetch(h.data, h.row, f->own.rows, f->own.unit + f->own.units, f->tape.units);
+}
+
 /* The lane's own units first, and half of them last: the others' may still be under way. The half that comes last is
  * the next step's first, read backwards: what the first cache still holds of it need not come from the second again. */
 static void recur(const forward *f, int64_t step)
@@ -407,8 +426,7 @@ static void recur(const forward *f, int64_t step)
     }
     add_units(f, h, odd ? middle : begin, odd ? end : middle, true);
     tdi_lstm_wait(f->call, &f->own);
-    tdi_fetch(h.data, h.row, f->own.rows, 0, begin);
-    tdi_fetch(h.data, h.row, f->own.rows, end, f->tape.units);
+    fetch_others(f, h);
     add_units(f, h, 0, begin, false);
     add_units(f, h, end, f->tape.units, false);
     add_units(f, h, odd ? begin : middle, odd ? middle : end, false);
@@ -615,77 +633,35 @@ static void sum_in_place(forward *f, int64_t step)
     recur(f, step);
 }
 
-/* ---- by depth ---- */
+/* ---- a lone row for many steps ---- */
 
-/* The own units' rows of R from the lane's `first` on, for LONE units from `unit` on: packed, or where they lie. */
-static const float *own_rows(const forward *f, int64_t unit, int64_t first)
+/* sums += h R over the runs [begin, end) of the step. */
+static void add_some_runs(const forward *f, int64_t step, const float *h, int begin, int end)
 {
-    if (f->packed)
-        return f->packed + (f->own.units * unit + first * LONE) * GATES;
-    const float *recurrent = f->call->in[TDI_LSTM_R].data;
-    return recurrent + (f->own.unit + first) * GATES * f->tape.units + unit;
-}
-
-/* The sums of units [begin, end) += h R over some quarters of the own units of h. */
-TDI_INLINE void add_quarters(const forward *f, int64_t step, int first, int count, int64_t begin, int64_t end,
-                             float *sums, bool fresh)
-{
-    const tdi_lstm_share *own = &f->own;
-    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, own->row, step);
-    if (!h)
-        return;
-    for (int64_t done = 0; done < end - begin; done += LONE) {
-        int64_t j = step & 1 ? end - LONE - done : begin + done;
-        lone_run run[QUARTERS];
-        tdi_result to = {sums + j - begin, end - begin, fresh};
-        for (int i = 0; i < count; i++) {
-            int64_t k = tdi_lstm_quarter(own, step, first + i);
-            run[i] = (lone_run){h + own->unit + k, own_rows(f, j, k)};
-        }
-        if (f->packed)
-            add_lone(run, count, (lone_steps){1, GATES * LONE, LONE}, own->units / QUARTERS, to);
-        else
-            add_unpacked(run, count, (lone_steps){1, GATES * f->tape.units, f->tape.units}, own->units / QUARTERS, to);
+    bool odd = step & 1;
+    int64_t panel = GATES * LONE * f->tape.units;
+    for (int64_t done = 0; done < f->own.units; done += LONE) {
+        int64_t j = odd ? f->own.units - LONE - done : done;
+        add_lone(h, f->packed + j / LONE * panel, f->run + (odd ? f->runs - 1 - begin : begin), end - begin,
+                 odd ? -1 : 1, (lone_steps){1, GATES * LONE, LONE}, (tdi_result){f->sums + j, f->own.units, false});
     }
 }
 
-/* The own units and the other's by loops of their own: what fetches streams ahead knows them by their instructions. */
-static void add_to_own(const forward *f, int64_t step, int first, int count)
+/* What the others made is asked for as soon as there is sight of it. */
+static void sum_lone(forward *f, int64_t step)
 {
-    add_quarters(f, step, first, count, f->own.unit, f->own.unit + f->own.units, f->sums, false);
-}
-
-static void add_to_other(const forward *f, int64_t step)
-{
-    int64_t begin = f->own.unit ? 0 : f->own.units;
-    add_quarters(f, step, 0, QUARTERS, begin, begin + others(f), f->given + (step & 1) * GATES * others(f), true);
-}
-
-/* Half of what the own h gives to the own units, and all that it gives to the other's. */
-static void give(forward *f, int64_t step)
-{
+    tdi_operand h = h_before(f, step);
     begin_in_place(f, step);
-    add_to_own(f, step, 0, QUARTERS / 2);
-    add_to_other(f, step);
-    tdi_lstm_step_is_made(f->call, &f->own);
-}
-
-/* The other half, and then what the other gave; once there is sight of this, it is asked for. */
-static void take(forward *f, int64_t step)
-{
-    int64_t floats = GATES * f->own.units;
-    const float *h = tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step);
-    const float *taken = f->taken && h ? f->taken + (step & 1) * floats : NULL;
-    find_sums(f, step);
-    add_to_own(f, step, QUARTERS / 2, QUARTERS / 4);
-    if (taken && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
-        tdi_fetch(taken, 0, 1, 0, floats);
-    add_to_own(f, step, QUARTERS * 3 / 4, QUARTERS / 4);
-    if (taken)
-        tdi_lstm_wait(f->call, &f->own);
-    for (int64_t i = 0; taken && i < floats; i += TDI_WIDTH)
-        tdi_store(f->sums + i, tdi_load(f->sums + i) + tdi_load(taken + i));
-    make(f, step);
+    if (!h.data)
+        return;
+    add_some_runs(f, step, h.data, 0, 1);
+    if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+        fetch_others(f, h);
+    add_some_runs(f, step, h.data, 1, QUARTERS / 2);
+    tdi_lstm_wait(f->call, &f->own);
+    fetch_others(f, h);
+    add_some_runs(f, step, h.data, QUARTERS / 2, f->runs - QUARTERS / 2);
+    add_some_runs(f, step, h.data, f->runs - QUARTERS / 2, f->runs);
 }
 
 static void sum_by_panels(forward *f, int64_t step)
@@ -703,10 +679,20 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
+static size_t kept_bytes(const tdi_call *call)
+{
+    forward f = forward_of(call);
+    bool keeps = f.in_place && packed_floats(&f) && keeps_packed(&f);
+    return keeps ? (size_t)(NAME_FLOATS + packed_floats(&f)) * sizeof(float) : 0;
+}
+
 static void begin_forward(const forward *f)
 {
-    if (f->by_depth && f->packed)
-        tdi_lstm_pack_lone(&f->own, f->tape.units, f->call->in[TDI_LSTM_R].data, f->packed);
+    if (f->made_of && !tdi_is_outdated(f->call, f->made_of))
+        return;
+    if (f->lone)
+        tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, f->tape.units,
+                           f->own.units, f->packed);
     else if (f->in_place && f->packed)
         pack_gates(f);
     if (f->in_place)
@@ -719,12 +705,7 @@ static void begin_forward(const forward *f)
 
 static void make_step(forward *f, int64_t step)
 {
-    if (f->by_depth) {
-        give(f, step);
-        take(f, step);
-        return;
-    }
-    (f->in_place ? sum_in_place : sum_by_panels)(f, step);
+    (f->lone ? sum_lone : f->in_place ? sum_in_place : sum_by_panels)(f, step);
     make(f, step);
     tdi_lstm_step_is_made(f->call, &f->own);
 }
@@ -735,8 +716,6 @@ static void run_forward(const tdi_call *call)
     begin_forward(&f);
     for (int64_t step = 0; step < f.tape.steps; step++)
         make_step(&f, step);
-    if (f.by_depth)
-        tdi_lstm_step_is_made(call, &f.own);
     tdi_lstm_wait(call, &f.own); /* who may still read what this lane made */
 }
 
@@ -751,23 +730,19 @@ static void run_forward_together(const tdi_call *calls, int lanes)
     for (int64_t step = 0; step < steps; step++) {
         for (int lane = 0; lane < lanes; lane++) {
             forward f = forward_of(&calls[lane]);
-            (f.by_depth ? give : make_step)(&f, step);
-        }
-        for (int lane = 0; lane < lanes; lane++) {
-            forward f = forward_of(&calls[lane]);
-            if (f.by_depth)
-                take(&f, step);
+            make_step(&f, step);
         }
     }
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .run = run_forward);
+               .declines = tdi_lstm_declines, .keeps = kept_bytes, .prepare = prepare_forward, .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
+                                                       .keeps = kept_bytes,
                                                        .prepare = prepare_forward,
                                                        .run = run_forward};
 

@@ -253,11 +253,11 @@ static inline int64_t tdi_lstm_lone_floats(const tdi_lstm_share *own, const tdi_
     return tape->steps >= TDI_LSTM_PACKED_STEPS ? TDI_LSTM_GATES * own->units * tape->units : 0;
 }
 
-static inline void tdi_lstm_pack_lone(const tdi_lstm_share *own, int64_t units, const float *recurrent, float *to)
+/* Of a matrix [rows, 4, units] the first `wanted` units. */
+static inline void tdi_lstm_pack_lone(const float *from, int64_t rows, int64_t units, int64_t wanted, float *to)
 {
-    const float *from = recurrent + own->unit * TDI_LSTM_GATES * units;
-    for (int64_t unit = 0; unit < units; unit += TDI_LSTM_LONE)
-        for (int64_t i = 0; i < own->units * TDI_LSTM_GATES; i++, to += TDI_LSTM_LONE)
+    for (int64_t unit = 0; unit < wanted; unit += TDI_LSTM_LONE)
+        for (int64_t i = 0; i < rows * TDI_LSTM_GATES; i++, to += TDI_LSTM_LONE)
             memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
 }
 

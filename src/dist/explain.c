@@ -105,10 +105,11 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
     const tdi_division *d = &e->runtime->division;
     tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts,
                          .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
+                         .packed = (double)tdi_plan_kept_bytes(e->plan) * d->parts,
                          .exchange = (double)tdi_plan_exchange_bytes(e->plan),
                          .rows = row_bytes(e),
                          .state = tdi_state_bytes(e->runtime, e->mode)};
-    m.peak = m.activations + m.scratch + m.exchange + m.rows + m.state;
+    m.peak = m.activations + m.scratch + m.packed + m.exchange + m.rows + m.state;
     return m;
 }
 
@@ -118,11 +119,12 @@ static void explain_memory(const tdi_explained *e, FILE *out)
     fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
     if (e->mode == TDI_TRAIN)
         fprintf(out, ", with their gradients and slots %.2f MB", m.state * 1e-6);
-    fprintf(out,
-            "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f exchanged, %.2f of rows brought "
-            "together, %.2f of weights%s; besides, the library and the data\n",
-            m.peak * 1e-6, m.activations * 1e-6, m.scratch * 1e-6, m.exchange * 1e-6, m.rows * 1e-6, m.state * 1e-6,
-            e->mode == TDI_TRAIN ? " and theirs" : "");
+    fprintf(
+        out,
+        "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f of packed weights, %.2f exchanged, %.2f of "
+        "rows brought together, %.2f of weights%s; besides, the library and the data\n",
+        m.peak * 1e-6, m.activations * 1e-6, m.scratch * 1e-6, m.packed * 1e-6, m.exchange * 1e-6, m.rows * 1e-6,
+        m.state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
     if (e->runtime->rehearsed_bytes > 0)
         fprintf(out, "comparing whole steps, which is remembered, took %.2f MB beside the weights and slots\n",
                 e->runtime->rehearsed_bytes * 1e-6);

@@ -14,7 +14,7 @@ typedef struct tdi_explained {
 
 /* What a step needs in memory besides the data, in bytes. */
 typedef struct tdi_step_memory {
-    double activations, scratch, exchange, rows, state, peak;
+    double activations, scratch, packed, exchange, rows, state, peak;
 } tdi_step_memory;
 tdi_step_memory tdi_memory_of_step(const tdi_explained *explained);
 

@@ -104,14 +104,14 @@ td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
     const tdi_division *d = &e->runtime->division;
     json_t *steps = steps_to_json(e->plan, e->timing);
     json_t *root = json_pack(
-        "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:I, s:o}", "model",
+        "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "model",
         e->runtime->model->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch, "replicas", d->replicas,
         "parts", d->parts, "workers", d->workers, "lanes", d->lanes, "why", d->why, "precision",
         tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", "why_float32", tdi_why_float32(e->runtime),
         "choices", choices_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
         (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",
         (json_int_t)tdi_plan_activation_bytes(e->plan), "scratch_bytes", (json_int_t)tdi_plan_scratch_bytes(e->plan),
-        "steps", steps);
+        "packed_bytes", (json_int_t)tdi_plan_kept_bytes(e->plan), "steps", steps);
     bool good = root && (!e->timing || json_object_set_new(root, "time", time_to_json(e->timing)) == 0);
     if (good && json_dumpf(root, out, JSON_INDENT(1)) == 0)
         putc('\n', out);

@@ -65,6 +65,7 @@ static void set_control(run *r, tdi_control *control, tdi_job_step step)
                              .iteration = each ? now / each : now,
                              .step = now,
                              .seed = r->job->seed,
+                             .weights = model->written,
                              .skip = each && (now + 1) % each != 0,
                              .failed = lacked(r, step.index)};
 }
@@ -396,6 +397,8 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     run_all(&r);
+    if (consumes)
+        tdi_model_write_values(runtime->model);
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;

@@ -375,7 +375,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
     tdi_worker *worker = &runtime->workers[worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
-                                        .values = runtime->model->values,
+                                        .values = tdi_model_write_values(runtime->model),
                                         .slots = runtime->model->slots,
                                         .gradients = state->gradients,
                                         .reduced = runtime->gradients[0],

@@ -77,7 +77,7 @@ static td_status read_layer(td_model *model, int position, tdi_hdf5_file *file, 
     for (int i = 0; i < layer->weights.count; i++) {
         const tdi_variable *variable = &layer->weights.at[i]->variable;
         snprintf(path, sizeof path, "%s/%d", vars, i);
-        TDI_TRY(tdi_hdf5_read(file, path, &variable->shape, tdi_model_value(model, variable), error));
+        TDI_TRY(tdi_hdf5_read(file, path, &variable->shape, tdi_model_write_value(model, variable), error));
     }
     return TD_OK;
 }

@@ -17,7 +17,8 @@ typedef struct tdi_control {
     int64_t iteration; /* updates of the weights before this step */
     int64_t step;      /* names the random draws of this step */
     uint64_t seed;
-    bool skip; /* the step updates no weights: its gradients are accumulated */
+    uint64_t weights; /* steady inputs (tdi_call) are the same as long as this is; 0: nobody knows */
+    bool skip;        /* the step updates no weights: its gradients are accumulated */
     /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
      * NULL: nobody asks. */
     atomic_bool *failed;
@@ -63,12 +64,13 @@ struct tdi_call {
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare */
+    void *state;   /* made by the kernel's prepare, or what it keeps */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
     float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;
+    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes */
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
@@ -77,5 +79,15 @@ struct tdi_call {
     const tdi_part *part;
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
+
+/* For what a kernel keeps of steady inputs: is it out of date, having been made of the weights that `*made_of` names?
+ * It is supposed to be made anew then, of those of this step. */
+static inline bool tdi_is_outdated(const tdi_call *call, uint64_t *made_of)
+{
+    uint64_t now = call->control->weights;
+    bool same = now && *made_of == now;
+    *made_of = now;
+    return !same;
+}
 
 #endif

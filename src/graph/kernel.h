@@ -52,6 +52,10 @@ typedef struct tdi_kernel {
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
     void (*release)(void *state);
 
+    /* NULL: nothing. Bytes, zeroed at first, that a lane's call keeps from run to run as its state, which prepare then
+     * does not set: for what is made of steady inputs. */
+    size_t (*keeps)(const tdi_call *call);
+
     /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
      * lane's own of call->sums, of all but what `finish` makes on this lane. */
     void (*run)(const tdi_call *call);

@@ -132,10 +132,17 @@ static td_status fill_model(td_model *model, tdi_error *error)
     return model->values ? TD_OK : tdi_model_short("room for the weights", model->total, error);
 }
 
+float *tdi_model_write_values(td_model *model)
+{
+    model->written++;
+    return (float *)(uintptr_t)model->values;
+}
+
 static void draw_weights(td_model *model)
 {
     for (int i = 0; i < model->weights.count; i++)
-        tdi_initialize(model->weights.at[i], model->seed, tdi_model_value(model, &model->weights.at[i]->variable));
+        tdi_initialize(model->weights.at[i], model->seed,
+                       tdi_model_write_value(model, &model->weights.at[i]->variable));
 }
 
 static td_status check_io(int n_inputs, td_tensor *const *inputs, int n_outputs, td_tensor *const *outputs,
@@ -163,7 +170,7 @@ static void free_model(void *object)
     tdi_model_drop_runtime(model);
     for (int i = 0; i < TDI_MAX_SLOTS; i++)
         tdi_buffer_free(model->slots[i]);
-    tdi_buffer_free(model->values);
+    tdi_buffer_free((void *)(uintptr_t)model->values);
     tdi_vec_free(&model->sites);
     tdi_vec_free(&model->layers);
     tdi_vec_free(&model->weights);

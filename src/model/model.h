@@ -37,7 +37,8 @@ struct td_model {
     /* Host storage of all variables: values, then the optimizer's slots in the same layout. Trained ones come first, at
      * variable.offset, `trained` floats of them; last, from `states` on, what stateful layers keep. */
     int64_t trained, states, total;
-    float *values;               /* [total] */
+    const float *values;         /* [total]; written through tdi_model_write_values() */
+    uint64_t written;            /* how often that may have been */
     float *slots[TDI_MAX_SLOTS]; /* [trained] each; NULL where the optimizer has none */
 
     bool compiled;
@@ -106,7 +107,13 @@ static inline bool tdi_model_is_stateful(const td_model *model)
     return model->total > model->states;
 }
 
-static inline float *tdi_model_value(const td_model *model, const tdi_variable *variable)
+/* To write there: what was made of the values before is not to be used any longer. */
+float *tdi_model_write_values(td_model *model);
+static inline float *tdi_model_write_value(td_model *model, const tdi_variable *variable)
+{
+    return tdi_model_write_values(model) + variable->offset;
+}
+static inline const float *tdi_model_value(const td_model *model, const tdi_variable *variable)
 {
     return model->values + variable->offset;
 }

@@ -3,15 +3,12 @@
 
 #include "model/model.h"
 
-static bool copy_floats(float **floats, int64_t count)
+static float *copy_floats(const float *from, int64_t count)
 {
-    const float *from = *floats;
-    if (!from)
-        return true;
-    *floats = tdi_buffer_create((size_t)count * sizeof **floats);
-    if (*floats)
-        memcpy(*floats, from, (size_t)count * sizeof **floats);
-    return *floats;
+    float *to = tdi_buffer_create((size_t)count * sizeof *to);
+    if (to)
+        memcpy(to, from, (size_t)count * sizeof *to);
+    return to;
 }
 
 /* Every copy is tried, so that what is released afterwards is never the model's. */
@@ -21,9 +18,13 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
     shadow->runtime = NULL;
     shadow->recipe = NULL;
     shadow->fitting = false;
-    bool complete = copy_floats(&shadow->values, model->total);
+    shadow->values = copy_floats(model->values, model->total);
+    bool complete = shadow->values;
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        complete = copy_floats(&shadow->slots[s], model->trained) && complete;
+        if (model->slots[s]) {
+            shadow->slots[s] = copy_floats(model->slots[s], model->trained);
+            complete = complete && shadow->slots[s];
+        }
     if (complete)
         return TD_OK;
     tdi_model_release_shadow(shadow);
@@ -33,7 +34,7 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
 
 void tdi_model_take_shadow(td_model *model, const td_model *shadow)
 {
-    memcpy(model->values, shadow->values, (size_t)model->total * sizeof *model->values);
+    memcpy(tdi_model_write_values(model), shadow->values, (size_t)model->total * sizeof *model->values);
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
         if (model->slots[s])
             memcpy(model->slots[s], shadow->slots[s], (size_t)model->trained * sizeof *model->slots[s]);
@@ -49,7 +50,7 @@ void tdi_model_release_shadow(td_model *shadow)
         tdi_buffer_free(shadow->slots[s]);
         shadow->slots[s] = NULL;
     }
-    tdi_buffer_free(shadow->values);
+    tdi_buffer_free((void *)(uintptr_t)shadow->values);
     shadow->values = NULL;
     free(shadow->recipe);
     shadow->recipe = NULL;

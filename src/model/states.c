@@ -14,7 +14,7 @@ static const tdi_layer *stateful_layer(const td_model *model)
 static void reset(td_model *model, const tdi_layer *layer)
 {
     for (int s = 0; s < layer->states.count; s++)
-        memset(tdi_model_value(model, layer->states.at[s]), 0,
+        memset(tdi_model_write_value(model, layer->states.at[s]), 0,
                (size_t)layer->states.at[s]->elements * sizeof *model->values);
 }
 

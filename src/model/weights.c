@@ -53,7 +53,7 @@ td_status td_set_weight(td_model *model, int index, const float *values, size_t 
 {
     tdi_variable *variable = NULL;
     TDI_TRY(find_sized(model, index, values, count, &variable));
-    memcpy(tdi_model_value(model, variable), values, count * sizeof *values);
+    memcpy(tdi_model_write_value(model, variable), values, count * sizeof *values);
     return TD_OK;
 }
 
@@ -62,7 +62,7 @@ void td_finalize_variable_values(td_model *model)
 {
     int slot = model ? tdi_optimizer_average_slot(&model->optimizer) : -1;
     if (slot >= 0 && model->iteration > 0)
-        memcpy(model->values, model->slots[slot], (size_t)model->trained * sizeof(float));
+        memcpy(tdi_model_write_values(model), model->slots[slot], (size_t)model->trained * sizeof(float));
 }
 
 int64_t td_parameter_count(const td_model *model, int64_t *trainable)

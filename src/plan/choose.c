@@ -60,6 +60,25 @@ static tdi_value value_of(const tdi_plan *plan, const tdi_node *node)
     return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .abreast = placed->abreast};
 }
 
+/* Does no step change it? */
+static bool is_steady(const tdi_node *node)
+{
+    const tdi_graph *graph = node->graph;
+    bool steady = node->op == &tdi_op_parameter;
+    for (int i = 0; i < graph->nodes.count && steady; i++)
+        steady = graph->nodes.at[i] == node || graph->nodes.at[i]->variable != node->variable;
+    return steady;
+}
+
+static unsigned steady_inputs(const tdi_node *node)
+{
+    unsigned steady = 0;
+    for (int i = 0; i < node->n_in && i < 32; i++)
+        if (node->in[i] && is_steady(node->in[i]))
+            steady |= 1u << i;
+    return steady;
+}
+
 static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_call *call,
                                tdi_error *error)
 {
@@ -73,18 +92,31 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
                        .n_in = node->n_in,
                        .out = value_of(plan, node),
                        .attrs = node->attrs,
+                       .steady = steady_inputs(node),
                        .offset = node->variable ? node->variable->offset : 0};
     return TD_OK;
 }
 
-void tdi_prepared_release(const tdi_plan *plan, tdi_prepared *prepared)
+void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls)
 {
-    const tdi_kernel *kernel = prepared->kernel;
-    for (int lane = 0; lane < plan->spec.lanes; lane++)
-        if (kernel && kernel->release && prepared->calls[lane].state) {
-            kernel->release(prepared->calls[lane].state);
-            prepared->calls[lane].state = NULL;
-        }
+    for (int lane = 0; kernel && lane < plan->spec.lanes; lane++) {
+        void *state = calls[lane].state;
+        calls[lane].state = NULL;
+        if (state && kernel->keeps)
+            plan->spec.device->release(plan->spec.device, state);
+        else if (state && kernel->release)
+            kernel->release(state);
+    }
+}
+
+static td_status make_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, tdi_error *error)
+{
+    size_t bytes = prepared->kernel && prepared->kernel->keeps ? prepared->kernel->keeps(call) : 0;
+    if (!bytes)
+        return TD_OK;
+    call->state = plan->spec.device->allocate(plan->spec.device, bytes);
+    prepared->kept_bytes += bytes;
+    return call->state ? TD_OK : tdi_memory_short(error, "packed weights", bytes, "allow it more");
 }
 
 static void run_widened(const tdi_call *call)
@@ -119,6 +151,7 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
+    TDI_TRY(make_room_to_keep(plan, prepared, call, error));
     size_t scratch = 0;
     if (kernel && kernel->prepare)
         TDI_TRY(kernel->prepare(call, &call->state, &scratch, error));
@@ -165,7 +198,7 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
         td_status status = prepare_lane(plan, node, arena, prepared, lane, error);
         if (status != TD_OK) {
-            tdi_prepared_release(plan, prepared);
+            tdi_calls_release(plan, kernel, prepared->calls);
             return status;
         }
     }
@@ -184,6 +217,7 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
                 (tdi_placement){step->node->op->reads(step->node, i, prepared->by.split), prepared->by.lanes, 0};
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;
+    plan->kept_bytes += prepared->kept_bytes;
 }
 
 static void note(const tdi_plan *plan, tdi_planned *step, const char *kernel, const char *why)
@@ -286,7 +320,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
             return TD_OK;
         if (all->count == 0)
             all->lanes = prepared->by.lanes;
-        tdi_prepared_release(plan, prepared);
+        tdi_calls_release(plan, *k, prepared->calls);
         add_candidate(all, *k, doubt);
         if (doubt == TDI_SURE)
             break;

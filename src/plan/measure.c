@@ -146,7 +146,7 @@ static void leave_all(contest *c, contestant *all, int count)
     for (int i = 0; i < count; i++)
         for (int w = 0; all[i].workers && w < c->workers; w++)
             if (all[i].workers[w].calls)
-                tdi_prepared_release(c->plan, &all[i].workers[w]);
+                tdi_calls_release(c->plan, all[i].workers[w].kernel, all[i].workers[w].calls);
 }
 
 /* ---- the clock ---- */
@@ -239,7 +239,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     int count = choice->count;
     contest c = {.plan = plan, .node = node, .workers = chooser->workers};
     contestant all[TDI_MAX_CANDIDATES] = {{0}};
-    c.control = (tdi_control){.rows = 1, .failed = &c.failed};
+    c.control = (tdi_control){.rows = 1, .weights = 1, .failed = &c.failed};
     c.threads = c.workers * plan->spec.lanes;
     c.start.count = (uint32_t)c.threads;
     c.start.spin = tdi_team_spins(chooser->team);

@@ -186,9 +186,8 @@ td_status tdi_plan_create(const tdi_plan_spec *spec, tdi_plan **plan, tdi_error 
 
 static void free_step(const tdi_plan *plan, tdi_planned *step)
 {
-    for (int lane = 0; lane < plan->spec.lanes && step->calls; lane++)
-        if (step->kernel && step->kernel->release && step->calls[lane].state)
-            step->kernel->release(step->calls[lane].state);
+    if (step->calls)
+        tdi_calls_release(plan, step->kernel, step->calls);
     tdi_lockstep_release(&step->lockstep);
     tdi_text_free(&step->notes);
 }
@@ -224,6 +223,11 @@ int tdi_plan_sharing(const tdi_plan *plan)
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan)
 {
     return plan->scratch_bytes;
+}
+
+size_t tdi_plan_kept_bytes(const tdi_plan *plan)
+{
+    return plan->kept_bytes;
 }
 
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan)

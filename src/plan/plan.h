@@ -55,6 +55,7 @@ void tdi_plan_free(tdi_plan *plan);
 
 size_t tdi_plan_activation_bytes(const tdi_plan *plan);
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
+size_t tdi_plan_kept_bytes(const tdi_plan *plan); /* its own, of all lanes: what kernels make of weights once */
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
 int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */

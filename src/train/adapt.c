@@ -43,8 +43,8 @@ static td_status read_column(moments *m, tdi_source *source, int column, float *
 
 static td_status take_moments(td_model *model, const tdi_layer *layer, const moments *m, tdi_error *error)
 {
-    float *mean = tdi_model_value(model, &layer->weights.at[0]->variable);
-    float *variance = tdi_model_value(model, &layer->weights.at[1]->variable);
+    float *mean = tdi_model_write_value(model, &layer->weights.at[0]->variable);
+    float *variance = tdi_model_write_value(model, &layer->weights.at[1]->variable);
     for (int64_t i = 0; i < m->features; i++)
         if (!isfinite(m->mean[i]) || !isfinite(m->m2[i]))
             return tdi_fail(error, TD_NOT_FINITE, "feature %lld of the data is not finite, and so has no mean",

@@ -86,13 +86,14 @@ static void visit_last(td_state *state, td_epoch *last)
 }
 
 /* What stateful layers keep from batch to batch. */
-static void visit_states(td_state *state, const td_model *model)
+static void visit_states(td_state *state, td_model *model)
 {
     for (int i = 0; i < model->layers.count; i++)
         for (int s = 0; s < model->layers.at[i]->states.count; s++) {
             const tdi_variable *variable = model->layers.at[i]->states.at[s];
             tdi_state_enter(state, "states", model->layers.at[i]->name);
-            tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape, tdi_model_value(model, variable));
+            tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape,
+                               tdi_model_write_value(model, variable));
         }
 }
 
@@ -107,7 +108,7 @@ static void visit_model(td_state *state, td_model *model)
     else
         model->optimizer.learning_rate = (float)rate;
     tdi_state_enter(state, "weights", NULL);
-    tdi_state_variables(state, "", model, false, model->values);
+    tdi_state_variables(state, "", model, false, tdi_model_write_values(model));
     for (int slot = 0; slot < TDI_MAX_SLOTS; slot++) {
         char name[16];
         snprintf(name, sizeof name, "%d", slot);

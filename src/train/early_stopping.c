@@ -83,7 +83,7 @@ static td_status train_end(void *user, td_training *training)
     snprintf(line, sizeof line, "Restoring model weights from the end of the best epoch: %d.", self->best_epoch + 1);
     if (verbose)
         td_training_say(training, line);
-    memcpy(training->model->values, self->best, (size_t)training->model->states * sizeof *self->best);
+    memcpy(tdi_model_write_values(training->model), self->best, (size_t)training->model->states * sizeof *self->best);
     return TD_OK;
 }
 

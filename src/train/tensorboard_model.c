@@ -146,7 +146,7 @@ static td_status look_at_gradients(tdi_events *events, td_training *training, td
 {
     td_model *model = training->model;
     size_t bytes = (size_t)(model->total - model->trained) * sizeof(float);
-    float *moved = model->values + model->trained, *kept = malloc(bytes + 1);
+    float *moved = tdi_model_write_values(model) + model->trained, *kept = malloc(bytes + 1);
     if (!kept)
         return tdi_no_memory(error);
     memcpy(kept, moved, bytes);

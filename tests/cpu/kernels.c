@@ -520,12 +520,44 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
     }
 }
 
+/* What is kept: made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+static void check_kept(const context *at, const tdi_call *call, const trial *expected)
+{
+    trial t;
+    tdi_control control = *call->control;
+    size_t scratch = 0;
+    trial_init(&t, call);
+    set_share(at, 0, &t.call);
+    t.call.steady = ~0u;
+    t.call.control = &control;
+    size_t bytes = at->kernel->keeps(&t.call);
+    t.call.state = bytes ? tdi_buffer_create(bytes) : NULL;
+    assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
+    t.call.scratch = make_scratch(scratch);
+    for (int run = 0; run < 3 && bytes; run++) {
+        control.weights = run ? 2 : 1;
+        for (int i = 0; i < call->n_in; i++)
+            if (call->in[i].data && run == 0)
+                memset(t.in[i].data, 0, bytes_of(&call->in[i]));
+            else if (call->in[i].data)
+                memcpy(t.in[i].data, call->in[i].data, bytes_of(&call->in[i]));
+        at->kernel->run(&t.call);
+        if (run)
+            compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
+    }
+    free_scratch(at, t.call.scratch, scratch);
+    tdi_buffer_free(t.call.state);
+    trial_release(&t);
+}
+
 static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
                          const trial *expected)
 {
     double terms = summed(run->node->op, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
+    if (kernel->keeps)
+        check_kept(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, expected);

@@ -50,7 +50,7 @@ static int drive(bench *b, td_callback *callback)
                                            {"val_loss", val_loss[epoch]}}}};
         b->training.epoch = epoch;
         for (int64_t i = 0; i < model->total; i++)
-            model->values[i] = (float)epoch;
+            tdi_model_write_values(model)[i] = (float)epoch;
         assert_int_equal(functions->epoch_end(callback->user, &b->training, &end), TD_OK);
         b->rates[epoch] = td_training_learning_rate(&b->training);
     }
