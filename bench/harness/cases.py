@@ -79,6 +79,8 @@ PEERS = (
          ways=("keras-tf", "keras-jax", "torch", "torch-compile"), **RESNET),
     Case("resnet50-bf16", "ResNet-50, 224x224, batch 8, bf16", precision="bfloat16", reach=2.3,
          ways=("keras-tf", "torch", "torch-compile"), **RESNET),
+    Case("resnet50-predict", "that ResNet-50, predict, one image", what="predict",
+         ways=("keras-tf-call", "keras-jax-call", "torch", "torch-compile"), **dict(RESNET, batch=1, steps=1)),
     Case("lstm", "LSTM 128, 50 steps of 8, batch 1", batch=1, steps=400, ways=CLASSIFIER_WAYS, reach=4.3, **LSTM),
     Case("lstm32", "LSTM 128, 50 steps of 8, batch 32", batch=32, steps=100, ways=CLASSIFIER_WAYS, reach=1.75, **LSTM),
     Case("lstm-train", "that LSTM, train_on_batch, one sample", batch=1, what="train", ways=CALL_WAYS, **LSTM),

@@ -15,6 +15,7 @@ enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
 typedef struct conv {
     int64_t first, samples, chunk; /* to make; copied at a time */
     int64_t h, w, c, kh, kw, oh, ow, f;
+    int64_t filter, filters; /* forwards: the first of those to make, and how many */
     int64_t stride_h, stride_w, dilation_h, dilation_w, before_h, before_w;
     bool direct; /* x is the left factor */
 } conv;
@@ -32,7 +33,7 @@ static int64_t taps_of(const conv *p)
 static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
 {
     const tdi_conv2d_attrs *a = call->attrs;
-    bool rows = call->split == TDI_ROWS;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     conv p = {.first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : x->dim[0],
               .h = x->dim[1],
@@ -43,6 +44,8 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
               .oh = y->dim[1],
               .ow = y->dim[2],
               .f = y->dim[3],
+              .filter = columns ? call->begin : 0,
+              .filters = columns ? call->end - call->begin : y->dim[3],
               .stride_h = a->stride_h,
               .stride_w = a->stride_w,
               .dilation_h = a->dilation_h,
@@ -174,17 +177,17 @@ static void conv2d_run(const tdi_call *call)
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
     for (int64_t n = p.first; n < p.first + p.samples; n += p.chunk) {
         int64_t rows = count_from(&p, n) * pixels_of(&p);
-        float *y = (float *)call->out.data + n * pixels_of(&p) * p.f;
+        float *y = (float *)call->out.data + n * pixels_of(&p) * p.f + p.filter;
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
-        tdi_factor left = {x, taps_of(&p), 'N'}, filter = {call->in[1].data, p.f, 'N'};
-        tdi_sgemm(rows, p.f, taps_of(&p), left, filter, 0, y, p.f);
-        tdi_cpu_loops()->epilogue(rows, p.f, p.f, bias, activation, y);
+        tdi_factor left = {x, taps_of(&p), 'N'}, filter = {(float *)call->in[1].data + p.filter, p.f, 'N'};
+        tdi_sgemm(rows, p.filters, taps_of(&p), left, filter, 0, y, p.f);
+        tdi_cpu_loops()->epilogue(rows, p.filters, p.f, bias ? bias + p.filter : NULL, activation, y);
     }
 }
 
 const tdi_kernel tdi_cpu_conv2d_matmul_onednn = {.name = "onednn conv2d as matmul",
                                                  .op = &tdi_op_conv2d,
-                                                 .splits = TDI_CAN_ROWS,
+                                                 .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                  .declines = conv2d_declines,
                                                  .doubts = conv2d_doubts,
                                                  .prepare = conv2d_prepare,

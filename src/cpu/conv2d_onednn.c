@@ -40,21 +40,34 @@ static int64_t count_samples(const tdi_call *call, const conv_values *v)
     return call->split == TDI_ROWS ? call->end - call->begin : v->x->shape.dim[0];
 }
 
+/* Forwards, of the filters. */
+static int64_t first_filter(const tdi_call *call)
+{
+    return call->split == TDI_COLUMNS ? call->begin : 0;
+}
+
+static int64_t count_filters(const tdi_call *call, const td_shape *filter)
+{
+    return call->split == TDI_COLUMNS ? call->end - call->begin : filter->dim[3];
+}
+
 /* ---- description ---- */
 
 /* [n, h, w, c] as oneDNN orders extents, n c h w, with the strides of channels last. */
-static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t samples)
+static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t samples, int64_t c)
 {
-    int64_t h = image->shape.dim[1], w = image->shape.dim[2], c = image->shape.dim[3];
+    int64_t h = image->shape.dim[1], w = image->shape.dim[2];
     dnnl_dims_t dims = {samples, c, h, w}, strides = {h * w * c, 1, w * c, c};
     return tdi_md_create(md, 4, dims, tdi_onednn_type(image->dtype), strides);
 }
 
-/* [kh, kw, c / groups, f] as (groups,) out, in, h, w; in the library's layout of `type`, or as it is, float32. */
-static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int groups, bool any, dnnl_data_type_t type)
+/* [kh, kw, c / groups, f] as (groups,) out, in, h, w, `made` of the f: in the library's layout of `type`, or as it is,
+ * float32. */
+static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int64_t made, int groups, bool any,
+                                     dnnl_data_type_t type)
 {
     int64_t h = filter->dim[0], w = filter->dim[1], in = filter->dim[2], out = filter->dim[3];
-    dnnl_dims_t dims = {groups, out / groups, in, h, w}, strides = {out / groups, 1, out, w * in * out, in * out};
+    dnnl_dims_t dims = {groups, made / groups, in, h, w}, strides = {out / groups, 1, out, w * in * out, in * out};
     int skip = groups == 1 ? 1 : 0;
     return tdi_md_create(md, 5 - skip, dims + skip, type, any ? NULL : strides + skip);
 }
@@ -84,15 +97,15 @@ static tdi_onednn_convolution window_of(const tdi_call *call, const conv_values 
 static dnnl_status_t describe_operands(tdi_onednn_operands *o, const tdi_call *call, const conv_values *v)
 {
     int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
-    int64_t samples = count_samples(call, v);
+    int64_t samples = count_samples(call, v), filters = count_filters(call, &v->filter->shape);
     o->has_bias = v->bias && v->bias->shape.rank;
-    dnnl_status_t status = describe_image(&o->src, v->x, samples);
+    dnnl_status_t status = describe_image(&o->src, v->x, samples, v->x->shape.dim[3]);
     if (status == dnnl_success)
-        status = describe_image(&o->dst, v->y, samples);
+        status = describe_image(&o->dst, v->y, samples, filters);
     if (status == dnnl_success)
-        status = describe_filter(&o->weights, &v->filter->shape, groups, false, dnnl_f32);
+        status = describe_filter(&o->weights, &v->filter->shape, filters, groups, false, dnnl_f32);
     if (status == dnnl_success && o->has_bias)
-        status = tdi_md_create(&o->bias, 1, (dnnl_dims_t){v->y->shape.dim[3]}, dnnl_f32, (dnnl_dims_t){1});
+        status = tdi_md_create(&o->bias, 1, (dnnl_dims_t){filters}, dnnl_f32, (dnnl_dims_t){1});
     return status;
 }
 
@@ -120,14 +133,15 @@ static dnnl_status_t describe(direction way, const tdi_call *call, dnnl_engine_t
 {
     conv_values v = values_of(call, way);
     int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
+    int64_t filters = count_filters(call, &v.filter->shape);
     dnnl_data_type_t type = tdi_onednn_type(v.x->dtype);
     tdi_md weights = {0}, forward = {0};
     o->makes_weights = way == GRAD_FILTER;
     dnnl_status_t status = describe_operands(o, call, &v);
     if (status == dnnl_success)
-        status = describe_filter(&weights, &v.filter->shape, groups, true, o->makes_weights ? dnnl_f32 : type);
+        status = describe_filter(&weights, &v.filter->shape, filters, groups, true, o->makes_weights ? dnnl_f32 : type);
     if (status == dnnl_success)
-        status = describe_filter(&forward, &v.filter->shape, groups, true, type);
+        status = describe_filter(&forward, &v.filter->shape, filters, groups, true, type);
     tdi_onednn_convolution c = window_of(call, &v);
     c.src = TDI_MD_VIEW(o->src);
     c.weights = TDI_MD_VIEW(weights);
@@ -166,9 +180,22 @@ static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describ
     return count_samples(call, &v) ? tdi_onednn_prepare(call, describe_way, state, scratch, error) : TD_OK;
 }
 
+/* Some of the filters' results are made close to each other, behind which the library's scratch is. */
+static size_t apart_bytes(const tdi_call *call)
+{
+    const td_shape *y = &call->out.shape;
+    int64_t elements = y->dim[0] * y->dim[1] * y->dim[2] * count_filters(call, &call->in[1].shape);
+    size_t bytes = call->split == TDI_COLUMNS ? (size_t)elements * td_dtype_size(call->out.dtype) : 0;
+    return (bytes + 63) / 64 * 64;
+}
+
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare(call, FORWARD, describe_forward, state, scratch, error);
+    if (call->split == TDI_COLUMNS && ((const tdi_conv2d_attrs *)call->attrs)->groups > 1)
+        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
+    td_status status = prepare(call, FORWARD, describe_forward, state, scratch, error);
+    *scratch += apart_bytes(call);
+    return status;
 }
 
 static td_status prepare_grad_input(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -193,32 +220,45 @@ static void *sample(const tdi_value *value, int64_t n)
 static tdi_onednn_addresses addresses_of(const tdi_call *call, direction way)
 {
     conv_values v = values_of(call, way);
-    int64_t first = first_sample(call);
+    int64_t first = first_sample(call), filter = first_filter(call);
     return (tdi_onednn_addresses){.src = sample(v.x, first),
-                                  .weights = v.filter->data,
-                                  .bias = v.bias ? v.bias->data : NULL,
-                                  .dst = sample(v.y, first)};
+                                  .weights = (float *)v.filter->data + filter,
+                                  .bias = v.bias && v.bias->data ? (float *)v.bias->data + filter : NULL,
+                                  .dst = call->split == TDI_COLUMNS ? call->scratch : sample(v.y, first)};
 }
 
-static void activate(const tdi_call *call)
+static void activate(const tdi_call *call, void *first)
 {
     conv_values v = values_of(call, FORWARD);
     const td_shape *y = &v.y->shape;
-    int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * y->dim[3];
+    int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * count_filters(call, &v.filter->shape);
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    void *first = sample(v.y, first_sample(call));
     if (v.y->dtype == TD_BFLOAT16)
         tdi_cpu_loops()->activate_bfloat16(count, activation, first);
     else
         tdi_cpu_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
+/* What was made apart to its place between the other filters' results. */
+static void put_between(const tdi_call *call, const char *made)
+{
+    const td_shape *y = &call->out.shape;
+    size_t each = td_dtype_size(call->out.dtype), bytes = (size_t)(call->end - call->begin) * each;
+    char *to = (char *)call->out.data + (size_t)call->begin * each;
+    int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2];
+    for (int64_t i = 0; i < pixels; i++)
+        memcpy(to + (size_t)(i * y->dim[3]) * each, made + (size_t)i * bytes, bytes);
+}
+
 static void conv2d_run(const tdi_call *call)
 {
     if (!call->state)
         return;
-    tdi_onednn_run(call, addresses_of(call, FORWARD), call->scratch, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
-    activate(call);
+    tdi_onednn_addresses at = addresses_of(call, FORWARD);
+    tdi_onednn_run(call, at, (char *)call->scratch + apart_bytes(call), DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
+    activate(call, at.dst);
+    if (call->split == TDI_COLUMNS)
+        put_between(call, at.dst);
 }
 
 static void conv2d_grad_input_run(const tdi_call *call)
@@ -282,8 +322,9 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .takes = TDI_TAKES_BOTH,
                                           .declines = declines,
                                           .doubts = doubts,
-                                          .splits = TDI_CAN_ROWS,
+                                          .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                           .prepare = prepare_forward,
+                                          .keeps = tdi_onednn_keeps,
                                           .release = tdi_onednn_release,
                                           .run = conv2d_run};
 
@@ -294,6 +335,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .doubts = doubts,
                                                      .splits = TDI_CAN_ROWS,
                                                      .prepare = prepare_grad_input,
+                                                     .keeps = tdi_onednn_keeps,
                                                      .release = tdi_onednn_release,
                                                      .run = conv2d_grad_input_run};
 
@@ -411,5 +453,6 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_thin_onednn = {.name = "onednn conv2d
                                                           .doubts = thin_doubts,
                                                           .splits = TDI_CAN_ROWS,
                                                           .prepare = prepare_thin,
+                                                          .keeps = tdi_onednn_keeps,
                                                           .release = tdi_onednn_release,
                                                           .run = conv2d_grad_input_thin_run};

@@ -121,9 +121,9 @@ static forward forward_of(const tdi_call *call)
         f.sums = call->scratch;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
         f.row = f.sums + sums_floats(&f);
-        f.made_of = call->state;
+        f.made_of = call->kept;
         if (f.made_of) {
-            f.packed = (float *)call->state + NAME_FLOATS;
+            f.packed = (float *)call->kept + NAME_FLOATS;
         } else if (packed_floats(&f)) {
             f.packed = f.row;
             f.row += packed_floats(&f);
@@ -736,14 +736,14 @@ static void run_forward_together(const tdi_call *calls, int lanes)
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .declines = tdi_lstm_declines, .keeps = kept_bytes, .prepare = prepare_forward, .run = run_forward);
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .keeps = kept_bytes, .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
-                                                       .keeps = kept_bytes,
                                                        .prepare = prepare_forward,
+                                                       .keeps = kept_bytes,
                                                        .run = run_forward};
 
 /* ---- what is taken from the tape ---- */

@@ -141,5 +141,6 @@ const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matm
                                                    .declines = declines,
                                                    .doubts = doubts,
                                                    .prepare = prepare,
+                                                   .keeps = tdi_onednn_keeps,
                                                    .release = tdi_onednn_release,
                                                    .run = matmul_run};

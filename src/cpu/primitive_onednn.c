@@ -7,7 +7,7 @@
 #include "cpu/cpu.h"
 #include "cpu/loops.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, WEIGHTS = 1 };
 
 /* ---- making ---- */
 
@@ -92,6 +92,7 @@ static td_status create(tdi_onednn_primitive *p, const tdi_call *call, tdi_onedn
     tdi_onednn_operands operands = {0};
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = create_description(p, call, describe, &operands, &pd);
+    p->keeps = !operands.makes_weights && call->steady >> WEIGHTS & 1;
     td_status usable = status == dnnl_success ? check_speed(pd, error) : TD_OK;
     if (status == dnnl_success && usable == TD_OK)
         status = create_parts(p, pd, &operands);
@@ -122,9 +123,20 @@ td_status tdi_onednn_prepare(const tdi_call *call, tdi_onednn_describe *describe
         tdi_onednn_release(p);
         return status;
     }
-    *scratch = rounded(p->packed_bytes) + rounded(p->scratchpad_bytes);
+    *scratch = (p->keeps ? 0 : rounded(p->packed_bytes)) + rounded(p->scratchpad_bytes);
     *state = p;
     return TD_OK;
+}
+
+static bool packs(const tdi_onednn_primitive *p)
+{
+    return p->reorder || p->packing;
+}
+
+size_t tdi_onednn_keeps(const tdi_call *call)
+{
+    const tdi_onednn_primitive *p = call->state;
+    return p && p->keeps && packs(p) ? ALIGNMENT + p->packed_bytes : 0;
 }
 
 void tdi_onednn_release(void *state)
@@ -156,17 +168,17 @@ static dnnl_status_t bind(dnnl_memory_t memory, void *address)
     return status == dnnl_success && now != address ? dnnl_memory_set_data_handle(memory, address) : status;
 }
 
-static dnnl_status_t bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *scratch)
+static dnnl_status_t bind_all(const tdi_onednn_primitive *p, tdi_onednn_addresses at, void *packed, void *scratchpad)
 {
     dnnl_status_t status = bind(p->src, at.src);
     if (status == dnnl_success)
         status = bind(p->weights, at.weights);
     if (status == dnnl_success)
-        status = bind(p->packed, p->reorder || p->packing ? scratch : at.weights);
+        status = bind(p->packed, packs(p) ? packed : at.weights);
     if (status == dnnl_success)
         status = bind(p->dst, at.dst);
     if (status == dnnl_success)
-        status = bind(p->scratchpad, (char *)scratch + rounded(p->packed_bytes));
+        status = bind(p->scratchpad, scratchpad);
     return status == dnnl_success && p->bias ? bind(p->bias, at.bias) : status;
 }
 
@@ -189,10 +201,13 @@ static dnnl_status_t execute(const tdi_onednn_primitive *p, int src, int weights
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst)
 {
     const tdi_onednn_primitive *p = call->state;
-    dnnl_status_t status = bind_all(p, at, scratch);
-    if (status == dnnl_success && p->packing)
-        tdi_cpu_loops()->pack(p->packing, at.weights, scratch);
-    else if (status == dnnl_success && weights == DNNL_ARG_WEIGHTS)
+    void *packed = call->kept ? (char *)call->kept + ALIGNMENT : scratch;
+    char *scratchpad = (char *)scratch + (p->keeps ? 0 : rounded(p->packed_bytes));
+    dnnl_status_t status = bind_all(p, at, packed, scratchpad);
+    bool outdated = status == dnnl_success && (!call->kept || tdi_is_outdated(call, call->kept));
+    if (outdated && p->packing)
+        tdi_cpu_loops()->pack(p->packing, at.weights, packed);
+    else if (outdated && weights == DNNL_ARG_WEIGHTS)
         status = reorder(p, p->weights, p->packed);
     if (status == dnnl_success)
         status = execute(p, src, weights, dst);

@@ -29,6 +29,7 @@ static const float over_a = -1 / 1.5f, over_b = 1 / 6.0f; /* 1 / 2A^2(A^2 - B^2)
 typedef struct winograd {
     int64_t first, samples; /* to make */
     int64_t h, w, c, oh, ow, f, before_h, before_w;
+    int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
     int64_t tiles_h, tiles_w, tiles;
     int64_t block; /* tiles worked on at a time: a multiple of ROWS */
 } winograd;
@@ -261,7 +262,7 @@ TDI_INLINE void filter_points_at(const float *filter, int64_t tap, bool turned, 
     both_ways(evaluate_filter, TAPS, IN, from, made);
 }
 
-/* filter [3, 3, c, f] */
+/* filter [3, 3, c, filters] */
 static void filter_points(const winograd *p, const float *filter, float *to)
 {
     for (int64_t f = 0; f < p->f;) {
@@ -269,7 +270,8 @@ static void filter_points(const winograd *p, const float *filter, float *to)
         for (int64_t c = 0; c < p->c; c++)
             for (int j = 0; j < columns; j++) {
                 tdi_vector made[POINTS];
-                filter_points_at(filter + c * p->f + f + j * TDI_WIDTH, p->c * p->f, false, made);
+                filter_points_at(filter + c * p->filters + p->filter + f + j * TDI_WIDTH, p->c * p->filters, false,
+                                 made);
                 for (int i = 0; i < POINTS; i++)
                     tdi_store(filter_at(p, c, f, columns, to) + i * filter_stride(p) + j * TDI_WIDTH, made[i]);
             }
@@ -312,7 +314,7 @@ static void store_tile(const winograd *p, const float *from, int64_t rows, int64
         both_ways(interpolate, IN, OUT, points, made);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++)
-                tdi_store(y + (i * p->ow + j) * p->f + f, made[i * OUT + j]);
+                tdi_store(y + (i * p->ow + j) * p->filters + f, made[i * OUT + j]);
     }
 }
 
@@ -322,16 +324,16 @@ static void store_tiles(const winograd *p, const float *from, int64_t begin, int
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
         int64_t rows = p->oh - t.y < OUT ? p->oh - t.y : OUT, columns = p->ow - t.x < OUT ? p->ow - t.x : OUT;
-        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->f;
+        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->filters + p->filter;
         store_tile(p, from + i * p->f, rows, columns, to);
         for (int64_t r = 0; r < rows && (bias || activation); r++)
-            TDI_ISA_NAME(tdi_loops).epilogue(columns, p->f, p->f, bias, activation, to + r * p->ow * p->f);
+            TDI_ISA_NAME(tdi_loops).epilogue(columns, p->f, p->filters, bias, activation, to + r * p->ow * p->filters);
     }
 }
 
 /* ---- the convolution ---- */
 
-/* scratch: zeros, filter, image, result */
+/* scratch: zeros, filter where it is not kept, image, result */
 typedef struct room {
     float *zeros, *filter, *image, *result;
 } room;
@@ -341,18 +343,32 @@ static int64_t zeros_of(const winograd *p)
     return p->c > p->f ? p->c : p->f;
 }
 
-static size_t room_bytes(const winograd *p)
+/* A filter that no step changes is kept, behind the name of the weights that it was made of. */
+enum { NAME_FLOATS = LINE };
+
+static bool keeps_filter(const tdi_call *call)
 {
-    int64_t floats = zeros_of(p) + POINTS * (filter_stride(p) + image_stride(p) + result_stride(p));
+    return call->steady >> 1 & 1;
+}
+
+static size_t kept_bytes(const tdi_call *call, const winograd *p)
+{
+    return keeps_filter(call) ? (size_t)(NAME_FLOATS + POINTS * filter_stride(p)) * sizeof(float) : 0;
+}
+
+static size_t room_bytes(const tdi_call *call, const winograd *p)
+{
+    int64_t filter = keeps_filter(call) ? 0 : filter_stride(p);
+    int64_t floats = zeros_of(p) + POINTS * (filter + image_stride(p) + result_stride(p));
     return (size_t)floats * sizeof(float);
 }
 
-static room room_of(const winograd *p, char *scratch)
+static room room_of(const tdi_call *call, const winograd *p)
 {
-    float *at = (float *)(void *)scratch;
-    room r = {.zeros = at};
-    r.filter = r.zeros + zeros_of(p);
-    r.image = r.filter + POINTS * filter_stride(p);
+    room r = {.zeros = call->scratch};
+    float *behind = r.zeros + zeros_of(p);
+    r.filter = call->kept ? (float *)call->kept + NAME_FLOATS : behind;
+    r.image = call->kept ? behind : behind + POINTS * filter_stride(p);
     r.result = r.image + POINTS * image_stride(p);
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
@@ -478,7 +494,7 @@ static int64_t block_of(const winograd *p)
 static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool turned)
 {
     const tdi_conv2d_attrs *a = call->attrs;
-    bool rows = call->split == TDI_ROWS;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     winograd p = {.first = rows ? call->begin : 0,
                   .samples = rows ? call->end - call->begin : x->dim[0],
                   .h = x->dim[1],
@@ -486,7 +502,9 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
                   .c = x->dim[3],
                   .oh = y->dim[1],
                   .ow = y->dim[2],
-                  .f = y->dim[3],
+                  .f = columns ? call->end - call->begin : y->dim[3],
+                  .filter = columns ? call->begin : 0,
+                  .filters = y->dim[3],
                   .tiles_h = tiles_of(y->dim[1]),
                   .tiles_w = tiles_of(y->dim[2])};
     int64_t same = a->padding == TD_SAME ? 1 : 0, before_h = same + a->sides.top, before_w = same + a->sides.left;
@@ -516,19 +534,32 @@ static winograd forward_of(const tdi_call *call)
 
 static td_status forward_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     winograd p = forward_of(call);
-    *scratch = room_bytes(&p);
-    return TD_OK;
+    *scratch = room_bytes(call, &p);
+    return p.f % TDI_WIDTH ? tdi_fail(error, TD_UNSUPPORTED, "filters that are no whole vectors") : TD_OK;
+}
+
+static size_t forward_keeps(const tdi_call *call)
+{
+    winograd p = forward_of(call);
+    return kept_bytes(call, &p);
+}
+
+static bool lacks_filter(const tdi_call *call)
+{
+    return !call->kept || tdi_is_outdated(call, call->kept);
 }
 
 static void forward_run(const tdi_call *call)
 {
     winograd p = forward_of(call);
-    room r = room_of(&p, call->scratch);
+    room r = room_of(call, &p);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    filter_points(&p, call->in[1].data, r.filter);
-    convolve(&p, &r, call->in[0].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, call->out.data);
+    if (lacks_filter(call))
+        filter_points(&p, call->in[1].data, r.filter);
+    convolve(&p, &r, call->in[0].data, bias ? bias + p.filter : NULL,
+             ((const tdi_conv2d_attrs *)call->attrs)->activation, call->out.data);
 }
 
 static const char *grad_input_declines(const tdi_call *call)
@@ -545,15 +576,22 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
 {
     (void)state, (void)error;
     winograd p = grad_input_of(call);
-    *scratch = room_bytes(&p);
+    *scratch = room_bytes(call, &p);
     return TD_OK;
+}
+
+static size_t grad_input_keeps(const tdi_call *call)
+{
+    winograd p = grad_input_of(call);
+    return kept_bytes(call, &p);
 }
 
 static void grad_input_run(const tdi_call *call)
 {
     winograd p = grad_input_of(call);
-    room r = room_of(&p, call->scratch);
-    turned_filter_points(&p, call->in[1].data, r.filter);
+    room r = room_of(call, &p);
+    if (lacks_filter(call))
+        turned_filter_points(&p, call->in[1].data, r.filter);
     convolve(&p, &r, call->in[0].data, NULL, 0, call->out.data);
 }
 
@@ -576,14 +614,14 @@ static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t 
 {
     (void)state, (void)error;
     winograd p = grad_filter_of(call);
-    *scratch = room_bytes(&p);
+    *scratch = room_bytes(call, &p);
     return TD_OK;
 }
 
 static void grad_filter_run(const tdi_call *call)
 {
     winograd p = grad_filter_of(call);
-    room r = room_of(&p, call->scratch);
+    room r = room_of(call, &p);
     correlate(&p, &r, call->in[0].data, call->in[1].data, call->out.data);
 }
 
@@ -592,9 +630,9 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .doubts = forward_doubts,
-                .prepare = forward_prepare, .run = forward_run);
+WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
+                .doubts = forward_doubts, .prepare = forward_prepare, .keeps = forward_keeps, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines, .doubts = forward_doubts,
-                .prepare = grad_input_prepare, .run = grad_input_run);
+                .prepare = grad_input_prepare, .keeps = grad_input_keeps, .run = grad_input_run);
 WINOGRAD_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .doubts = grad_filter_doubts,
                 .prepare = grad_filter_prepare, .run = grad_filter_run);

@@ -64,7 +64,8 @@ struct tdi_call {
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare, or what it keeps */
+    void *state;   /* made by the kernel's prepare */
+    void *kept;    /* of the size that its `keeps` asked for; 64-byte aligned; this lane's own */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
     float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */

@@ -100,23 +100,45 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
 void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls)
 {
     for (int lane = 0; kernel && lane < plan->spec.lanes; lane++) {
-        void *state = calls[lane].state;
-        calls[lane].state = NULL;
-        if (state && kernel->keeps)
-            plan->spec.device->release(plan->spec.device, state);
-        else if (state && kernel->release)
-            kernel->release(state);
+        if (calls[lane].state && kernel->release)
+            kernel->release(calls[lane].state);
+        plan->spec.device->release(plan->spec.device, calls[lane].kept);
+        calls[lane].state = calls[lane].kept = NULL;
     }
 }
 
-static td_status make_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, tdi_error *error)
+/* Not one copy for each core: rows of the batch are enough to be packed for. */
+static bool keeps_each_once(const tdi_plan *plan, const tdi_call *call)
 {
-    size_t bytes = prepared->kernel && prepared->kernel->keeps ? prepared->kernel->keeps(call) : 0;
+    return plan->spec.graph->parts == 1 && call->split != TDI_ROWS;
+}
+
+static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call)
+{
+    size_t bytes = prepared->kernel->keeps ? prepared->kernel->keeps(call) : 0;
     if (!bytes)
+        return true;
+    call->kept = plan->spec.device->allocate(plan->spec.device, bytes);
+    prepared->kept_bytes += call->kept ? bytes : 0;
+    return call->kept;
+}
+
+/* Where there is no room to keep anything, all is made at each run. */
+static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, size_t *scratch,
+                                tdi_error *error)
+{
+    const tdi_kernel *kernel = prepared->kernel;
+    call->run = kernel->run;
+    if (!kernel->prepare)
         return TD_OK;
-    call->state = plan->spec.device->allocate(plan->spec.device, bytes);
-    prepared->kept_bytes += bytes;
-    return call->state ? TD_OK : tdi_memory_short(error, "packed weights", bytes, "allow it more");
+    TDI_TRY(kernel->prepare(call, &call->state, scratch, error));
+    if (has_room_to_keep(plan, prepared, call))
+        return TD_OK;
+    if (kernel->release && call->state)
+        kernel->release(call->state);
+    call->state = NULL;
+    call->steady = 0;
+    return kernel->prepare(call, &call->state, scratch, error);
 }
 
 static void run_widened(const tdi_call *call)
@@ -142,7 +164,6 @@ static void join_halves(tdi_call *first, tdi_call *second)
 static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_arena *arena, tdi_prepared *prepared,
                               int lane, tdi_error *error)
 {
-    const tdi_kernel *kernel = prepared->kernel;
     tdi_call *call = &prepared->calls[lane];
     TDI_TRY(describe_call(plan, node, arena, call, error));
     const tdi_placement *by = &prepared->by;
@@ -151,12 +172,11 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
-    TDI_TRY(make_room_to_keep(plan, prepared, call, error));
+    if (!keeps_each_once(plan, call))
+        call->steady = 0;
     size_t scratch = 0;
-    if (kernel && kernel->prepare)
-        TDI_TRY(kernel->prepare(call, &call->state, &scratch, error));
-    if (kernel)
-        call->run = kernel->run;
+    if (prepared->kernel)
+        TDI_TRY(prepare_kernel(plan, prepared, call, &scratch, error));
     else
         prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)

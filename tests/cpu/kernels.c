@@ -530,9 +530,9 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
     set_share(at, 0, &t.call);
     t.call.steady = ~0u;
     t.call.control = &control;
-    size_t bytes = at->kernel->keeps(&t.call);
-    t.call.state = bytes ? tdi_buffer_create(bytes) : NULL;
     assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
+    size_t bytes = at->kernel->keeps(&t.call);
+    t.call.kept = bytes ? tdi_buffer_create(bytes) : NULL;
     t.call.scratch = make_scratch(scratch);
     for (int run = 0; run < 3 && bytes; run++) {
         control.weights = run ? 2 : 1;
@@ -545,8 +545,10 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
         if (run)
             compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     }
+    if (at->kernel->release && t.call.state)
+        at->kernel->release(t.call.state);
     free_scratch(at, t.call.scratch, scratch);
-    tdi_buffer_free(t.call.state);
+    tdi_buffer_free(t.call.kept);
     trial_release(&t);
 }
 
