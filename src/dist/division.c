@@ -160,13 +160,28 @@ static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division
                         : "with convolutions each core computes rows of the batch");
 }
 
-tdi_division tdi_divide_otherwise(const tdi_division *division)
+static tdi_division turned(const tdi_division *division, const char *why)
 {
     tdi_division d = *division;
     d.parts = d.workers = division->lanes;
     d.lanes = division->workers;
-    snprintf(d.why, sizeof d.why, "steps were the fastest so");
+    snprintf(d.why, sizeof d.why, "%s", why);
     return d;
+}
+
+tdi_division tdi_divide_otherwise(const tdi_division *division)
+{
+    return turned(division, "steps were the fastest so");
+}
+
+bool tdi_has_too_few(const tdi_division *division, int64_t rows)
+{
+    return division->either && division->lanes == 1 && rows < division->parts;
+}
+
+tdi_division tdi_divide_few(const tdi_division *division)
+{
+    return turned(division, "there are fewer rows than cores, so the lanes share each of them");
 }
 
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,

@@ -96,8 +96,12 @@ typedef struct tdi_way {
     int sharing;
 } tdi_way;
 
-/* A runtime of its own for `model`, which goes the way given: model->runtime is left alone. */
+/* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+
+/* Are steps predictions of so few rows that they have a way of their own? */
+bool tdi_has_few(const tdi_runtime *runtime, tdi_mode mode, int64_t rows);
+tdi_way tdi_way_for_few(const tdi_runtime *runtime);
 
 /* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);

@@ -85,6 +85,22 @@ static void say_float32(td_model *model, const char *why)
     model->float32_said = true;
 }
 
+static void go(tdi_runtime *runtime, const tdi_way *way)
+{
+    runtime->division = way->division;
+    runtime->float32 = way->float32;
+    runtime->sharing = way->sharing;
+    runtime->settled = true;
+}
+
+/* Steps against the clock are made by all threads. */
+static void rehearse(tdi_runtime *runtime)
+{
+    runtime->rehearses = true;
+    for (int m = 0; m < TDI_MODES; m++)
+        runtime->modes[m].pace.wait = 1e9;
+}
+
 static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
 {
     td_model *model = runtime->model;
@@ -94,20 +110,14 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
     runtime->by_rules = runtime->division;
     if (way) {
-        runtime->division = way->division;
-        runtime->float32 = way->float32;
-        runtime->sharing = way->sharing;
-        runtime->settled = true;
-        runtime->rehearses = true;
-        for (int m = 0; m < TDI_MODES; m++)
-            runtime->modes[m].pace.wait = 1e9; /* steps against the clock are made by all threads */
+        go(runtime, way);
     } else if (runtime->devices[0]->no_bfloat16 && tdi_model_wishes_bfloat16(model)) {
         say_float32(model, runtime->devices[0]->no_bfloat16);
     }
     return furnish(runtime, error);
 }
 
-td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+static td_status create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
 {
     *runtime = calloc(1, sizeof **runtime);
     if (!*runtime)
@@ -121,14 +131,52 @@ td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **
     return status;
 }
 
+td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+{
+    TDI_TRY(create(model, way, runtime, error));
+    if (way)
+        rehearse(*runtime);
+    return TD_OK;
+}
+
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error)
 {
     if (!model->runtime) {
-        TDI_TRY(tdi_runtime_create(model, NULL, &model->runtime, error));
+        TDI_TRY(create(model, NULL, &model->runtime, error));
         model->free_runtime = tdi_runtime_free;
     }
     *runtime = model->runtime;
     return TD_OK;
+}
+
+bool tdi_has_few(const tdi_runtime *runtime, tdi_mode mode, int64_t rows)
+{
+    return mode == TDI_PREDICT && tdi_has_too_few(&runtime->division, rows);
+}
+
+tdi_way tdi_way_for_few(const tdi_runtime *runtime)
+{
+    return (tdi_way){.division = tdi_divide_few(&runtime->division), .float32 = runtime->float32};
+}
+
+static td_status runtime_for_few(td_model *model, tdi_runtime **runtime, tdi_error *error)
+{
+    if (model->runtime_for_few && model->runtime_for_few->float32 != (*runtime)->float32) {
+        tdi_runtime_free(model->runtime_for_few);
+        model->runtime_for_few = NULL;
+    }
+    if (!model->runtime_for_few) {
+        tdi_way way = tdi_way_for_few(*runtime);
+        TDI_TRY(create(model, &way, &model->runtime_for_few, error));
+    }
+    *runtime = model->runtime_for_few;
+    return TD_OK;
+}
+
+td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
+{
+    TDI_TRY(tdi_runtime_of(model, runtime, error));
+    return tdi_has_few(*runtime, mode, rows) ? runtime_for_few(model, runtime, error) : TD_OK;
 }
 
 static void free_part(tdi_runtime *runtime, int index)

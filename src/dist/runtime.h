@@ -53,6 +53,9 @@ typedef struct tdi_job {
 
 /* The model's runtime, made on first use. */
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
+/* The one for steps of `rows` rows: predictions of fewer rows than cores have one of their own, in which cores share
+ * each row. */
+td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 void tdi_runtime_free(tdi_runtime *runtime);
 
 /* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */

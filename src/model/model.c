@@ -232,9 +232,11 @@ td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_
 
 void tdi_model_drop_runtime(td_model *model)
 {
+    if (model->runtime_for_few)
+        model->free_runtime(model->runtime_for_few);
     if (model->runtime)
         model->free_runtime(model->runtime);
-    model->runtime = NULL;
+    model->runtime = model->runtime_for_few = NULL;
 }
 
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)

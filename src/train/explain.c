@@ -37,7 +37,7 @@ static td_status explain(const td_explain_args *args, tdi_error *error)
     if (args->time == TD_YES) {
         TDI_TRY(tdi_explain_time(args->model, mode, batch, json, args->out, error));
     } else {
-        TDI_TRY(tdi_runtime_of(args->model, &runtime, error));
+        TDI_TRY(tdi_runtime_for(args->model, mode, batch, &runtime, error));
         bool settled = tdi_runtime_is_settled(runtime, &parts, &float32);
         td_status status = tdi_runtime_explain(runtime, mode, batch, json, args->out, error);
         if (!settled) /* steps to come may have other rows */

@@ -213,7 +213,8 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                              .training = pass->job.mode == TDI_TRAIN,
                              .columns = tdi_input_slots(pass->model, pass->job.mode),
                              .stop = pass->job.stop};
-    TDI_TRY(tdi_runtime_of(pass->model, &runtime, error));
+    int64_t rows = is_open(pass) || pass->batch < pass->samples ? pass->batch : pass->samples;
+    TDI_TRY(tdi_runtime_for(pass->model, pass->job.mode, rows, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);

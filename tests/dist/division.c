@@ -108,6 +108,19 @@ static void networks_without_convolutions_share_columns(void **state)
     assert_true(d.parts == d.workers && d.lanes == 1);
 }
 
+static void few_rows_are_shared_by_lanes(void **state)
+{
+    (void)state;
+    tdi_division d, few;
+    assert_int_equal(divide(SMALL_CNN, 0, 2, &d), TD_OK);
+    assert_true(d.parts == 1 || tdi_has_too_few(&d, d.parts - 1));
+    assert_false(tdi_has_too_few(&d, d.parts));
+    few = tdi_divide_few(&d);
+    assert_true(few.parts == 1 && few.workers == 1 && few.lanes == d.workers);
+    assert_int_equal(divide(SMALL_CNN, 4, 2, &d), TD_OK);
+    assert_false(tdi_has_too_few(&d, 1)); /* shards are parts */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +130,7 @@ int main(void)
         cmocka_unit_test(statistics_per_replica_keep_replicas_apart),
         cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
+        cmocka_unit_test(few_rows_are_shared_by_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
