@@ -39,7 +39,6 @@ typedef struct forward {
     int runs;             /* of a lone row's h, as an even step takes them; an odd one begins with the last */
     run run[RUNS];
     float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
-    uint64_t *made_of;   /* the weights' name, where `packed` is kept from run to run; NULL: it is not */
     float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *ahead;        /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
     float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
@@ -70,19 +69,16 @@ static int64_t packed_floats(const forward *f)
     return f->lone || pays ? GATES * f->own.units * f->tape.units : 0;
 }
 
-/* Of R that no step changes: behind the name of the weights that it was made of. */
-enum { NAME_FLOATS = 16 };
-
-static bool keeps_packed(const forward *f)
+static int64_t kept_floats(const forward *f)
 {
-    return f->call->steady >> TDI_LSTM_R & 1;
+    return f->in_place && tdi_is_steady(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
 }
 
 static size_t forward_floats(const forward *f)
 {
     int64_t row = tdi_lstm_usual(f->attrs) ? 0 : (GATES + 1) * f->own.units;
     if (f->in_place)
-        return (size_t)(sums_floats(f) + !keeps_packed(f) * packed_floats(f) + row);
+        return (size_t)(sums_floats(f) + packed_floats(f) - kept_floats(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
     return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
                     mask * GATES * f->own.rows * f->tape.units + row);
@@ -121,10 +117,8 @@ static forward forward_of(const tdi_call *call)
         f.sums = call->scratch;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
         f.row = f.sums + sums_floats(&f);
-        f.made_of = call->kept;
-        if (f.made_of) {
-            f.packed = (float *)call->kept + NAME_FLOATS;
-        } else if (packed_floats(&f)) {
+        f.packed = tdi_kept(call);
+        if (!f.packed && packed_floats(&f)) {
             f.packed = f.row;
             f.row += packed_floats(&f);
         }
@@ -682,13 +676,12 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 static size_t kept_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
-    bool keeps = f.in_place && packed_floats(&f) && keeps_packed(&f);
-    return keeps ? (size_t)(NAME_FLOATS + packed_floats(&f)) * sizeof(float) : 0;
+    return (size_t)kept_floats(&f) * sizeof(float);
 }
 
 static void begin_forward(const forward *f)
 {
-    if (f->made_of && !tdi_is_outdated(f->call, f->made_of))
+    if (!tdi_must_make(f->call))
         return;
     if (f->lone)
         tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, f->tape.units,

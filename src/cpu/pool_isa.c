@@ -14,6 +14,7 @@ typedef struct pool {
     const tdi_pool2d_attrs *attrs;
     const td_shape *x, *y;
     int64_t channels, line, y_line;
+    int64_t first, own; /* forwards: the first of the channels to make, and how many */
     int64_t before_h, before_w;
     int64_t begin, end; /* samples to make */
     bool apart;         /* windows side by side, none of them in the padding */
@@ -23,8 +24,10 @@ typedef struct pool {
 static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
 {
     const tdi_pool2d_attrs *a = call->attrs;
-    bool rows = call->split == TDI_ROWS;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     pool p = {.attrs = a, .x = x, .y = y, .channels = x->dim[3]};
+    p.first = columns ? call->begin : 0;
+    p.own = columns ? call->end - call->begin : p.channels;
     p.line = x->dim[2] * p.channels;
     p.y_line = y->dim[2] * p.channels;
     p.before_h =
@@ -35,7 +38,7 @@ static pool pool_of(const tdi_call *call, const td_shape *x, const td_shape *y)
     p.end = rows ? call->end : x->dim[0];
     bool inside = y->dim[1] * a->pool_h <= x->dim[1] && y->dim[2] * a->pool_w <= x->dim[2];
     p.apart = a->stride_h == a->pool_h && a->stride_w == a->pool_w && inside && p.before_h + p.before_w == 0;
-    p.tidy = p.apart && p.channels < FEW;
+    p.tidy = p.apart && p.channels < FEW && !columns;
     return p;
 }
 
@@ -175,10 +178,10 @@ TDI_INLINE void tidy_line(const pool *p, const float *x, combine *add, bool mean
 TDI_INLINE void apart_line(const pool *p, int pool_h, int pool_w, const float *x, combine_one *add, bool mean,
                            float *to)
 {
-    const int64_t line = p->line, c = p->channels;
+    const int64_t line = p->line, c = p->channels, own = p->own;
     const float share = 1.0f / (float)(pool_h * pool_w);
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += pool_w * c, to += c)
-        TDI_LANES for (int64_t k = 0; k < c; k++)
+        TDI_LANES for (int64_t k = 0; k < own; k++)
         {
             float sum = x[k];
             for (int i = 0; i < pool_h; i++)
@@ -192,12 +195,12 @@ TDI_INLINE void any_line(const pool *p, const float *x, int64_t n, int64_t oy, c
 {
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, to += p->channels) {
         tdi_pool2d_cells cells = cells_of(p, oy, ox);
-        memcpy(to, x + x_at(p, n, cells.top) + cells.left * p->channels, (size_t)p->channels * sizeof *to);
+        memcpy(to, x + x_at(p, n, cells.top) + cells.left * p->channels, (size_t)p->own * sizeof *to);
         for (int64_t i = cells.top; i < cells.bottom; i++)
             for (int64_t j = cells.left + (i == cells.top); j < cells.right; j++)
-                add(p->channels, x + x_at(p, n, i) + j * p->channels, to);
+                add(p->own, x + x_at(p, n, i) + j * p->channels, to);
         if (mean)
-            scale_to(p->channels, 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left)), to, to);
+            scale_to(p->own, 1.0f / (float)((cells.bottom - cells.top) * (cells.right - cells.left)), to, to);
     }
 }
 
@@ -209,10 +212,10 @@ static bool is_2x2(const pool *p)
 TDI_INLINE void pool_forward(const tdi_call *call, combine *add, combine_one *one, bool mean)
 {
     pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
-    const float *x = call->in[0].data;
+    const float *x = (const float *)call->in[0].data + p.first;
     for (int64_t n = p.begin; n < p.end; n++)
         for (int64_t oy = 0; oy < p.y->dim[1]; oy++) {
-            float *to = (float *)call->out.data + y_at(&p, n, oy);
+            float *to = (float *)call->out.data + y_at(&p, n, oy) + p.first;
             if (p.tidy)
                 tidy_line(&p, x + x_at(&p, n, oy * p.attrs->pool_h), add, mean, call->scratch, to);
             else if (is_2x2(&p))
@@ -231,8 +234,8 @@ static void max_pool2d_run(const tdi_call *call)
 {
     run_either(call, max_forward);
 }
-TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_forward,
-               .run = max_pool2d_run);
+TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .abreast = follows_abreast,
+               .prepare = prepare_forward, .run = max_pool2d_run);
 
 static void average_forward(const tdi_call *call)
 {
@@ -243,8 +246,8 @@ static void average_pool2d_run(const tdi_call *call)
 {
     run_either(call, average_forward);
 }
-TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_forward,
-               .run = average_pool2d_run);
+TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .abreast = follows_abreast,
+               .prepare = prepare_forward, .run = average_pool2d_run);
 
 /* ---- gradients ---- */
 

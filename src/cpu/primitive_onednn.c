@@ -92,7 +92,7 @@ static td_status create(tdi_onednn_primitive *p, const tdi_call *call, tdi_onedn
     tdi_onednn_operands operands = {0};
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = create_description(p, call, describe, &operands, &pd);
-    p->keeps = !operands.makes_weights && call->steady >> WEIGHTS & 1;
+    p->keeps = !operands.makes_weights && tdi_is_steady(call, WEIGHTS);
     td_status usable = status == dnnl_success ? check_speed(pd, error) : TD_OK;
     if (status == dnnl_success && usable == TD_OK)
         status = create_parts(p, pd, &operands);
@@ -136,7 +136,7 @@ static bool packs(const tdi_onednn_primitive *p)
 size_t tdi_onednn_keeps(const tdi_call *call)
 {
     const tdi_onednn_primitive *p = call->state;
-    return p && p->keeps && packs(p) ? ALIGNMENT + p->packed_bytes : 0;
+    return p && p->keeps && packs(p) ? p->packed_bytes : 0;
 }
 
 void tdi_onednn_release(void *state)
@@ -201,14 +201,16 @@ static dnnl_status_t execute(const tdi_onednn_primitive *p, int src, int weights
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst)
 {
     const tdi_onednn_primitive *p = call->state;
-    void *packed = call->kept ? (char *)call->kept + ALIGNMENT : scratch;
+    void *packed = call->kept ? tdi_kept(call) : scratch;
     char *scratchpad = (char *)scratch + (p->keeps ? 0 : rounded(p->packed_bytes));
     dnnl_status_t status = bind_all(p, at, packed, scratchpad);
-    bool outdated = status == dnnl_success && (!call->kept || tdi_is_outdated(call, call->kept));
+    bool outdated = status == dnnl_success && tdi_must_make(call);
     if (outdated && p->packing)
         tdi_cpu_loops()->pack(p->packing, at.weights, packed);
     else if (outdated && weights == DNNL_ARG_WEIGHTS)
         status = reorder(p, p->weights, p->packed);
+    if (status != dnnl_success)
+        tdi_make_again(call);
     if (status == dnnl_success)
         status = execute(p, src, weights, dst);
     if (status == dnnl_success && weights == DNNL_ARG_DIFF_WEIGHTS)

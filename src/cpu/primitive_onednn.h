@@ -17,7 +17,7 @@ typedef struct tdi_onednn_primitive {
     tdi_packing *packing;
     dnnl_memory_t src, weights, packed, bias, dst, scratchpad;
     size_t packed_bytes, scratchpad_bytes;
-    bool keeps; /* the packed weights, behind the name of what they were made of */
+    bool keeps; /* the packed weights */
 } tdi_onednn_primitive;
 
 /* Operands as they lie in memory. */

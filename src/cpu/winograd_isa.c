@@ -343,22 +343,14 @@ static int64_t zeros_of(const winograd *p)
     return p->c > p->f ? p->c : p->f;
 }
 
-/* A filter that no step changes is kept, behind the name of the weights that it was made of. */
-enum { NAME_FLOATS = LINE };
-
-static bool keeps_filter(const tdi_call *call)
-{
-    return call->steady >> 1 & 1;
-}
-
 static size_t kept_bytes(const tdi_call *call, const winograd *p)
 {
-    return keeps_filter(call) ? (size_t)(NAME_FLOATS + POINTS * filter_stride(p)) * sizeof(float) : 0;
+    return tdi_is_steady(call, 1) ? (size_t)(POINTS * filter_stride(p)) * sizeof(float) : 0;
 }
 
 static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
-    int64_t filter = keeps_filter(call) ? 0 : filter_stride(p);
+    int64_t filter = kept_bytes(call, p) ? 0 : filter_stride(p);
     int64_t floats = zeros_of(p) + POINTS * (filter + image_stride(p) + result_stride(p));
     return (size_t)floats * sizeof(float);
 }
@@ -367,7 +359,7 @@ static room room_of(const tdi_call *call, const winograd *p)
 {
     room r = {.zeros = call->scratch};
     float *behind = r.zeros + zeros_of(p);
-    r.filter = call->kept ? (float *)call->kept + NAME_FLOATS : behind;
+    r.filter = call->kept ? tdi_kept(call) : behind;
     r.image = call->kept ? behind : behind + POINTS * filter_stride(p);
     r.result = r.image + POINTS * image_stride(p);
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
@@ -546,17 +538,12 @@ static size_t forward_keeps(const tdi_call *call)
     return kept_bytes(call, &p);
 }
 
-static bool lacks_filter(const tdi_call *call)
-{
-    return !call->kept || tdi_is_outdated(call, call->kept);
-}
-
 static void forward_run(const tdi_call *call)
 {
     winograd p = forward_of(call);
     room r = room_of(call, &p);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    if (lacks_filter(call))
+    if (tdi_must_make(call))
         filter_points(&p, call->in[1].data, r.filter);
     convolve(&p, &r, call->in[0].data, bias ? bias + p.filter : NULL,
              ((const tdi_conv2d_attrs *)call->attrs)->activation, call->out.data);
@@ -590,7 +577,7 @@ static void grad_input_run(const tdi_call *call)
 {
     winograd p = grad_input_of(call);
     room r = room_of(call, &p);
-    if (lacks_filter(call))
+    if (tdi_must_make(call))
         turned_filter_points(&p, call->in[1].data, r.filter);
     convolve(&p, &r, call->in[0].data, NULL, 0, call->out.data);
 }

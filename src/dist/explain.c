@@ -105,7 +105,7 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
     const tdi_division *d = &e->runtime->division;
     tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts,
                          .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
-                         .packed = (double)tdi_plan_kept_bytes(e->plan) * d->parts,
+                         .packed = (double)tdi_plan_packed_bytes(e->plan) * d->parts,
                          .exchange = (double)tdi_plan_exchange_bytes(e->plan),
                          .rows = row_bytes(e),
                          .state = tdi_state_bytes(e->runtime, e->mode)};

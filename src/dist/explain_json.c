@@ -111,7 +111,7 @@ td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
         "choices", choices_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
         (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",
         (json_int_t)tdi_plan_activation_bytes(e->plan), "scratch_bytes", (json_int_t)tdi_plan_scratch_bytes(e->plan),
-        "packed_bytes", (json_int_t)tdi_plan_kept_bytes(e->plan), "steps", steps);
+        "packed_bytes", (json_int_t)tdi_plan_packed_bytes(e->plan), "steps", steps);
     bool good = root && (!e->timing || json_object_set_new(root, "time", time_to_json(e->timing)) == 0);
     if (good && json_dumpf(root, out, JSON_INDENT(1)) == 0)
         putc('\n', out);

@@ -173,10 +173,17 @@ static td_status runtime_for_few(td_model *model, tdi_runtime **runtime, tdi_err
     return TD_OK;
 }
 
+/* Whether to compute in bfloat16 is asked of the model's own, once. */
+static bool lacks_precision(const tdi_runtime *runtime)
+{
+    return tdi_computes_bfloat16(runtime) && !runtime->settled && !runtime->settled_for_now;
+}
+
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
 {
     TDI_TRY(tdi_runtime_of(model, runtime, error));
-    return tdi_has_few(*runtime, mode, rows) ? runtime_for_few(model, runtime, error) : TD_OK;
+    bool own = !tdi_has_few(*runtime, mode, rows) || lacks_precision(*runtime);
+    return own ? TD_OK : runtime_for_few(model, runtime, error);
 }
 
 static void free_part(tdi_runtime *runtime, int index)
@@ -368,9 +375,26 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
     return state->exchange ? TD_OK : TD_NO_MEMORY;
 }
 
+static size_t packed_bytes(const tdi_runtime *runtime)
+{
+    size_t bytes = 0;
+    for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
+        for (int mode = 0; mode < TDI_MODES; mode++)
+            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
+                bytes += tdi_plan_packed_bytes(runtime->parts[p].plans[mode].at[i].plan);
+    return bytes;
+}
+
+/* Twice the weights, by all plans: batches of many sizes would otherwise keep copies without end. */
+static size_t most_packed(const tdi_runtime *runtime)
+{
+    size_t most = 2 * (size_t)runtime->model->total * sizeof(float), held = packed_bytes(runtime);
+    return most > held ? most - held : 0;
+}
+
 double tdi_runtime_bytes(const tdi_runtime *runtime)
 {
-    double bytes = 0;
+    double bytes = (double)packed_bytes(runtime);
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
         const tdi_part_state *part = &runtime->parts[p];
         bytes += (double)part->activation_bytes;
@@ -477,6 +501,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
                           .sharing = runtime->sharing,
+                          .most_packed = most_packed(runtime),
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
                           .spin = tdi_team_spins(runtime->team),
                           .explain = true};

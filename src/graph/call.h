@@ -65,13 +65,13 @@ struct tdi_call {
     tdi_value out;
     const void *attrs;
     void *state;   /* made by the kernel's prepare */
-    void *kept;    /* of the size that its `keeps` asked for; 64-byte aligned; this lane's own */
+    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
     float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;
-    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes */
+    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes, and may be kept */
     int split;          /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
@@ -81,14 +81,38 @@ struct tdi_call {
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
 
-/* For what a kernel keeps of steady inputs: is it out of date, having been made of the weights that `*made_of` names?
- * It is supposed to be made anew then, of those of this step. */
-static inline bool tdi_is_outdated(const tdi_call *call, uint64_t *made_of)
+/* ---- what a kernel keeps (tdi_kernel) of a steady input: behind the name of the weights that it was made of ---- */
+
+enum { TDI_KEPT_HEAD = 64 /* bytes */ };
+
+static inline bool tdi_is_steady(const tdi_call *call, int input)
 {
+    return call->steady >> input & 1u;
+}
+
+/* NULL: nothing is kept. */
+static inline void *tdi_kept(const tdi_call *call)
+{
+    return call->kept ? (char *)call->kept + TDI_KEPT_HEAD : NULL;
+}
+
+/* Nothing is kept, or what is kept was made of other weights: the caller makes it now. */
+static inline bool tdi_must_make(const tdi_call *call)
+{
+    uint64_t *made_of = call->kept;
+    if (!made_of)
+        return true;
     uint64_t now = call->control->weights;
     bool same = now && *made_of == now;
     *made_of = now;
     return !same;
+}
+
+/* It could not be made. */
+static inline void tdi_make_again(const tdi_call *call)
+{
+    if (call->kept)
+        *(uint64_t *)call->kept = 0;
 }
 
 #endif

@@ -52,8 +52,8 @@ typedef struct tdi_kernel {
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
     void (*release)(void *state);
 
-    /* NULL: nothing. Of a call that is prepared: the bytes, zeroed at first, that it keeps from run to run
-     * (call->kept), for what is made of steady inputs. */
+    /* NULL: nothing. The bytes that a call, which is prepared, keeps from run to run: for what it makes of steady
+     * inputs (tdi_kept). */
     size_t (*keeps)(const tdi_call *call);
 
     /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the

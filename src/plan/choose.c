@@ -107,23 +107,25 @@ void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call 
     }
 }
 
-/* Not one copy for each core: rows of the batch are enough to be packed for. */
-static bool keeps_each_once(const tdi_plan *plan, const tdi_call *call)
+/* Not where each core would keep a copy: it has rows enough to pack for. */
+static bool may_keep(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_call *call)
 {
-    return plan->spec.graph->parts == 1 && call->split != TDI_ROWS;
+    return kernel && kernel->keeps && plan->spec.graph->parts == 1 && call->split != TDI_ROWS;
 }
 
 static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call)
 {
-    size_t bytes = prepared->kernel->keeps ? prepared->kernel->keeps(call) : 0;
+    size_t bytes = call->steady ? prepared->kernel->keeps(call) : 0, held = plan->packed_bytes + prepared->packed_bytes;
     if (!bytes)
         return true;
-    call->kept = plan->spec.device->allocate(plan->spec.device, bytes);
-    prepared->kept_bytes += call->kept ? bytes : 0;
+    if (held + bytes > plan->spec.most_packed)
+        return false;
+    call->kept = plan->spec.device->allocate(plan->spec.device, TDI_KEPT_HEAD + bytes);
+    prepared->packed_bytes += call->kept ? bytes : 0;
     return call->kept;
 }
 
-/* Where there is no room to keep anything, all is made at each run. */
+/* Where there is no room to keep anything, it is made at each run. */
 static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, size_t *scratch,
                                 tdi_error *error)
 {
@@ -172,7 +174,7 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
-    if (!keeps_each_once(plan, call))
+    if (!may_keep(plan, prepared->kernel, call))
         call->steady = 0;
     size_t scratch = 0;
     if (prepared->kernel)
@@ -203,10 +205,9 @@ static td_status prepare_finish(const tdi_plan *plan, const tdi_node *node, tdi_
     return TD_OK;
 }
 
-td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
-                             tdi_prepared *prepared, tdi_error *error)
+static td_status prepare_shared(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
+                                unsigned splits, tdi_prepared *prepared, tdi_error *error)
 {
-    unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
     tdi_call query;
     TDI_TRY(describe_call(plan, node, arena, &query, error));
     *prepared = (tdi_prepared){.kernel = kernel, .by = choose_placement(plan, node, &query, splits)};
@@ -225,6 +226,17 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
     return TD_OK;
 }
 
+td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
+                             tdi_prepared *prepared, tdi_error *error)
+{
+    unsigned splits = kernel ? kernel->splits : node->once ? TDI_CAN_FLAT : 0;
+    tdi_error refused = {0};
+    td_status status = prepare_shared(plan, kernel, node, arena, splits, prepared, &refused);
+    if (status == TD_UNSUPPORTED && prepared->by.split == TDI_COLUMNS) /* not every range of columns will do */
+        return prepare_shared(plan, kernel, node, arena, splits & ~(unsigned)TDI_CAN_COLUMNS, prepared, error);
+    return status == TD_OK ? TD_OK : tdi_fail(error, status, "%s", refused.message);
+}
+
 static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepared)
 {
     step->kernel = prepared->kernel;
@@ -237,7 +249,7 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
                 (tdi_placement){step->node->op->reads(step->node, i, prepared->by.split), prepared->by.lanes, 0};
     if (prepared->scratch_bytes > plan->scratch_bytes)
         plan->scratch_bytes = prepared->scratch_bytes;
-    plan->kept_bytes += prepared->kept_bytes;
+    plan->packed_bytes += prepared->packed_bytes;
 }
 
 static void note(const tdi_plan *plan, tdi_planned *step, const char *kernel, const char *why)
@@ -282,6 +294,7 @@ typedef struct candidates {
     const tdi_kernel *kernels[TDI_MAX_CANDIDATES];
     int count, rule; /* rule: the one to take when nothing may be timed; -1: none yet */
     int lanes;       /* that would share what the first makes */
+    bool packed;     /* some keep packed weights */
     bool bfloat16;   /* some round operands that others do not */
 } candidates;
 
@@ -340,6 +353,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
             return TD_OK;
         if (all->count == 0)
             all->lanes = prepared->by.lanes;
+        all->packed = all->packed || prepared->packed_bytes;
         tdi_calls_release(plan, *k, prepared->calls);
         add_candidate(all, *k, doubt);
         if (doubt == TDI_SURE)
@@ -349,7 +363,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
 }
 
 /* What was asked, in words: the same words, the same times. */
-static bool describe_question(const tdi_plan *plan, const tdi_node *node, int lanes, tdi_text *key)
+static bool describe_question(const tdi_plan *plan, const tdi_node *node, const candidates *all, tdi_text *key)
 {
     char text[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
@@ -362,8 +376,10 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, int la
     tdi_text_format(key, " -> %s %s", tdi_shape_text(&tdi_placed_of(plan, node)->shape, text),
                     td_dtype_name(node->dtype));
     tdi_text_format(key, ", %d x %d threads", plan->spec.chooser->workers, tdi_sharing_of(plan));
-    if (lanes > 1 && lanes < tdi_sharing_of(plan))
-        tdi_text_format(key, ", %d of them", lanes);
+    if (all->lanes > 1 && all->lanes < tdi_sharing_of(plan))
+        tdi_text_format(key, ", %d of them", all->lanes);
+    if (all->packed)
+        tdi_text_format(key, ", weights packed once");
     return !key->failed;
 }
 
@@ -393,7 +409,7 @@ static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const 
         .machine = plan->spec.device->identity, .count = all->count, .measured = true, .lasting = all->bfloat16};
     for (int i = 0; i < all->count; i++)
         names[i] = asked.candidates[i].name = all->kernels[i]->name;
-    td_status status = describe_question(plan, step->node, all->lanes, &key) ? TD_OK : tdi_no_memory(error);
+    td_status status = describe_question(plan, step->node, all, &key) ? TD_OK : tdi_no_memory(error);
     if (status == TD_OK) {
         asked.key = key.chars;
         tdi_choice *choice = tdi_choices_find(choices, asked.machine, asked.key, all->count, names);

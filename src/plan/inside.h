@@ -86,7 +86,7 @@ struct tdi_plan {
     int64_t activation_bytes, exchange_bytes, constant_bytes;
     char *constants;                 /* the plan's own: activations are shared with other plans */
     size_t scratch_bytes, passed_at; /* where in the scratch chains pass values on */
-    size_t kept_bytes;               /* that kernels keep from step to step */
+    size_t packed_bytes;             /* that kernels keep from step to step */
     tdi_lane_items *lanes;           /* [lanes] */
     uint64_t labelled;               /* the trace that the labels belong to */
 };
@@ -111,13 +111,13 @@ typedef struct tdi_prepared {
     tdi_call *calls;      /* [lanes] */
     tdi_call *finish;     /* [lanes], or NULL */
     size_t scratch_bytes; /* of each lane */
-    size_t kept_bytes;    /* of all lanes */
+    size_t packed_bytes;  /* kept, of all lanes */
 } tdi_prepared;
 
 /* Its calls are made in `arena`; on failure nothing is left to release. */
 td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
                              tdi_prepared *prepared, tdi_error *error);
-void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls); /* their states */
+void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls); /* what they hold */
 
 /* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
 td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,

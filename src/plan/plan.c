@@ -225,9 +225,9 @@ size_t tdi_plan_scratch_bytes(const tdi_plan *plan)
     return plan->scratch_bytes;
 }
 
-size_t tdi_plan_kept_bytes(const tdi_plan *plan)
+size_t tdi_plan_packed_bytes(const tdi_plan *plan)
 {
-    return plan->kept_bytes;
+    return plan->packed_bytes;
 }
 
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan)

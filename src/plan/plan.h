@@ -31,6 +31,7 @@ typedef struct tdi_plan_spec {
     int replica, replicas;
     int lanes;
     int sharing;                /* of them share ops, the others wait; 0: all */
+    size_t most_packed;         /* bytes of weights as kernels want them that may be kept; the rest is made each time */
     const tdi_chooser *chooser; /* NULL: rules alone choose kernels */
     bool spin;                  /* lanes that wait spin: each has a core of its own */
     bool explain;               /* keep the sentences of kernels that declined */
@@ -55,7 +56,7 @@ void tdi_plan_free(tdi_plan *plan);
 
 size_t tdi_plan_activation_bytes(const tdi_plan *plan);
 size_t tdi_plan_scratch_bytes(const tdi_plan *plan);
-size_t tdi_plan_kept_bytes(const tdi_plan *plan); /* its own, of all lanes: what kernels make of weights once */
+size_t tdi_plan_packed_bytes(const tdi_plan *plan); /* its own, of all lanes: what kernels make of weights once */
 size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
 int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */

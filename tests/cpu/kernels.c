@@ -520,35 +520,56 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
     }
 }
 
-/* What is kept: made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
+{
+    for (int i = 0; i < from->n_in; i++)
+        if (from->in[i].data && zeros)
+            memset(t->in[i].data, 0, bytes_of(&from->in[i]));
+        else if (from->in[i].data)
+            memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
+}
+
+/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+{
+    tdi_control control = *from->control;
+    tdi_call *call = &t->call;
+    size_t scratch = 0;
+    call->steady = ~0u;
+    call->control = &control;
+    assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
+    size_t kept = at->kernel->keeps(call);
+    call->kept = kept ? tdi_buffer_create(TDI_KEPT_HEAD + kept + GUARD) : NULL;
+    if (kept)
+        memset(tdi_kept(call), NAN_BYTE, kept + GUARD);
+    call->scratch = make_scratch(scratch);
+    for (int run = 0; run < 3; run++) {
+        control.weights = run ? 2 : 1;
+        fill_inputs(t, from, run == 0);
+        at->kernel->run(call);
+    }
+    for (size_t i = kept; kept && i < kept + GUARD; i++)
+        assert_int_equal(((unsigned char *)tdi_kept(call))[i], NAN_BYTE);
+    if (at->kernel->release && call->state)
+        at->kernel->release(call->state);
+    free_scratch(at, call->scratch, scratch);
+    tdi_buffer_free(call->kept);
+    call->kept = NULL;
+}
+
+/* Kernels whose lanes wait for each other are shared in tests of the whole. */
 static void check_kept(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
-    tdi_control control = *call->control;
-    size_t scratch = 0;
+    if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
+        return;
     trial_init(&t, call);
-    set_share(at, 0, &t.call);
-    t.call.steady = ~0u;
-    t.call.control = &control;
-    assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
-    size_t bytes = at->kernel->keeps(&t.call);
-    t.call.kept = bytes ? tdi_buffer_create(bytes) : NULL;
-    t.call.scratch = make_scratch(scratch);
-    for (int run = 0; run < 3 && bytes; run++) {
-        control.weights = run ? 2 : 1;
-        for (int i = 0; i < call->n_in; i++)
-            if (call->in[i].data && run == 0)
-                memset(t.in[i].data, 0, bytes_of(&call->in[i]));
-            else if (call->in[i].data)
-                memcpy(t.in[i].data, call->in[i].data, bytes_of(&call->in[i]));
-        at->kernel->run(&t.call);
-        if (run)
-            compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, &t.call);
+        if (t.call.begin < t.call.end)
+            run_kept_lane(at, call, &t);
     }
-    if (at->kernel->release && t.call.state)
-        at->kernel->release(t.call.state);
-    free_scratch(at, t.call.scratch, scratch);
-    tdi_buffer_free(t.call.kept);
+    compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
 
@@ -558,8 +579,8 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     double terms = summed(run->node->op, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
-    if (kernel->keeps)
-        check_kept(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
+    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->keeps; lanes++)
+        check_kept(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, expected);
