@@ -15,7 +15,7 @@ enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
 typedef struct conv {
     int64_t first, samples, chunk; /* to make; copied at a time */
     int64_t h, w, c, kh, kw, oh, ow, f;
-    int64_t filter, filters; /* forwards: the first of those to make, and how many */
+    int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
     int64_t stride_h, stride_w, dilation_h, dilation_w, before_h, before_w;
     bool direct; /* x is the left factor */
 } conv;
@@ -43,9 +43,9 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
               .kw = filter->dim[1],
               .oh = y->dim[1],
               .ow = y->dim[2],
-              .f = y->dim[3],
+              .f = columns ? call->end - call->begin : y->dim[3],
               .filter = columns ? call->begin : 0,
-              .filters = columns ? call->end - call->begin : y->dim[3],
+              .filters = y->dim[3],
               .stride_h = a->stride_h,
               .stride_w = a->stride_w,
               .dilation_h = a->dilation_h,
@@ -177,11 +177,11 @@ static void conv2d_run(const tdi_call *call)
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
     for (int64_t n = p.first; n < p.first + p.samples; n += p.chunk) {
         int64_t rows = count_from(&p, n) * pixels_of(&p);
-        float *y = (float *)call->out.data + n * pixels_of(&p) * p.f + p.filter;
+        float *y = (float *)call->out.data + n * pixels_of(&p) * p.filters + p.filter;
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
-        tdi_factor left = {x, taps_of(&p), 'N'}, filter = {(float *)call->in[1].data + p.filter, p.f, 'N'};
-        tdi_sgemm(rows, p.filters, taps_of(&p), left, filter, 0, y, p.f);
-        tdi_cpu_loops()->epilogue(rows, p.filters, p.f, bias ? bias + p.filter : NULL, activation, y);
+        tdi_factor left = {x, taps_of(&p), 'N'}, filter = {(float *)call->in[1].data + p.filter, p.filters, 'N'};
+        tdi_sgemm(rows, p.f, taps_of(&p), left, filter, 0, y, p.filters);
+        tdi_cpu_loops()->epilogue(rows, p.f, p.filters, bias ? bias + p.filter : NULL, activation, y);
     }
 }
 

@@ -31,7 +31,9 @@ static int64_t sums_floats(const backward *b)
 
 static int64_t packed_floats(const backward *b)
 {
-    return b->lone ? tdi_lstm_lone_floats(&b->own, &b->tape) : GATES * b->tape.units * b->width;
+    if (b->lone)
+        return b->tape.steps >= TDI_LSTM_PACKED_STEPS ? GATES * b->own.units * b->tape.units : 0;
+    return GATES * b->tape.units * b->width;
 }
 
 static size_t backward_floats(const backward *b)
@@ -303,13 +305,19 @@ TDI_INLINE void load_panel(const float *dz, int64_t units, tdi_vector *of_dz)
         of_dz[v] = tdi_load(dz + v / LONE_BLOCKS * units + v % LONE_BLOCKS * TDI_WIDTH);
 }
 
+/* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */
+static int64_t quarter(const backward *b, int64_t step, int done)
+{
+    return (step & 1 ? QUARTERS - 1 - done : done) * (b->own.units / QUARTERS);
+}
+
 /* Of a panel, for some quarters of the own units. */
 static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
 {
     tdi_vector of_dz[GATES * LONE_BLOCKS];
     load_panel(dz + unit, b->tape.units, of_dz);
     for (int i = first; i < first + count; i++) {
-        int64_t begin = tdi_lstm_quarter(&b->own, step, i), end = begin + b->own.units / QUARTERS;
+        int64_t begin = quarter(b, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
             add_dots(of_dz, b->packed + (b->own.units * unit + j * LONE) * GATES, GATES * LONE, LONE,
                      b->sums + j * TDI_WIDTH);
@@ -324,7 +332,7 @@ static void add_unpacked(const backward *b, const float *dz, int64_t step, int64
     tdi_vector of_dz[GATES * LONE_BLOCKS];
     load_panel(dz + unit, units, of_dz);
     for (int i = first; i < first + count; i++) {
-        int64_t begin = tdi_lstm_quarter(&b->own, step, i), end = begin + b->own.units / QUARTERS;
+        int64_t begin = quarter(b, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
             add_dots(of_dz, recurrent + (b->own.unit + j) * GATES * units, GATES * units, units,
                      b->sums + j * TDI_WIDTH);

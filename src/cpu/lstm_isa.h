@@ -248,23 +248,12 @@ static inline bool tdi_lstm_is_lone(const tdi_lstm_share *own, int64_t units)
     return own->rows == 1 && (own->unit | own->units | units) % TDI_LSTM_LONE == 0;
 }
 
-static inline int64_t tdi_lstm_lone_floats(const tdi_lstm_share *own, const tdi_lstm_tape *tape)
-{
-    return tape->steps >= TDI_LSTM_PACKED_STEPS ? TDI_LSTM_GATES * own->units * tape->units : 0;
-}
-
 /* Of a matrix [rows, 4, units] the first `wanted` units. */
 static inline void tdi_lstm_pack_lone(const float *from, int64_t rows, int64_t units, int64_t wanted, float *to)
 {
     for (int64_t unit = 0; unit < wanted; unit += TDI_LSTM_LONE)
         for (int64_t i = 0; i < rows * TDI_LSTM_GATES; i++, to += TDI_LSTM_LONE)
             memcpy(to, from + i * units + unit, TDI_LSTM_LONE * sizeof *to);
-}
-
-/* The first own unit, counted from the lane's, of the quarter that a step takes after `done` others. */
-static inline int64_t tdi_lstm_quarter(const tdi_lstm_share *own, int64_t step, int done)
-{
-    return (step & 1 ? TDI_LSTM_QUARTERS - 1 - done : done) * (own->units / TDI_LSTM_QUARTERS);
 }
 
 /* Of the kernels whose lanes may share units. */

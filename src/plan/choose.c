@@ -92,7 +92,6 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
                        .n_in = node->n_in,
                        .out = value_of(plan, node),
                        .attrs = node->attrs,
-                       .steady = steady_inputs(node),
                        .offset = node->variable ? node->variable->offset : 0};
     return TD_OK;
 }
@@ -115,7 +114,8 @@ static bool may_keep(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_c
 
 static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call)
 {
-    size_t bytes = call->steady ? prepared->kernel->keeps(call) : 0, held = plan->packed_bytes + prepared->packed_bytes;
+    size_t bytes = call->steady ? prepared->kernel->keeps(call) : 0;
+    size_t held = plan->packed_bytes + prepared->packed_bytes;
     if (!bytes)
         return true;
     if (held + bytes > plan->spec.most_packed)
@@ -174,8 +174,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
-    if (!may_keep(plan, prepared->kernel, call))
-        call->steady = 0;
+    if (may_keep(plan, prepared->kernel, call))
+        call->steady = steady_inputs(node);
     size_t scratch = 0;
     if (prepared->kernel)
         TDI_TRY(prepare_kernel(plan, prepared, call, &scratch, error));
