@@ -238,15 +238,14 @@ TDI_INLINE void normalize_rows(bool narrow, const part *p, const void *x, const 
 }
 
 /* n channels from c on; `add` NULL: nothing is added. */
-static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n, const tdi_value *add, bool rectifies,
-                      const factors *f)
+static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n, const tdi_value *add, const factors *f)
 {
     const void *x = tdi_element(&call->in[0], c), *with = add ? tdi_element(add, c) : NULL;
     void *to = tdi_element(&call->out, c);
     if (call->out.dtype == TD_BFLOAT16)
-        normalize_rows(true, p, x, with, rectifies, n, f, to);
+        normalize_rows(true, p, x, with, attrs_of(call)->relu, n, f, to);
     else
-        normalize_rows(false, p, x, with, rectifies, n, f, to);
+        normalize_rows(false, p, x, with, attrs_of(call)->relu, n, f, to);
 }
 
 static void spread_factors(const part *p, int64_t n, factors *f)
@@ -279,16 +278,21 @@ static void set_factors(const tdi_call *call, const part *p, int64_t c, int64_t 
     spread_factors(p, n, f);
 }
 
+/* Input i, where it is there. */
+static const tdi_value *residual_of(const tdi_call *call, int i)
+{
+    return call->n_in > i && call->in[i].data ? &call->in[i] : NULL;
+}
+
 static void batch_norm_run(const tdi_call *call)
 {
     const float *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
-    const tdi_value *add = call->n_in > 4 && call->in[4].data ? &call->in[4] : NULL;
     part p = part_of(call, &call->out.shape);
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
         set_factors(call, &p, c, n, stats, gamma, beta, &f);
-        normalize(call, &p, c, n, add, attrs_of(call)->relu, &f);
+        normalize(call, &p, c, n, residual_of(call, 4), &f);
     }
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
@@ -305,7 +309,7 @@ static void batch_norm_inference_run(const tdi_call *call)
             set_factor(&f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)),
                        channel(gamma, at), channel(beta, at));
         spread_factors(&p, n, &f);
-        normalize(call, &p, c, n, NULL, false, &f);
+        normalize(call, &p, c, n, residual_of(call, 5), &f);
     }
 }
 TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,

@@ -46,16 +46,22 @@ static double inverse_deviation(const float *stats, int64_t channels, int64_t c,
 
 /* ---- forward ---- */
 
+/* Input `residual`, where there is one, is added. */
+static td_status normalized_infer(tdi_node *node, int residual, tdi_error *error)
+{
+    if (node->n_in > residual && node->in[residual])
+        TDI_TRY(tdi_want_shape(node, residual, &node->in[0]->shape, error));
+    node->shape = node->in[0]->shape;
+    node->dtype = tdi_float_dtype(node);
+    return TD_OK;
+}
+
 static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_table(node, 1, 3, error));
     TDI_TRY(check_vectors(node, 2, 4, error));
-    if (node->n_in > 4 && node->in[4])
-        TDI_TRY(tdi_want_shape(node, 4, &node->in[0]->shape, error));
-    node->shape = node->in[0]->shape;
-    node->dtype = tdi_float_dtype(node);
-    return TD_OK;
+    return normalized_infer(node, 4, error);
 }
 
 /* Row `row` of [rows, c] as a vector. */
@@ -95,6 +101,13 @@ static double normalized(float x, const float *stats, const float *gamma, const 
     return xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0);
 }
 
+/* What stands at i: the residual (NULL: none) added, rectified where that is asked for. */
+static float ended(const tdi_call *call, double y, const float *residual, int64_t i)
+{
+    y += residual ? (double)residual[i] : 0;
+    return (float)(rectifies(call->attrs) && y < 0 ? 0 : y);
+}
+
 static void batch_norm_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
@@ -103,8 +116,7 @@ static void batch_norm_reference(const tdi_call *call)
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
         double y = normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs));
-        y += residual ? (double)residual[i] : 0;
-        out[i] = (float)(rectifies(call->attrs) && y < 0 ? 0 : y);
+        out[i] = ended(call, y, residual, i);
     }
 }
 
@@ -122,7 +134,7 @@ static double batch_norm_flops(const tdi_call *call)
 
 static void batch_norm_describe(const tdi_node *node, char *text, size_t size)
 {
-    bool adds = node->op == &tdi_op_batch_norm && node->n_in > 4;
+    bool adds = node->n_in > (node->op == &tdi_op_batch_norm ? 4 : 5);
     snprintf(text, size, "epsilon %g%s%s", (double)epsilon_of(node->attrs), adds ? ", add" : "",
              rectifies(node->attrs) ? ", relu" : "");
 }
@@ -209,15 +221,15 @@ static td_status inference_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_vectors(node, 1, 5, error));
-    node->shape = node->in[0]->shape;
-    node->dtype = tdi_float_dtype(node);
-    return TD_OK;
+    return normalized_infer(node, 5, error);
 }
 
-/* The statistics are constants here. */
 static void inference_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node *x = node->in[0], *mean = node->in[1], *gamma = node->in[3], *beta = node->in[4];
+    dy = rectifies(node->attrs) ? tdi_unary_grad(graph, node, dy, TD_RELU) : dy;
+    if (node->n_in > 5)
+        dx[5] = dy;
     tdi_node *shifted = tdi_affine(graph, node->in[2], 1.0f, epsilon_of(node->attrs));
     tdi_node *inverse = tdi_unary(graph, shifted, TDI_UNARY_RSQRT);
     tdi_node *scale = gamma ? tdi_binary(graph, TDI_MULTIPLY, inverse, gamma) : inverse;
@@ -234,13 +246,14 @@ static void inference_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *mean = call->in[1].data, *variance = call->in[2].data;
     const float *gamma = call->in[3].data, *beta = call->in[4].data;
+    const float *residual = call->n_in > 5 ? call->in[5].data : NULL;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
         int64_t c = i % channels;
         double inverse = 1 / sqrt((double)variance[c] + (double)epsilon_of(call->attrs));
         double xhat = ((double)x[i] - (double)mean[c]) * inverse;
-        out[i] = (float)(xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0));
+        out[i] = ended(call, xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0), residual, i);
     }
 }
 
@@ -284,9 +297,9 @@ const tdi_op tdi_op_batch_norm_grad_input = {.name = "batch_norm_grad_input",
 
 const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .min_in = 3,
-                                            .max_in = 5,
+                                            .max_in = 6,
                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
-                                            .bfloat16 = 1,
+                                            .bfloat16 = 1u | 1u << 5,
                                             .infer = inference_infer,
                                             .gradient = inference_gradient,
                                             .reference = inference_reference,

@@ -399,7 +399,7 @@ tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count,
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
 typedef struct tdi_batch_norm_attrs {
     float epsilon, momentum;
-    bool relu;     /* batch_norm and its gradients: the result is rectified; set by the fold pass */
+    bool relu;     /* batch_norm, its gradients, batch_norm_inference: the result is rectified; set by the fold pass */
     bool variance; /* batch_norm_moving: the variance rather than the mean */
     bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
@@ -415,6 +415,7 @@ tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy,
 tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
                                     tdi_node *gamma, tdi_node *beta, float epsilon, bool relu);
+/* By statistics that are constants. A sixth input is added before the result is rectified, as batch_norm's fifth. */
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged

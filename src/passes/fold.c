@@ -4,8 +4,8 @@
  *   pad, conv2d                             conv2d with zeros around
  *   pad, max_pool2d of what is never < 0    max_pool2d with cells to skip around: a window's maximum is the same, and
  *                                           where it is 0 the gradient ends at the rectifier below it either way
- *   batch_norm, relu                        batch_norm that rectifies
- *   batch_norm, add, relu                   batch_norm that adds and rectifies
+ *   batch_norm, relu                        batch_norm that rectifies; so batch_norm_inference
+ *   batch_norm, add, relu                   batch_norm that adds and rectifies; so batch_norm_inference
  *
  * An op is changed in place; those it has taken over stay for their other readers, and are dropped when there are none.
  */
@@ -43,9 +43,15 @@ static void note(const folder *f, const tdi_node *node, const char *what)
 
 /* ---- padding ---- */
 
+/* Which input of a batch normalization is added to its result; 0: the node is none. */
+static int residual_input(const tdi_node *node)
+{
+    return node->op == &tdi_op_batch_norm ? 4 : node->op == &tdi_op_batch_norm_inference ? 5 : 0;
+}
+
 static bool is_rectified(const tdi_node *node)
 {
-    if (node->op == &tdi_op_batch_norm)
+    if (residual_input(node))
         return ((const tdi_batch_norm_attrs *)node->attrs)->relu;
     int kind = node->op == &tdi_op_unary ? ((const tdi_unary_attrs *)node->attrs)->kind : TD_LINEAR;
     return kind == TD_RELU || kind == TD_RELU6;
@@ -95,22 +101,24 @@ static void fold_pads(const folder *f, tdi_node *node)
 
 static bool can_rectify(const folder *f, const tdi_node *node)
 {
-    return node->op == &tdi_op_batch_norm && f->readers[node->id] == 1 && node->home == TDI_HOME_ACTIVATIONS &&
-           node->n_in == 4 && !((const tdi_batch_norm_attrs *)node->attrs)->relu;
+    int residual = residual_input(node);
+    return residual && f->readers[node->id] == 1 && node->home == TDI_HOME_ACTIVATIONS && node->n_in == residual &&
+           !((const tdi_batch_norm_attrs *)node->attrs)->relu;
 }
 
 /* Makes the rectifier `end` compute what `from` does, `residual` (or NULL) added. */
 static void rectify(const folder *f, tdi_node *end, const tdi_node *from, tdi_node *residual)
 {
+    int at = residual_input(from);
     tdi_batch_norm_attrs *attrs = changed_attrs(from);
-    tdi_node **in = changed_inputs(from, 5);
+    tdi_node **in = changed_inputs(from, at + 1);
     if (!attrs || !in)
         return;
     attrs->relu = true;
-    in[4] = residual;
+    in[at] = residual;
     end->op = from->op;
     end->in = in;
-    end->n_in = residual ? 5 : 4;
+    end->n_in = residual ? at + 1 : at;
     end->attrs = attrs;
     note(f, end, residual ? "add and relu" : "relu");
 }

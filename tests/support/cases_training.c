@@ -76,6 +76,14 @@ static tdi_node *build_inference(tdi_graph *graph, tdi_node *const *leaf, const 
     return tdi_batch_norm_inference(graph, leaf[0], leaf[1], leaf[2], gamma, beta, EPSILON);
 }
 
+/* Those, and what is added: as the fold pass makes it. */
+static tdi_node *build_inference_relu(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_node_create(graph, &tdi_op_batch_norm_inference,
+                           &(tdi_batch_norm_attrs){.epsilon = EPSILON, .relu = true}, c->n_leaves,
+                           (tdi_node **)(uintptr_t)leaf);
+}
+
 /* Leaves x, moving. */
 static tdi_node *build_moving(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
@@ -347,6 +355,35 @@ const op_case op_cases_training[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 4)},
               {.shape = OP_DIMS(4), .constant = true},
               {.shape = OP_DIMS(4), .fill = OP_POSITIVE, .constant = true}}},
+    {.op = &tdi_op_batch_norm_inference,
+     .name = "relu",
+     .build = build_inference_relu,
+     .n_leaves = 5,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 2), .fill = OP_SPREAD},
+              {.shape = OP_DIMS(2), .fill = OP_ZERO, .constant = true},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE, .constant = true},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(2), .fill = OP_ZERO}}},
+    {.op = &tdi_op_batch_norm_inference,
+     .name = "add and relu",
+     .build = build_inference_relu,
+     .n_leaves = 6,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},
+              {.shape = OP_DIMS(2), .constant = true},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE, .constant = true},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(2)},
+              {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}}},
+    {.op = &tdi_op_batch_norm_inference,
+     .name = "add and relu, many channels",
+     .build = build_inference_relu,
+     .n_leaves = 6,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19), .constant = true},
+              {.shape = OP_DIMS(19), .constant = true},
+              {.shape = OP_DIMS(19), .fill = OP_POSITIVE, .constant = true},
+              {.shape = OP_DIMS(19), .constant = true},
+              {.shape = OP_DIMS(19), .constant = true},
+              {.shape = OP_DIMS(BATCH, 5, 7, 19), .constant = true}}},
     {.op = &tdi_op_batch_norm_moving,
      .name = "mean",
      .attrs = ATTRS(tdi_batch_norm_attrs, .momentum = 0.99f),
