@@ -59,13 +59,11 @@ static tdi_pool2d_cells cells_of(const pool *p, int64_t oy, int64_t ox)
                               tdi_least(left + p->attrs->pool_w, p->x->dim[2])};
 }
 
-/* Room for pool_w + 2 lines of x. */
-static size_t room(const tdi_call *call, const td_shape *x)
+static size_t room(const tdi_call *call, int64_t floats)
 {
-    int64_t lines = ((const tdi_pool2d_attrs *)call->attrs)->pool_w + 2, line = x->dim[2] * x->dim[3];
     if (tdi_is_abreast(call))
-        return tdi_abreast_room(call) + (size_t)(lines * line * TDI_WIDTH) * sizeof(float);
-    return (size_t)(lines * line) * sizeof(float);
+        return tdi_abreast_room(call) + (size_t)(floats * TDI_WIDTH) * sizeof(float);
+    return (size_t)floats * sizeof(float);
 }
 
 static void run_either(const tdi_call *call, void (*run)(const tdi_call *call))
@@ -86,15 +84,8 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
 {
     (void)state;
     (void)error;
-    *scratch = room(call, &call->in[0].shape);
-    return TD_OK;
-}
-
-static td_status prepare_backward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
-{
-    (void)state;
-    (void)error;
-    *scratch = room(call, &call->out.shape);
+    pool p = pool_of(call, &call->in[0].shape, &call->out.shape);
+    *scratch = room(call, 2 * p.line);
     return TD_OK;
 }
 
@@ -257,25 +248,11 @@ static void clear(float *to, int64_t count)
         memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* What no window covers at the ends of rows [first, end) of a sample. */
-static void clear_ends(const pool *p, float *dx, int64_t n, int64_t first, int64_t end)
-{
-    int64_t covered = p->y_line * p->attrs->pool_w;
-    for (int64_t i = first; i < end && covered < p->line; i++)
-        clear(dx + x_at(p, n, i) + covered, p->line - covered);
-}
-
 /* The rows of a sample that no window covers. */
 static void clear_below(const pool *p, float *dx, int64_t n)
 {
     int64_t rows = p->y->dim[1] * p->attrs->pool_h;
     clear(dx + x_at(p, n, rows), (p->x->dim[1] - rows) * p->line);
-}
-
-static void clear_uncovered(const pool *p, float *dx, int64_t n)
-{
-    clear_ends(p, dx, n, 0, p->y->dim[1] * p->attrs->pool_h);
-    clear_below(p, dx, n);
 }
 
 /* A row under a line of windows, from pool_w lines of them: column j of each window is line j's group. */
@@ -296,14 +273,6 @@ static void weave(const pool *p, const float *lines, int64_t step, float *dx)
             else
                 copy_wide(1, FEW, dx, 0, from, 0);
         }
-}
-
-/* Rows [first, end) of dx are done but for the activation whose result x was. */
-static void finish_rows(const pool *p, const float *x, int64_t n, int64_t first, int64_t end, float *dx)
-{
-    int64_t from = x_at(p, n, first);
-    if (p->attrs->activation != TD_LINEAR)
-        TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, x_at(p, n, end) - from, x + from, dx + from, dx + from);
 }
 
 /* The row of dx that begins at `row`, where x's may be: `count` numbers, and zeros behind them. */
@@ -336,6 +305,18 @@ static void apart_average_grad(const pool *p, const float *x, const float *dy, i
     clear_below(p, dx, n);
 }
 
+/* The lines of windows over a row of x: [first, end). */
+static int64_t first_over(const pool *p, int64_t row)
+{
+    int64_t above = row + p->before_h - p->attrs->pool_h; /* where the last begins that ends before the row */
+    return above < 0 ? 0 : above / p->attrs->stride_h + 1;
+}
+
+static int64_t end_over(const pool *p, int64_t row)
+{
+    return tdi_least((row + p->before_h) / p->attrs->stride_h + 1, p->y->dim[1]);
+}
+
 /* What a line of windows gives to each row under it. */
 static void add_line(const pool *p, const float *dy, int64_t n, int64_t oy, float *gradient)
 {
@@ -353,13 +334,9 @@ static void add_line(const pool *p, const float *dy, int64_t n, int64_t oy, floa
 /* Row by row, from the windows over it. */
 static void any_average_grad(const pool *p, const float *x, const float *dy, int64_t n, float *gradient, float *dx)
 {
-    const tdi_pool2d_attrs *a = p->attrs;
     for (int64_t row = 0; row < p->x->dim[1]; row++) {
-        int64_t above = row + p->before_h - a->pool_h; /* where the last window begins that ends before the row */
-        int64_t first = above < 0 ? 0 : above / a->stride_h + 1;
-        int64_t end = tdi_least((row + p->before_h) / a->stride_h + 1, p->y->dim[1]);
         clear(gradient, p->line);
-        for (int64_t oy = first; oy < end; oy++)
+        for (int64_t oy = first_over(p, row); oy < end_over(p, row); oy++)
             add_line(p, dy, n, oy, gradient);
         write_row(p, x, gradient, p->line, x_at(p, n, row), dx);
     }
@@ -373,14 +350,25 @@ static void average_backward(const tdi_call *call)
         (p.apart ? apart_average_grad : any_average_grad)(&p, x, call->in[0].data, n, call->scratch, call->out.data);
 }
 
+static td_status prepare_average_grad(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    pool p = pool_of(call, &call->out.shape, &call->in[0].shape);
+    *scratch = room(call, 2 * p.line);
+    return TD_OK;
+}
+
 static void average_pool2d_grad_run(const tdi_call *call)
 {
     run_either(call, average_backward);
 }
-TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_backward,
+TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_average_grad,
                .run = average_pool2d_grad_run);
 
-/* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ---- */
+/* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ----
+ *
+ * A row of dx is made aside and written when all of x's has been read: it may be where x is. What of dy a window has
+ * still to give is kept from row to row. */
 
 /* Takes from `left`, what is still to be given, where x is the maximum. */
 static void take(int64_t n, const float *x, const float *y, float *left, float *taken)
@@ -407,7 +395,7 @@ static void tidy_max_grad(const pool *p, const float *x, const float *y, const f
                           float *dx)
 {
     const tdi_pool2d_attrs *a = p->attrs;
-    float *left = scratch, *column = scratch + p->line, *taken = scratch + 2 * p->line;
+    float *gradient = scratch, *taken = gradient + p->line, *left = taken + p->line, *column = left + p->y_line;
     for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
         memcpy(left, dy + y_at(p, n, oy), (size_t)p->y_line * sizeof *left);
         for (int i = 0; i < a->pool_h; i++) {
@@ -417,77 +405,101 @@ static void tidy_max_grad(const pool *p, const float *x, const float *y, const f
                             a->pool_w * p->channels);
                 take(p->y_line, column, y + y_at(p, n, oy), left, taken + j * p->y_line);
             }
-            weave(p, taken, p->y_line, dx + row);
+            weave(p, taken, p->y_line, gradient);
+            write_row(p, x, gradient, p->y_line * a->pool_w, row, dx);
         }
     }
-    clear_uncovered(p, dx, n);
+    clear_below(p, dx, n);
 }
 
-static void any_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *left,
+/* What a line of windows gives to a row of x under it. */
+static void take_line(const pool *p, const float *x, const float *y, int64_t oy, float *left, float *gradient)
+{
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, y += p->channels, left += p->channels) {
+        tdi_pool2d_cells cells = cells_of(p, oy, ox);
+        for (int64_t j = cells.left; j < cells.right; j++)
+            take_and_add(p->channels, x + j * p->channels, y, left, gradient + j * p->channels);
+    }
+}
+
+/* Lines of windows that a row may be under. */
+static int64_t most_over(const pool *p)
+{
+    return (p->attrs->pool_h + p->attrs->stride_h - 1) / p->attrs->stride_h;
+}
+
+static void any_max_grad(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *scratch,
                          float *dx)
 {
-    clear(dx + x_at(p, n, 0), p->x->dim[1] * p->line);
-    for (int64_t oy = 0; oy < p->y->dim[1]; oy++)
-        for (int64_t ox = 0; ox < p->y->dim[2]; ox++) {
-            int64_t window = y_at(p, n, oy) + ox * p->channels;
-            tdi_pool2d_cells cells = cells_of(p, oy, ox);
-            memcpy(left, dy + window, (size_t)p->channels * sizeof *left);
-            for (int64_t i = cells.top; i < cells.bottom; i++)
-                for (int64_t j = cells.left; j < cells.right; j++) {
-                    int64_t cell = x_at(p, n, i) + j * p->channels;
-                    take_and_add(p->channels, x + cell, y + window, left, dx + cell);
-                }
+    float *gradient = scratch, *lefts = scratch + p->line;
+    for (int64_t row = 0; row < p->x->dim[1]; row++) {
+        clear(gradient, p->line);
+        for (int64_t oy = first_over(p, row); oy < end_over(p, row); oy++) {
+            float *left = lefts + oy % most_over(p) * p->y_line;
+            if (row == cells_of(p, oy, 0).top)
+                memcpy(left, dy + y_at(p, n, oy), (size_t)p->y_line * sizeof *left);
+            take_line(p, x + x_at(p, n, row), y + y_at(p, n, oy), oy, left, gradient);
         }
+        write_row(p, x, gradient, p->line, x_at(p, n, row), dx);
+    }
 }
 
-/* Windows of 2x2: every cell is written once. */
-static void max_grad_line(const pool *p, const float *x, const float *y, const float *dy, float *dx)
+/* Windows of 2x2: a line of them gives to two rows. */
+static void take_line_2x2(const pool *p, const float *x, const float *y, const float *dy, float *gradient)
 {
     const int64_t line = p->line, c = p->channels;
-    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += 2 * c, dx += 2 * c, y += c, dy += c)
+    for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += 2 * c, gradient += 2 * c, y += c, dy += c)
         TDI_LANES for (int64_t k = 0; k < c; k++)
         {
             float most = y[k], left = dy[k];
             for (int cell = 0; cell < 4; cell++) {
                 int64_t at = (cell >> 1) * line + (cell & 1) * c + k;
                 bool here = (x[at] == most) | ((x[at] != x[at]) & (most != most));
-                dx[at] = here ? left : 0.0f;
+                gradient[at] = here ? left : 0.0f;
                 left = here ? 0.0f : left;
             }
         }
 }
 
-static void max_grad_2x2(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *dx)
+static void max_grad_2x2(const pool *p, const float *x, const float *y, const float *dy, int64_t n, float *gradient,
+                         float *dx)
 {
     for (int64_t oy = 0; oy < p->y->dim[1]; oy++) {
-        int64_t cells = x_at(p, n, 2 * oy), windows = y_at(p, n, oy);
-        max_grad_line(p, x + cells, y + windows, dy + windows, dx + cells);
-        clear_ends(p, dx, n, 2 * oy, 2 * oy + 2);
-        finish_rows(p, x, n, 2 * oy, 2 * oy + 2, dx);
+        int64_t row = x_at(p, n, 2 * oy), windows = y_at(p, n, oy);
+        take_line_2x2(p, x + row, y + windows, dy + windows, gradient);
+        write_row(p, x, gradient, 2 * p->y_line, row, dx);
+        write_row(p, x, gradient + p->line, 2 * p->y_line, row + p->line, dx);
     }
     clear_below(p, dx, n);
 }
 
+static pool max_grad_pool(const tdi_call *call)
+{
+    return pool_of(call, &call->in[0].shape, &call->in[2].shape);
+}
+
 static void max_backward(const tdi_call *call)
 {
-    pool p = pool_of(call, &call->in[0].shape, &call->in[2].shape);
+    pool p = max_grad_pool(call);
     const float *x = call->in[0].data, *y = call->in[1].data, *dy = call->in[2].data;
-    for (int64_t n = p.begin; n < p.end; n++) {
-        if (is_2x2(&p) && !p.tidy) {
-            max_grad_2x2(&p, x, y, dy, n, call->out.data);
-            continue;
-        }
-        if (p.tidy)
-            tidy_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
-        else
-            any_max_grad(&p, x, y, dy, n, call->scratch, call->out.data);
-        finish_rows(&p, x, n, 0, p.x->dim[1], call->out.data);
-    }
+    for (int64_t n = p.begin; n < p.end; n++)
+        (p.tidy       ? tidy_max_grad
+         : is_2x2(&p) ? max_grad_2x2
+                      : any_max_grad)(&p, x, y, dy, n, call->scratch, call->out.data);
+}
+
+static td_status prepare_max_grad(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    (void)state, (void)error;
+    pool p = max_grad_pool(call);
+    int64_t lines = p.apart ? 2 * p.line + 2 * p.y_line : p.line + most_over(&p) * p.y_line;
+    *scratch = room(call, lines);
+    return TD_OK;
 }
 
 static void max_pool2d_grad_run(const tdi_call *call)
 {
     run_either(call, max_backward);
 }
-TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_backward,
+TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_max_grad,
                .run = max_pool2d_grad_run);

@@ -44,27 +44,67 @@ static void visit_forward(const tdi_call *call, const tdi_pool2d_cells *cells, i
     ((float *)call->out.data)[y_index] = x[first_maximum(&call->in[0].shape, x, cells, n, c)];
 }
 
-static void visit_backward(const tdi_call *call, const tdi_pool2d_cells *cells, int64_t n, int64_t c, int64_t y_index)
-{
-    const float *x = call->in[0].data, *dy = call->in[2].data;
-    ((float *)call->out.data)[first_maximum(&call->in[0].shape, x, cells, n, c)] += dy[y_index];
-}
-
 static void max_pool2d_reference(const tdi_call *call)
 {
     tdi_pool2d_each(call, &call->in[0].shape, &call->out.shape, visit_forward);
 }
 
+/* A cell of x: row i, column j. */
+typedef struct cell {
+    int64_t n, i, j, c;
+} cell;
+
+static bool is_maximum(float x, float most)
+{
+    return x == most || (isnan(x) && isnan(most));
+}
+
+/* Is the cell the first of the window's that hold its maximum? Looks at no cell behind it. */
+static bool is_first_maximum(const tdi_call *call, const tdi_pool2d_cells *cells, const cell *at, float most)
+{
+    const td_shape *shape = &call->in[0].shape;
+    const float *x = call->in[0].data;
+    int64_t end = tdi_pool2d_at(shape, at->n, at->i, at->j, at->c);
+    bool first = is_maximum(x[end], most);
+    for (int64_t i = cells->top; i <= at->i && first; i++)
+        for (int64_t j = cells->left; j < cells->right && first; j++) {
+            int64_t before = tdi_pool2d_at(shape, at->n, i, j, at->c);
+            first = before >= end || !is_maximum(x[before], most);
+        }
+    return first;
+}
+
+/* What the windows over a cell give to it. */
+static float arriving(const tdi_call *call, const cell *at)
+{
+    const td_shape *shape = &call->in[2].shape;
+    const float *y = call->in[1].data, *dy = call->in[2].data;
+    float sum = 0;
+    for (int64_t oy = 0; oy < shape->dim[1]; oy++)
+        for (int64_t ox = 0; ox < shape->dim[2]; ox++) {
+            tdi_pool2d_cells cells = tdi_pool2d_cells_under(call->attrs, &call->in[0].shape, oy, ox);
+            bool covers = at->i >= cells.top && at->i < cells.bottom && at->j >= cells.left && at->j < cells.right;
+            int64_t window = tdi_pool2d_at(shape, at->n, oy, ox, at->c);
+            if (covers && is_first_maximum(call, &cells, at, y[window]))
+                sum += dy[window];
+        }
+    return sum;
+}
+
+/* From the last cell to the first: dx may be where x is. */
 static void max_pool2d_grad_reference(const tdi_call *call)
 {
     int activation = ((const tdi_pool2d_attrs *)call->attrs)->activation;
+    const td_shape *shape = &call->out.shape;
+    const int64_t *dim = shape->dim;
     const float *x = call->in[0].data;
     float *dx = call->out.data;
-    int64_t elements = tdi_shape_elements(&call->out.shape);
-    memset(dx, 0, (size_t)elements * sizeof *dx);
-    tdi_pool2d_each(call, &call->in[0].shape, &call->in[2].shape, visit_backward);
-    for (int64_t i = 0; activation != TD_LINEAR && i < elements; i++)
-        dx[i] *= tdi_unary_derivative(activation, x[i]);
+    for (int64_t k = tdi_shape_elements(shape) - 1; k >= 0; k--) {
+        int64_t position = k / dim[3], row = position / dim[2];
+        cell at = {row / dim[1], row % dim[1], position % dim[2], k % dim[3]};
+        float gradient = arriving(call, &at);
+        dx[k] = activation == TD_LINEAR ? gradient : gradient * tdi_unary_derivative(activation, x[k]);
+    }
 }
 
 const tdi_op tdi_op_max_pool2d = {.name = "max_pool2d",
@@ -84,6 +124,7 @@ const tdi_op tdi_op_max_pool2d_grad = {.name = "max_pool2d_grad",
                                        .max_in = 3,
                                        .attrs_size = sizeof(tdi_pool2d_attrs),
                                        .bfloat16 = 7,
+                                       .in_place = 1,
                                        .infer = max_pool2d_grad_infer,
                                        .no_gradient = "second derivatives are not built",
                                        .reference = max_pool2d_grad_reference,

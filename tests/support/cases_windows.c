@@ -107,6 +107,17 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
         }                                                                                                              \
     }
 
+/* Times the slope of an activation that gave x. */
+#define MAX_SLOPE(name_, activation_, x_, y_, ph, pw, sh, sw, padding_)                                                \
+    {                                                                                                                  \
+        .op = &tdi_op_max_pool2d_grad, .name = "times the slope, " name_,                                              \
+        .attrs = ATTRS(tdi_pool2d_attrs, POOL_ATTRS(ph, pw, sh, sw, padding_), .activation = activation_),             \
+        .build = build_max_pool2d_grad, .n_leaves = 2, .leaf = {                                                       \
+            {.shape = x_, .constant = true, .fill = OP_SPREAD},                                                        \
+            {.shape = y_, .constant = true}                                                                            \
+        }                                                                                                              \
+    }
+
 #define AVERAGE_GRAD(name_, x_, y_, ph, pw, sh, sw, padding_)                                                          \
     {                                                                                                                  \
         .op = &tdi_op_average_pool2d_grad, .name = name_,                                                              \
@@ -209,6 +220,15 @@ const op_case op_cases_windows[] = {
     MAX_GRAD("2x2", OP_DIMS(BATCH, 4, 6, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2, TD_VALID),
     MAX_GRAD("overlapping", OP_DIMS(BATCH, 5, 5, 1), OP_DIMS(BATCH, 3, 2, 1), 3, 3, 1, 2, TD_VALID),
     MAX_GRAD("same, odd extents", OP_DIMS(BATCH, 5, 3, 2), OP_DIMS(BATCH, 3, 2, 2), 2, 2, 2, 2, TD_SAME),
+    MAX_SLOPE("2x2, rest, few channels", TD_RELU, OP_DIMS(BATCH, 5, 7, 3), OP_DIMS(BATCH, 2, 3, 3), 2, 2, 2, 2,
+              TD_VALID),
+    MAX_SLOPE("2x2, rest, many channels", TD_TANH, OP_DIMS(BATCH, 5, 7, 19), OP_DIMS(BATCH, 2, 3, 19), 2, 2, 2, 2,
+              TD_VALID),
+    MAX_SLOPE("one column wide", TD_RELU, OP_DIMS(BATCH, 6, 3, 2), OP_DIMS(BATCH, 2, 3, 2), 3, 1, 3, 1, TD_VALID),
+    MAX_SLOPE("3x3 side by side", TD_TANH, OP_DIMS(BATCH, 7, 6, 17), OP_DIMS(BATCH, 2, 2, 17), 3, 3, 3, 3, TD_VALID),
+    MAX_SLOPE("overlapping", TD_RELU, OP_DIMS(BATCH, 7, 6, 5), OP_DIMS(BATCH, 3, 2, 5), 5, 3, 1, 2, TD_VALID),
+    MAX_SLOPE("cells around", TD_RELU, OP_DIMS(BATCH, 5, 5, 18), OP_DIMS(BATCH, 3, 2, 18), 3, 3, 2, 2, AROUND),
+    MAX_SLOPE("gaps between", TD_TANH, OP_DIMS(BATCH, 8, 7, 4), OP_DIMS(BATCH, 3, 4, 4), 2, 1, 3, 2, TD_VALID),
     POOL(average_pool2d, "2x2", OP_DIMS(BATCH, 4, 6, 3), 2, 2, 2, 2, TD_VALID),
     POOL(average_pool2d, "uneven, a rest left over", OP_DIMS(BATCH, 5, 7, 2), 2, 3, 2, 3, TD_VALID),
     POOL(average_pool2d, "overlapping", OP_DIMS(BATCH, 5, 5, 1), 3, 3, 1, 2, TD_VALID),
