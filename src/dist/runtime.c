@@ -375,29 +375,29 @@ static td_status grow_exchange(tdi_runtime *runtime, tdi_mode mode, const tdi_pl
     return state->exchange ? TD_OK : TD_NO_MEMORY;
 }
 
-static size_t packed_bytes(const tdi_runtime *runtime)
+static size_t packed_bytes(const tdi_part_state *part)
 {
     size_t bytes = 0;
-    for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
-        for (int mode = 0; mode < TDI_MODES; mode++)
-            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
-                bytes += tdi_plan_packed_bytes(runtime->parts[p].plans[mode].at[i].plan);
+    for (int mode = 0; mode < TDI_MODES; mode++)
+        for (int i = 0; i < part->plans[mode].count; i++)
+            bytes += tdi_plan_packed_bytes(part->plans[mode].at[i].plan);
     return bytes;
 }
 
-/* Twice the weights, by all plans: batches of many sizes would otherwise keep copies without end. */
-static size_t most_packed(const tdi_runtime *runtime)
+/* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
+static size_t most_packed(const tdi_runtime *runtime, int part)
 {
-    size_t most = 2 * (size_t)runtime->model->total * sizeof(float), held = packed_bytes(runtime);
+    size_t weights = (size_t)runtime->model->total * sizeof(float);
+    size_t most = 2 * weights / (size_t)runtime->division.parts, held = packed_bytes(&runtime->parts[part]);
     return most > held ? most - held : 0;
 }
 
 double tdi_runtime_bytes(const tdi_runtime *runtime)
 {
-    double bytes = (double)packed_bytes(runtime);
+    double bytes = 0;
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
         const tdi_part_state *part = &runtime->parts[p];
-        bytes += (double)part->activation_bytes;
+        bytes += (double)packed_bytes(part) + (double)part->activation_bytes;
         bytes += part->gradients ? (double)runtime->model->trained * sizeof(float) : 0;
     }
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
@@ -501,7 +501,7 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .replicas = runtime->division.workers,
                           .lanes = runtime->division.lanes,
                           .sharing = runtime->sharing,
-                          .most_packed = most_packed(runtime),
+                          .most_packed = most_packed(runtime, index),
                           .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
                           .spin = tdi_team_spins(runtime->team),
                           .explain = true};

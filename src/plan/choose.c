@@ -106,19 +106,14 @@ void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call 
     }
 }
 
-/* Not where each core would keep a copy: it has rows enough to pack for. */
-static bool may_keep(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_call *call)
-{
-    return kernel && kernel->keeps && plan->spec.graph->parts == 1 && call->split != TDI_ROWS;
-}
-
-static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call)
+/* For as many lanes as this one and those behind it: some would wait for the others otherwise. */
+static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int lanes)
 {
     size_t bytes = call->steady ? prepared->kernel->keeps(call) : 0;
     size_t held = plan->packed_bytes + prepared->packed_bytes;
     if (!bytes)
         return true;
-    if (held + bytes > plan->spec.most_packed)
+    if (held + bytes * (size_t)lanes > plan->spec.most_packed)
         return false;
     call->kept = plan->spec.device->allocate(plan->spec.device, TDI_KEPT_HEAD + bytes);
     prepared->packed_bytes += call->kept ? bytes : 0;
@@ -126,15 +121,16 @@ static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_c
 }
 
 /* Where there is no room to keep anything, it is made at each run. */
-static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, size_t *scratch,
+static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, int lane, size_t *scratch,
                                 tdi_error *error)
 {
     const tdi_kernel *kernel = prepared->kernel;
+    tdi_call *call = &prepared->calls[lane];
     call->run = kernel->run;
     if (!kernel->prepare)
         return TD_OK;
     TDI_TRY(kernel->prepare(call, &call->state, scratch, error));
-    if (has_room_to_keep(plan, prepared, call))
+    if (has_room_to_keep(plan, prepared, call, prepared->by.lanes - lane))
         return TD_OK;
     if (kernel->release && call->state)
         kernel->release(call->state);
@@ -174,11 +170,11 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
-    if (may_keep(plan, prepared->kernel, call))
+    if (prepared->kernel && prepared->kernel->keeps)
         call->steady = steady_inputs(node);
     size_t scratch = 0;
     if (prepared->kernel)
-        TDI_TRY(prepare_kernel(plan, prepared, call, &scratch, error));
+        TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));
     else
         prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)
