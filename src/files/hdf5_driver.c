@@ -165,25 +165,12 @@ static const H5FD_class_t driver = {
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
-/* An open file keeps its driver: it need not stay registered. */
-static hid_t create_with(hid_t access)
-{
-    hid_t id = H5I_INVALID_HID, registered = H5FDregister(&driver);
-    if (registered < 0)
-        return id;
-    if (H5Pset_driver(access, registered, NULL) >= 0)
-        id = H5Fcreate("tandem", H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    H5FDunregister(registered);
-    return id;
-}
-
-hid_t tdi_hdf5_create_in_pages(tdi_hdf5_pages **pages)
+static hid_t create_with(hid_t access, hid_t registered, tdi_hdf5_pages **pages)
 {
     void *handle;
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    hid_t id = access < 0 ? H5I_INVALID_HID : create_with(access);
-    if (access >= 0)
-        H5Pclose(access);
+    hid_t id = H5I_INVALID_HID;
+    if (H5Pset_driver(access, registered, NULL) >= 0)
+        id = H5Fcreate("tandem", H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (id >= 0 && H5Fget_vfd_handle(id, H5P_DEFAULT, &handle) >= 0) {
         *pages = handle;
         return id;
@@ -191,4 +178,27 @@ hid_t tdi_hdf5_create_in_pages(tdi_hdf5_pages **pages)
     if (id >= 0)
         H5Fclose(id);
     return H5I_INVALID_HID;
+}
+
+hid_t tdi_hdf5_create_in_pages(tdi_hdf5_pages **pages)
+{
+    hid_t registered = H5FDregister(&driver);
+    hid_t access = registered < 0 ? H5I_INVALID_HID : H5Pcreate(H5P_FILE_ACCESS);
+    hid_t id = access < 0 ? H5I_INVALID_HID : create_with(access, registered, pages);
+    if (access >= 0)
+        H5Pclose(access);
+    if (id >= 0)
+        (*pages)->registered = registered;
+    else if (registered >= 0)
+        H5FDunregister(registered);
+    return id;
+}
+
+/* libhdf5 1.10 reads a file's driver once more when it has closed the file with it. */
+void tdi_hdf5_close_in_pages(hid_t id, tdi_hdf5_pages *pages)
+{
+    hid_t registered = pages->registered;
+    pages->ended = true;
+    H5Fclose(id);
+    H5FDunregister(registered);
 }

@@ -74,8 +74,7 @@ void tdi_hdf5_close(tdi_hdf5_writer *file)
     if (!file)
         return;
     silence old = enter();
-    file->pages->ended = true;
-    H5Fclose(file->id);
+    tdi_hdf5_close_in_pages(file->id, file->pages);
     leave(old);
     tdi_vec_free(&file->arrays);
     free(file);

@@ -54,7 +54,7 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
         tdi_range(split, extent, index, sharers, &call->begin, &call->end);
 }
 
-static tdi_value value_of(const tdi_plan *plan, const tdi_node *node)
+tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node)
 {
     const tdi_placed *placed = tdi_placed_of(plan, node);
     return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .abreast = placed->abreast};
@@ -87,10 +87,10 @@ static td_status describe_call(const tdi_plan *plan, const tdi_node *node, tdi_a
         return tdi_no_memory(error);
     for (int i = 0; i < node->n_in; i++)
         if (node->in[i])
-            in[i] = value_of(plan, node->in[i]);
+            in[i] = tdi_value_of(plan, node->in[i]);
     *call = (tdi_call){.in = in,
                        .n_in = node->n_in,
-                       .out = value_of(plan, node),
+                       .out = tdi_value_of(plan, node),
                        .attrs = node->attrs,
                        .offset = node->variable ? node->variable->offset : 0};
     return TD_OK;

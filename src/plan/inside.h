@@ -101,7 +101,9 @@ static inline int tdi_sharing_of(const tdi_plan *plan)
     return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
 }
 
-bool tdi_fills(const tdi_node *node, int i); /* input i is a room, which the node writes */
+bool tdi_fills(const tdi_node *node, int i);                        /* input i is a room, which the node writes */
+tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node); /* without an address */
+int64_t tdi_value_bytes(const tdi_value *value);                    /* abreast: of whole blocks */
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 
 /* One kernel (NULL: the reference) made ready for every lane of a step. */

@@ -7,13 +7,18 @@ bool tdi_fills(const tdi_node *node, int i)
     return node->in[i] && node->in[i]->op == &tdi_op_room;
 }
 
+int64_t tdi_value_bytes(const tdi_value *value)
+{
+    td_shape shape = value->shape;
+    if (value->abreast)
+        shape.dim[0] = (shape.dim[0] + value->abreast - 1) / value->abreast * value->abreast;
+    return tdi_shape_elements(&shape) * (int64_t)td_dtype_size(value->dtype);
+}
+
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node)
 {
-    const tdi_placed *placed = tdi_placed_of(plan, node);
-    td_shape shape = placed->shape;
-    if (placed->abreast)
-        shape.dim[0] = (shape.dim[0] + placed->abreast - 1) / placed->abreast * placed->abreast;
-    return tdi_shape_elements(&shape) * (int64_t)td_dtype_size(node->dtype);
+    tdi_value value = tdi_value_of(plan, node);
+    return tdi_value_bytes(&value);
 }
 
 static bool in_activations(const tdi_plan *plan, const tdi_node *node)

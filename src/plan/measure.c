@@ -51,7 +51,7 @@ static char *buffer(contest *c, size_t size)
 /* Numbers of ordinary size: neither zero pages nor denormals. */
 static char *operand(contest *c, const tdi_value *value)
 {
-    size_t size = (size_t)tdi_shape_elements(&value->shape) * td_dtype_size(value->dtype);
+    size_t size = (size_t)tdi_value_bytes(value);
     char *memory = buffer(c, size);
     float *floats = (float *)(void *)memory;
     tdi_bfloat16 *halves = (tdi_bfloat16 *)(void *)memory;

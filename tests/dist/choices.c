@@ -59,6 +59,14 @@ static td_tensor *convolutions(td_tensor *in)
     return td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
 }
 
+/* Their samples stand abreast, in blocks of as many as a vector has numbers. */
+static td_tensor *abreast(td_tensor *in)
+{
+    td_tensor *out = td_conv2d(td_conv2d(in, 6, 1), 6, 5, .padding = TD_SAME, .activation = TD_TANH);
+    out = td_conv2d(td_average_pooling2d(out, 2), 8, 3, .activation = TD_TANH);
+    return td_dense(td_flatten(out), SMALL_CLASSES);
+}
+
 static td_model *make_model(td_context *context, td_tensor *(*network)(td_tensor *in), int shards)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
@@ -179,6 +187,26 @@ static void test_remembered(void **state)
         release(&other[i]);
     release(&first);
     release(&again);
+}
+
+/* The last block of a core's samples is timed too where it is not full. */
+static void test_abreast(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {7, 13};
+    char *explained;
+    size_t size;
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, abreast, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FILE *out = open_memstream(&explained, &size);
+        assert_int_equal(td_explain(model, out, .batch_size = rows[i] * tdi_cores_allowed()), TD_OK);
+        fclose(out);
+        assert_true(i == 0 || strstr(explained, " samples abreast"));
+        assert_non_null(strstr(explained, "  timed"));
+        free(explained);
+    }
+    td_context_free(context);
 }
 
 /* A step may be made by one lane or by all: the same numbers up to rounding, and the same bits for the same choice. */
@@ -518,6 +546,7 @@ static void test_fastest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered),
+                                       cmocka_unit_test(test_abreast),
                                        cmocka_unit_test(test_sharing),
                                        cmocka_unit_test(test_ways),
                                        cmocka_unit_test(test_resumed),
