@@ -263,7 +263,8 @@ typedef struct td_compile_args {
     const td_metric *metrics; /* NULL: keep the model's */
     td_strategy strategy;
     td_choice rematerialize; /* no; yes: activations that are cheap to compute again are not kept for backpropagation:
-                                less memory, a little more time, in the same precision the same numbers */
+                                less memory, a little more time; in the same precision and by the same kernels, some
+                                of which are chosen by the clock, the same numbers */
     td_precision precision;
     int64_t steps_per_execution; /* steps between two looks at the progress line; 0: as before, which is what the file
                                   * says above Keras's 1, else a whole epoch, or where the line is
@@ -431,10 +432,10 @@ TD_BY_NAME_(td_status, td_generate, td_generate_args)
  * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics, a loss of
  * training that is not finite, TD_NOT_FINITE, included.
  *
- * The first call with a number of rows makes a plan for it, which takes some milliseconds, and up to a tenth of a
- * second where the clock is asked how many cores are best: once for all numbers up to the same power of two, later
- * processes find the answer in their cache. The plans of the last 64 numbers are kept. A loop that must not wait makes
- * such calls before it begins. */
+ * The first call with a number of rows makes a plan for it, which takes some milliseconds, and about a tenth of a
+ * second, beside busy processes more, where the clock is asked how many cores are best: once for all numbers up to the
+ * same power of two, later processes find the answer in their cache. The plans of the last 64 numbers are kept. A loop
+ * that must not wait makes such calls before it begins. */
 TD_API td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs);
 TD_API td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output);
