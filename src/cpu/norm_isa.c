@@ -292,7 +292,7 @@ static void batch_norm_run(const tdi_call *call)
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
         int64_t n = block_size(&p, c);
         set_factors(call, &p, c, n, stats, gamma, beta, &f);
-        normalize(call, &p, c, n, residual_of(call, 4), &f);
+        normalize(call, &p, c, n, residual_of(call, TDI_BATCH_NORM_RESIDUAL), &f);
     }
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
@@ -309,7 +309,7 @@ static void batch_norm_inference_run(const tdi_call *call)
             set_factor(&f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)),
                        channel(gamma, at), channel(beta, at));
         spread_factors(&p, n, &f);
-        normalize(call, &p, c, n, residual_of(call, 5), &f);
+        normalize(call, &p, c, n, residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL), &f);
     }
 }
 TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,

@@ -61,7 +61,7 @@ static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_table(node, 1, 3, error));
     TDI_TRY(check_vectors(node, 2, 4, error));
-    return normalized_infer(node, 4, error);
+    return normalized_infer(node, TDI_BATCH_NORM_RESIDUAL, error);
 }
 
 /* Row `row` of [rows, c] as a vector. */
@@ -77,12 +77,12 @@ static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, 
 {
     float epsilon = epsilon_of(node->attrs);
     tdi_node *x = node->in[0], *stats = node->in[1], *gamma = node->in[2], *beta = node->in[3];
-    tdi_node *residual = node->n_in > 4 ? node->in[4] : NULL;
+    tdi_node *residual = node->n_in > TDI_BATCH_NORM_RESIDUAL ? node->in[TDI_BATCH_NORM_RESIDUAL] : NULL;
     bool relu = rectifies(node->attrs);
     if (residual) {
         dy = relu ? tdi_unary_grad(graph, node, dy, TD_RELU) : dy;
         relu = false;
-        dx[4] = dy;
+        dx[TDI_BATCH_NORM_RESIDUAL] = dy;
     }
     tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, gamma, beta, epsilon, relu), *sums = own;
     if (stats->op == &tdi_op_batch_norm_merge)
@@ -101,6 +101,11 @@ static double normalized(float x, const float *stats, const float *gamma, const 
     return xhat * (gamma ? (double)gamma[c] : 1) + (beta ? (double)beta[c] : 0);
 }
 
+static const float *residual_of(const tdi_call *call, int i)
+{
+    return call->n_in > i ? call->in[i].data : NULL;
+}
+
 /* What stands at i: the residual (NULL: none) added, rectified where that is asked for. */
 static float ended(const tdi_call *call, double y, const float *residual, int64_t i)
 {
@@ -111,7 +116,7 @@ static float ended(const tdi_call *call, double y, const float *residual, int64_
 static void batch_norm_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
-    const float *residual = call->n_in > 4 ? call->in[4].data : NULL;
+    const float *residual = residual_of(call, TDI_BATCH_NORM_RESIDUAL);
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
@@ -134,7 +139,8 @@ static double batch_norm_flops(const tdi_call *call)
 
 static void batch_norm_describe(const tdi_node *node, char *text, size_t size)
 {
-    bool adds = node->n_in > (node->op == &tdi_op_batch_norm ? 4 : 5);
+    bool adds =
+        node->n_in > (node->op == &tdi_op_batch_norm ? TDI_BATCH_NORM_RESIDUAL : TDI_BATCH_NORM_INFERENCE_RESIDUAL);
     snprintf(text, size, "epsilon %g%s%s", (double)epsilon_of(node->attrs), adds ? ", add" : "",
              rectifies(node->attrs) ? ", relu" : "");
 }
@@ -221,15 +227,16 @@ static td_status inference_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(check_vectors(node, 1, 5, error));
-    return normalized_infer(node, 5, error);
+    return normalized_infer(node, TDI_BATCH_NORM_INFERENCE_RESIDUAL, error);
 }
 
+/* The statistics are constants here. */
 static void inference_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node *x = node->in[0], *mean = node->in[1], *gamma = node->in[3], *beta = node->in[4];
     dy = rectifies(node->attrs) ? tdi_unary_grad(graph, node, dy, TD_RELU) : dy;
-    if (node->n_in > 5)
-        dx[5] = dy;
+    if (node->n_in > TDI_BATCH_NORM_INFERENCE_RESIDUAL)
+        dx[TDI_BATCH_NORM_INFERENCE_RESIDUAL] = dy;
     tdi_node *shifted = tdi_affine(graph, node->in[2], 1.0f, epsilon_of(node->attrs));
     tdi_node *inverse = tdi_unary(graph, shifted, TDI_UNARY_RSQRT);
     tdi_node *scale = gamma ? tdi_binary(graph, TDI_MULTIPLY, inverse, gamma) : inverse;
@@ -246,7 +253,7 @@ static void inference_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *mean = call->in[1].data, *variance = call->in[2].data;
     const float *gamma = call->in[3].data, *beta = call->in[4].data;
-    const float *residual = call->n_in > 5 ? call->in[5].data : NULL;
+    const float *residual = residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL);
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
     for (int64_t i = 0; i < count; i++) {
@@ -263,7 +270,7 @@ const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
                                   .min_in = 2,
                                   .max_in = 5,
                                   .attrs_size = sizeof(tdi_batch_norm_attrs),
-                                  .bfloat16 = 1u | 1u << 4,
+                                  .bfloat16 = 1u | 1u << TDI_BATCH_NORM_RESIDUAL,
                                   .infer = batch_norm_infer,
                                   .gradient = batch_norm_gradient,
                                   .reference = batch_norm_reference,
@@ -299,7 +306,7 @@ const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .min_in = 3,
                                             .max_in = 6,
                                             .attrs_size = sizeof(tdi_batch_norm_attrs),
-                                            .bfloat16 = 1u | 1u << 5,
+                                            .bfloat16 = 1u | 1u << TDI_BATCH_NORM_INFERENCE_RESIDUAL,
                                             .infer = inference_infer,
                                             .gradient = inference_gradient,
                                             .reference = inference_reference,

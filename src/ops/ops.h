@@ -403,10 +403,11 @@ typedef struct tdi_batch_norm_attrs {
     bool variance; /* batch_norm_moving: the variance rather than the mean */
     bool all;      /* the merges, and batch_norm_moving: all parts are one group */
 } tdi_batch_norm_attrs;
-/* gamma, beta: [c] or NULL. A fifth input, of x's shape, is added to the result before it is rectified; the fold pass
- * gives one. Two of the gradients take gamma and beta to find, with `relu`, what was rectified. The gradient rule gives
- * x's whole gradient, the way through the statistics included; it merges its two sums over the group exactly when
- * `stats` is a batch_norm_merge. */
+/* Inputs that the fold pass gives: of x's shape, added to the result before it is rectified. */
+enum { TDI_BATCH_NORM_RESIDUAL = 4, TDI_BATCH_NORM_INFERENCE_RESIDUAL = 5 };
+/* gamma, beta: [c] or NULL. Two of the gradients take gamma and beta to find, with `relu`, what was rectified. The
+ * gradient rule gives x's whole gradient, the way through the statistics included; it merges its two sums over the
+ * group exactly when `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
 /* [2, c]: sum dy, sum dy * xhat */
@@ -415,7 +416,7 @@ tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy,
 tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
 tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *sums,
                                     tdi_node *gamma, tdi_node *beta, float epsilon, bool relu);
-/* By statistics that are constants. A sixth input is added before the result is rectified, as batch_norm's fifth. */
+/* By statistics that are constants. */
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged

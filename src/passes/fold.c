@@ -41,13 +41,15 @@ static void note(const folder *f, const tdi_node *node, const char *what)
         tdi_text_format(f->notes, "%s: %s went into %s\n", node->scope, what, node->op->name);
 }
 
-/* ---- padding ---- */
-
 /* Which input of a batch normalization is added to its result; 0: the node is none. */
 static int residual_input(const tdi_node *node)
 {
-    return node->op == &tdi_op_batch_norm ? 4 : node->op == &tdi_op_batch_norm_inference ? 5 : 0;
+    if (node->op == &tdi_op_batch_norm)
+        return TDI_BATCH_NORM_RESIDUAL;
+    return node->op == &tdi_op_batch_norm_inference ? TDI_BATCH_NORM_INFERENCE_RESIDUAL : 0;
 }
+
+/* ---- padding ---- */
 
 static bool is_rectified(const tdi_node *node)
 {
