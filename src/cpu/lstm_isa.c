@@ -36,7 +36,7 @@ typedef struct forward {
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
     bool lone;            /* one row for many steps */
-    int runs;             /* of a lone row's h, as an even step takes them; an odd one begins with the last */
+    int runs, half_runs;  /* of a lone row's h, as an even step takes them; an odd one begins with the last */
     run run[RUNS];
     float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
     float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
@@ -84,20 +84,22 @@ static size_t forward_floats(const forward *f)
                     mask * GATES * f->own.rows * f->tape.units + row);
 }
 
-static void add_runs(forward *f, int64_t unit, int64_t units, int from, int to)
+static void add_runs(forward *f, int64_t unit, int64_t units, int count)
 {
-    for (int64_t length = units / QUARTERS, i = from; i < to && units; i++)
+    for (int64_t length = units / count, i = 0; i < count && units; i++)
         f->run[f->runs++] = (run){unit + i * length, length};
 }
 
-/* The lane's own units first, and half of them last: the others' may still be under way. */
+/* The lane's own units first, and half of them last: the others' may still be under way. A half of a single panel's is
+ * one run, as the end of each costs a mispredicted branch; of several panels' the first cache holds less. */
 static void order_runs(forward *f)
 {
-    int64_t end = f->own.unit + f->own.units;
-    add_runs(f, f->own.unit, f->own.units, 0, QUARTERS / 2);
-    add_runs(f, 0, f->own.unit, 0, QUARTERS);
-    add_runs(f, end, f->tape.units - end, 0, QUARTERS);
-    add_runs(f, f->own.unit, f->own.units, QUARTERS / 2, QUARTERS);
+    int64_t half = f->own.units / 2, end = f->own.unit + f->own.units;
+    f->half_runs = f->own.units > LONE ? QUARTERS / 2 : 1;
+    add_runs(f, f->own.unit, half, f->half_runs);
+    add_runs(f, 0, f->own.unit, QUARTERS);
+    add_runs(f, end, f->tape.units - end, QUARTERS);
+    add_runs(f, f->own.unit + half, half, f->half_runs);
 }
 
 static forward forward_of(const tdi_call *call)
@@ -645,17 +647,22 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
+    bool panels = f->half_runs > 1;
+    int last = panels ? f->runs - f->half_runs : f->runs;
     begin_in_place(f, step);
     if (!h.data)
         return;
     add_some_runs(f, step, h.data, 0, 1);
-    if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
-        fetch_others(f, h);
-    add_some_runs(f, step, h.data, 1, QUARTERS / 2);
+    if (panels) {
+        if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+            fetch_others(f, h);
+        add_some_runs(f, step, h.data, 1, f->half_runs);
+    }
     tdi_lstm_wait(f->call, &f->own);
     fetch_others(f, h);
-    add_some_runs(f, step, h.data, QUARTERS / 2, f->runs - QUARTERS / 2);
-    add_some_runs(f, step, h.data, f->runs - QUARTERS / 2, f->runs);
+    add_some_runs(f, step, h.data, f->half_runs, last);
+    if (panels)
+        add_some_runs(f, step, h.data, last, f->runs);
 }
 
 static void sum_by_panels(forward *f, int64_t step)
