@@ -36,7 +36,7 @@ typedef struct forward {
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
     bool lone;            /* one row for many steps */
-    int runs, half_runs;  /* of a lone row's h, as an even step takes them; an odd one begins with the last */
+    int runs;             /* of a lone row's h, as an even step takes them; an odd one begins with the last */
     run run[RUNS];
     float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
     float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
@@ -90,16 +90,25 @@ static void add_runs(forward *f, int64_t unit, int64_t units, int count)
         f->run[f->runs++] = (run){unit + i * length, length};
 }
 
-/* The lane's own units first, and half of them last: the others' may still be under way. A half of a single panel's is
- * one run, as the end of each costs a mispredicted branch; of several panels' the first cache holds less. */
+static bool has_one_panel(const forward *f)
+{
+    return f->own.units == LONE;
+}
+
+/* Half of the lane's own units: fewer loops take less time, but the first cache holds less of several panels. */
+static int half_runs(const forward *f)
+{
+    return has_one_panel(f) ? 1 : QUARTERS / 2;
+}
+
+/* The lane's own units first, and half of them last: the others' may still be under way. */
 static void order_runs(forward *f)
 {
     int64_t half = f->own.units / 2, end = f->own.unit + f->own.units;
-    f->half_runs = f->own.units > LONE ? QUARTERS / 2 : 1;
-    add_runs(f, f->own.unit, half, f->half_runs);
+    add_runs(f, f->own.unit, half, half_runs(f));
     add_runs(f, 0, f->own.unit, QUARTERS);
     add_runs(f, end, f->tape.units - end, QUARTERS);
-    add_runs(f, f->own.unit + half, half, f->half_runs);
+    add_runs(f, f->own.unit + half, half, half_runs(f));
 }
 
 static forward forward_of(const tdi_call *call)
@@ -631,38 +640,37 @@ static void sum_in_place(forward *f, int64_t step)
 
 /* ---- a lone row for many steps ---- */
 
-/* sums += h R over the runs [begin, end) of the step. */
+/* sums += h R over the runs [begin, end) of the step, if any. */
 static void add_some_runs(const forward *f, int64_t step, const float *h, int begin, int end)
 {
     bool odd = step & 1;
     int64_t panel = GATES * LONE * f->tape.units;
-    for (int64_t done = 0; done < f->own.units; done += LONE) {
+    for (int64_t done = 0; done < f->own.units && begin < end; done += LONE) {
         int64_t j = odd ? f->own.units - LONE - done : done;
         add_lone(h, f->packed + j / LONE * panel, f->run + (odd ? f->runs - 1 - begin : begin), end - begin,
                  odd ? -1 : 1, (lone_steps){1, GATES * LONE, LONE}, (tdi_result){f->sums + j, f->own.units, false});
     }
 }
 
-/* What the others made is asked for as soon as there is sight of it. */
+/* What the others made is asked for as soon as there is sight of it. Several panels take the last half one after the
+ * other, for what the first cache keeps of it. */
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
-    bool panels = f->half_runs > 1;
-    int last = panels ? f->runs - f->half_runs : f->runs;
+    int half = half_runs(f), last = has_one_panel(f) ? f->runs : f->runs - half;
     begin_in_place(f, step);
     if (!h.data)
         return;
     add_some_runs(f, step, h.data, 0, 1);
-    if (panels) {
+    for (int i = 1; i < half; i++) {
         if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
             fetch_others(f, h);
-        add_some_runs(f, step, h.data, 1, f->half_runs);
+        add_some_runs(f, step, h.data, i, i + 1);
     }
     tdi_lstm_wait(f->call, &f->own);
     fetch_others(f, h);
-    add_some_runs(f, step, h.data, f->half_runs, last);
-    if (panels)
-        add_some_runs(f, step, h.data, last, f->runs);
+    add_some_runs(f, step, h.data, half, last);
+    add_some_runs(f, step, h.data, last, f->runs);
 }
 
 static void sum_by_panels(forward *f, int64_t step)

@@ -193,7 +193,7 @@ static void test_remembered(void **state)
 static void test_abreast(void **state)
 {
     (void)state;
-    static const int64_t rows[] = {13, 29}; /* more than one block, of 8 and of 16 */
+    int64_t width = tdi_cpu_width(tdi_cpu_best_isa()), rows[] = {width - 1, 2 * width - 3};
     char *explained;
     size_t size;
     td_context *context = td_context_create(NULL);
@@ -202,7 +202,7 @@ static void test_abreast(void **state)
         FILE *out = open_memstream(&explained, &size);
         assert_int_equal(td_explain(model, out, .batch_size = rows[i] * tdi_cores_allowed()), TD_OK);
         fclose(out);
-        assert_non_null(strstr(explained, " samples abreast"));
+        assert_true(i == 0 || strstr(explained, " samples abreast"));
         assert_non_null(strstr(explained, "  timed"));
         free(explained);
     }
