@@ -1,0 +1,36 @@
+/* pairs_isa.h - products of bfloat16s by AVX512-BF16: an instruction multiplies pairs and adds both products to a
+ * float, for sixteen floats at a time. */
+#ifndef TDI_CPU_PAIRS_ISA_H
+#define TDI_CPU_PAIRS_ISA_H
+
+#include <immintrin.h>
+
+#include "base/bfloat16.h"
+#include "cpu/isa.h"
+
+#define TDI_PAIRS __attribute__((target("avx512bf16")))
+
+enum {
+    TDI_PAIR_ROWS = 8,  /* of sums that stay in registers, two vectors each */
+    TDI_PAIR_SIDE = 16, /* pairs in a vector */
+};
+
+/* Whether this CPU has the instruction. */
+static inline bool tdi_pairs_work(void)
+{
+    return __builtin_cpu_supports("avx512bf16");
+}
+
+/* Two rows of 32 bfloat16s in turn: the pairs of the first 16 columns, and of the others. */
+TDI_INLINE void tdi_pair_up(const tdi_bfloat16 *first, const tdi_bfloat16 *second, tdi_bfloat16 *low,
+                            tdi_bfloat16 *high)
+{
+    const __m512i lows = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
+                                          37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i highs = _mm512_or_si512(lows, _mm512_set1_epi16(16));
+    __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
+    _mm512_storeu_si512(low, _mm512_permutex2var_epi16(a, lows, b));
+    _mm512_storeu_si512(high, _mm512_permutex2var_epi16(a, highs, b));
+}
+
+#endif
