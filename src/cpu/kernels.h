@@ -15,6 +15,8 @@
     X(tiles_conv2d, isa)                                                                                               \
     X(tiles_conv2d_grad_input, isa)                                                                                    \
     X(tiles_conv2d_grad_filter, isa)                                                                                   \
+    X(pairs_conv2d, isa)                                                                                               \
+    X(pairs_conv2d_grad_input, isa)                                                                                    \
     X(pairs_conv2d_grad_filter, isa)                                                                                   \
     X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \

@@ -64,20 +64,26 @@ TDI_INLINE tdi_narrow_vector tdi_rounded(tdi_vector v)
 }
 
 /* Where the CPU has an instruction for it, which whole vectors take, numbers below 2^-126 become zero. */
+TDI_INLINE tdi_narrow_vector tdi_narrowed(tdi_vector v)
+{
+#if defined(__AVX512BW__)
+    if (__builtin_cpu_supports("avx512bf16")) {
+        tdi_narrow_vector half;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(v));
+        return half;
+    }
+#endif
+    return tdi_rounded(v);
+}
+
 TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
 {
-    tdi_narrow_vector half;
-    if (!narrow) {
+    if (narrow) {
+        tdi_narrow_vector half = tdi_narrowed(v);
+        memcpy((tdi_bfloat16 *)to + i, &half, sizeof half);
+    } else {
         tdi_store((float *)to + i, v);
-        return;
     }
-#if defined(__AVX512BW__)
-    if (__builtin_cpu_supports("avx512bf16"))
-        __asm__("vcvtneps2bf16 %1, %0" : "=v"(half) : "v"(v));
-    else
-#endif
-        half = tdi_rounded(v);
-    memcpy((tdi_bfloat16 *)to + i, &half, sizeof half);
 }
 
 /* `count` of them, a constant TDI_WIDTH or fewer; what is behind is zero, and is not written. */

@@ -7,9 +7,9 @@
 /* Elements of a and b in turn; as numbers of 32 bits, whose lower half comes first in memory. */
 TDI_INLINE void store_pairs(const float *a, const float *b, tdi_bfloat16 *to)
 {
-    uint32_t pairs[TDI_WIDTH];
-    TDI_LANES for (int i = 0; i < TDI_WIDTH; i++) pairs[i] = tdi_narrow(a[i]) | (uint32_t)tdi_narrow(b[i]) << 16;
-    memcpy(to, pairs, sizeof pairs);
+    tdi_vector_words low = tdi_words_of(tdi_narrowed(tdi_load(a))), high = tdi_words_of(tdi_narrowed(tdi_load(b)));
+    tdi_vector_words pairs = low | high << 16;
+    memcpy(to, &pairs, sizeof pairs);
 }
 
 static void pack_row_pairs(const tdi_packing *p, int64_t r, const float *from, tdi_bfloat16 *to)
