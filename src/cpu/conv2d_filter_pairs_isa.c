@@ -18,7 +18,7 @@ enum {
     MOST_PIXELS = 400, /* packed at a time */
     GROUP_OF_X = 256,  /* channels that are packed at a time */
     GROUP_OF_DY = 256,
-    LINE = 64, /* bytes of the cache's */
+    AHEAD = 2,
 };
 
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
@@ -33,6 +33,7 @@ typedef struct packed {
     const tdi_bfloat16 **at; /* [chunk] */
     tdi_bfloat16 *zeros;     /* a pixel of x or of dy */
     tdi_bfloat16 *x, *dy;    /* [group / SIDE][chunk / 2][SIDE] pairs */
+    tdi_ahead ahead[AHEAD];  /* of the next pixels: dy, x */
 } packed;
 
 static conv conv_of(const tdi_call *call)
@@ -98,7 +99,7 @@ static void pack(const conv *v, const packed *p, int64_t begin, int64_t channels
 
 /* TDI_PAIR_ROWS channels of x by WIDE of dy over `pairs`: adds to, or makes, so many rows of the filter. */
 TDI_PAIRS static void multiply(const conv *v, const tdi_bfloat16 *x, const tdi_bfloat16 *dy, int64_t pairs, bool adds,
-                               float *to)
+                               tdi_ahead ahead, float *to)
 {
     const tdi_bfloat16 *beside = dy + SIDE * v->chunk;
     __m512 sums[TDI_PAIR_ROWS][2];
@@ -108,7 +109,8 @@ TDI_PAIRS static void multiply(const conv *v, const tdi_bfloat16 *x, const tdi_b
         _mm_prefetch((const char *)(to + i * v->f), _MM_HINT_T0);
         _mm_prefetch((const char *)(to + i * v->f + SIDE), _MM_HINT_T0);
     }
-    for (int64_t k = 0; k < pairs; k++, x += WIDE, dy += WIDE, beside += WIDE) {
+    for (int64_t k = 0; k < pairs; k++, x += WIDE, dy += WIDE, beside += WIDE, ahead.at += ahead.step) {
+        _mm_prefetch(ahead.at, _MM_HINT_T1);
         __m512bh low = (__m512bh)_mm512_loadu_si512(dy), high = (__m512bh)_mm512_loadu_si512(beside);
         TDI_UNROLL
         for (int i = 0; i < TDI_PAIR_ROWS; i++) {
@@ -127,13 +129,13 @@ TDI_PAIRS static void multiply(const conv *v, const tdi_bfloat16 *x, const tdi_b
 }
 
 /* The packed channels of x by those of dy. */
-static void multiply_groups(const conv *v, const packed *p, int64_t channels, int64_t filters, int64_t pairs, bool adds,
+static void multiply_groups(const conv *v, packed *p, int64_t channels, int64_t filters, int64_t pairs, bool adds,
                             float *to)
 {
     for (int64_t f = 0; f < filters; f += WIDE)
         for (int64_t c = 0; c < channels; c += TDI_PAIR_ROWS)
             multiply(v, p->x + c / SIDE * SIDE * v->chunk + c % SIDE * 2, p->dy + f * v->chunk, pairs, adds,
-                     to + c * v->f + f);
+                     tdi_take_ahead(p->ahead, AHEAD, pairs), to + c * v->f + f);
 }
 
 /* ---- the kernel ---- */
@@ -156,7 +158,7 @@ static const char *declines(const tdi_call *call)
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
 {
     *at = base ? base + used : NULL;
-    return used + (size_t)tdi_rounded_up(bytes, LINE);
+    return used + (size_t)tdi_rounded_up(bytes, TDI_LINE);
 }
 
 /* In scratch, NULL: none is there yet. Returns its size. */
@@ -167,8 +169,10 @@ static size_t lay_out(const conv *v, char *scratch, packed *p)
     used = room(&zeros, scratch, used, tdi_most(v->c, v->f) * (int64_t)sizeof *p->zeros);
     used = room(&x, scratch, used, tdi_least(v->c, GROUP_OF_X) * v->chunk * (int64_t)sizeof *p->x);
     used = room(&dy, scratch, used, tdi_least(v->f, GROUP_OF_DY) * v->chunk * (int64_t)sizeof *p->dy);
-    *p = (packed){(const tdi_bfloat16 **)(void *)at, (tdi_bfloat16 *)(void *)zeros, (tdi_bfloat16 *)(void *)x,
-                  (tdi_bfloat16 *)(void *)dy};
+    *p = (packed){.at = (const tdi_bfloat16 **)(void *)at,
+                  .zeros = (tdi_bfloat16 *)(void *)zeros,
+                  .x = (tdi_bfloat16 *)(void *)x,
+                  .dy = (tdi_bfloat16 *)(void *)dy};
     return used;
 }
 
@@ -182,7 +186,7 @@ static td_status filter_prepare(const tdi_call *call, void **state, size_t *scra
 }
 
 /* Place (i, j) of the filter, from `count` pixels and the packed channels of dy, `filters` from f on. */
-static void make_place(const conv *v, const tdi_call *call, const packed *p, int64_t i, int64_t j, int64_t first,
+static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i, int64_t j, int64_t first,
                        int64_t count, int64_t f, int64_t filters)
 {
     float *place = (float *)call->out.data + (i * v->kw + j) * v->c * v->f + f;
@@ -194,8 +198,18 @@ static void make_place(const conv *v, const tdi_call *call, const packed *p, int
     }
 }
 
-static void make_chunk(const conv *v, const tdi_call *call, const packed *p, int64_t first, int64_t count)
+/* For the chunk that begins with that pixel. */
+static void ask_ahead(const conv *v, const tdi_call *call, int64_t first, packed *p)
 {
+    int64_t count = tdi_least(v->chunk, v->pixels - first), of_dy = v->f * 2,
+            of_x = v->stride_h * v->stride_w * v->c * 2;
+    p->ahead[0] = tdi_ahead_of((const char *)call->in[1].data + first * of_dy, count * of_dy);
+    p->ahead[1] = tdi_ahead_of((const char *)call->in[0].data + first * of_x, count * of_x);
+}
+
+static void make_chunk(const conv *v, const tdi_call *call, packed *p, int64_t first, int64_t count)
+{
+    ask_ahead(v, call, first + count, p);
     for (int64_t f = 0; f < v->f; f += GROUP_OF_DY) {
         int64_t filters = tdi_least(GROUP_OF_DY, v->f - f);
         find_dy(v, call->in[1].data, first, count, p);

@@ -22,7 +22,6 @@ enum {
     ROWS = TDI_PAIR_ROWS,
     WIDE = 2 * TDI_PAIR_SIDE, /* channels that are made at a time */
     ROOM = 1 << 17,           /* bfloat16s of x that are seen at a time, for L2 */
-    LINE = 64,                /* bytes of the cache's */
     KEPT = 1 << 20,           /* bytes of y that the caches still have when the next op reads them */
 };
 
@@ -183,14 +182,15 @@ static void pack_filter(const conv *v, const packed *p, const float *filter)
 
 /* Adds all places and channels of ROWS pixels to sums of WIDE channels. */
 TDI_PAIRS TDI_INLINE void multiply(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter,
-                                   __m512 sums[ROWS][2])
+                                   tdi_ahead ahead, __m512 sums[ROWS][2])
 {
     for (int64_t place = 0; place < places_of(v); place++, from += v->chunk) {
         const tdi_bfloat16 *x[ROWS];
         TDI_UNROLL
         for (int i = 0; i < ROWS; i++)
             x[i] = from[i];
-        for (int64_t c = 0; c < v->c; c += 2, filter += 2 * WIDE) {
+        for (int64_t c = 0; c < v->c; c += 2, filter += 2 * WIDE, ahead.at += ahead.step) {
+            _mm_prefetch(ahead.at, _MM_HINT_T1);
             __m512bh low = (__m512bh)_mm512_loadu_si512(filter), high = (__m512bh)_mm512_loadu_si512(filter + WIDE);
             TDI_UNROLL
             for (int i = 0; i < ROWS; i++) {
@@ -227,7 +227,7 @@ TDI_PAIRS TDI_INLINE void put(bool streams, __m512 sums[ROWS][2], tdi_bfloat16 *
 
 /* WIDE channels of ROWS pixels. */
 TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter, int64_t f,
-                           tdi_bfloat16 *const *to)
+                           tdi_ahead ahead, tdi_bfloat16 *const *to)
 {
     __m512 low = v->bias ? _mm512_loadu_ps(v->bias + f) : _mm512_setzero_ps();
     __m512 high = v->bias ? _mm512_loadu_ps(v->bias + f + TDI_PAIR_SIDE) : _mm512_setzero_ps();
@@ -237,7 +237,7 @@ TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const
         sums[i][0] = low;
         sums[i][1] = high;
     }
-    multiply(v, from, filter, sums);
+    multiply(v, from, filter, ahead, sums);
     if (v->activation != TD_LINEAR)
         activate(v, sums);
     if (v->streams)
@@ -246,16 +246,26 @@ TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const
         put(false, sums, to, f);
 }
 
+/* Of x, for the chunk that begins with that pixel. */
+static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
+{
+    int64_t count = tdi_least(v->chunk, v->pixels - first), pixel = v->stride_h * v->stride_w * v->c * 2;
+    const char *x = (const char *)call->in[0].data + v->first * v->h * v->w * v->c * 2;
+    return tdi_ahead_of(x + first * pixel, count * pixel);
+}
+
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const packed *p)
 {
+    int64_t places = places_of(v), count = tdi_least(v->chunk, v->pixels - first);
+    tdi_ahead ahead = x_ahead(v, call, first + count);
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
     find_made(v, call->out.data, first, p->to);
-    int64_t count = tdi_least(v->chunk, v->pixels - first);
     for (int64_t f = 0; f < v->f; f += WIDE)
         for (int64_t i = 0; i < count; i += ROWS)
-            make(v, p->from + i, p->filter + f * places_of(v) * v->c, f, p->to + i);
+            make(v, p->from + i, p->filter + f * places * v->c, f, tdi_take_ahead(&ahead, 1, places * v->c / 2),
+                 p->to + i);
 }
 
 /* ---- the kernels ---- */
@@ -273,7 +283,7 @@ static bool can_keep(const tdi_call *call)
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
 {
     *at = base ? base + used : NULL;
-    return used + (size_t)tdi_rounded_up(bytes, LINE);
+    return used + (size_t)tdi_rounded_up(bytes, TDI_LINE);
 }
 
 /* In scratch, NULL: none is there yet. Returns its size. */
@@ -294,7 +304,7 @@ static size_t lay_out(const conv *v, bool keeps, char *scratch, packed *p)
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    v->streams = v->streams && (uintptr_t)call->out.data % LINE == 0;
+    v->streams = v->streams && (uintptr_t)call->out.data % TDI_LINE == 0;
     lay_out(v, call->kept, call->scratch, &p);
     if (call->kept)
         p.filter = tdi_kept(call);

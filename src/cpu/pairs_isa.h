@@ -33,4 +33,32 @@ TDI_INLINE void tdi_pair_up(const tdi_bfloat16 *first, const tdi_bfloat16 *secon
     _mm512_storeu_si512(high, _mm512_permutex2var_epi16(a, highs, b));
 }
 
+/* ---- what is asked for ahead: memory that is read next, a line at each step of a product ---- */
+
+enum { TDI_LINE = 64 /* bytes of the cache's */ };
+
+/* `left` lines, `step` bytes apart. */
+typedef struct tdi_ahead {
+    const char *at;
+    int64_t step, left;
+} tdi_ahead;
+
+static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
+{
+    return (tdi_ahead){from, TDI_LINE, bytes / TDI_LINE};
+}
+
+/* What a product of so many steps is to ask for; one line again and again when nothing is left. */
+static inline tdi_ahead tdi_take_ahead(tdi_ahead *lists, int count, int64_t steps)
+{
+    for (int i = 0; i < count; i++)
+        if (lists[i].left > 0) {
+            tdi_ahead taken = lists[i];
+            lists[i].left -= steps;
+            lists[i].at += steps * taken.step;
+            return taken;
+        }
+    return (tdi_ahead){.at = lists[0].at};
+}
+
 #endif
