@@ -99,7 +99,7 @@ static void pack(const conv *v, const packed *p, int64_t begin, int64_t channels
 
 /* TDI_PAIR_ROWS channels of x by WIDE of dy over `pairs`: adds to, or makes, so many rows of the filter. */
 TDI_PAIRS static void multiply(const conv *v, const tdi_bfloat16 *x, const tdi_bfloat16 *dy, int64_t pairs, bool adds,
-                               tdi_ahead ahead, float *to)
+                               tdi_lines ahead, float *to)
 {
     const tdi_bfloat16 *beside = dy + SIDE * v->chunk;
     __m512 sums[TDI_PAIR_ROWS][2];

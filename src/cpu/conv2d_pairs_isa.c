@@ -20,9 +20,12 @@
 
 enum {
     ROWS = TDI_PAIR_ROWS,
-    WIDE = 2 * TDI_PAIR_SIDE, /* channels that are made at a time */
-    ROOM = 1 << 17,           /* bfloat16s of x that are seen at a time, for L2 */
-    KEPT = 1 << 20,           /* bytes of y that the caches still have when the next op reads them */
+    SIDE = TDI_PAIR_SIDE,
+    WIDE = 2 * SIDE,   /* channels that are made at a time */
+    ROOM = 1 << 17,    /* bfloat16s of x that are seen at a time, for L2 */
+    FILTERS = 1 << 17, /* floats of the filter that are packed at a time, likewise */
+    AHEAD = 2,
+    KEPT = 1 << 20, /* bytes of y that the caches still have when the next op reads them */
 };
 
 /* x [samples, h, w, c] -> y [samples, y_h, y_w, f], of which pixels of a grid are made; or from dy to dx, which then
@@ -33,6 +36,8 @@ typedef struct conv {
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
     int64_t top, left;     /* zeros above and beside x that the first place sees */
     int64_t pixels, chunk; /* made; at a time, a multiple of ROWS */
+    int64_t group;         /* filters packed at a time, a multiple of WIDE */
+    bool whole;            /* all are packed before they are packed again */
     int activation;
     const float *bias; /* [f], or NULL */
     bool back;         /* the filter is turned, and makes its third axis */
@@ -40,9 +45,8 @@ typedef struct conv {
 } conv;
 
 typedef struct packed {
-    const tdi_bfloat16 **from; /* [places][chunk] */
-    tdi_bfloat16 **to;         /* [chunk], NULL: not of y */
-    int64_t *row_at, *column_at;
+    const tdi_bfloat16 **from;    /* [places][chunk] */
+    tdi_bfloat16 **to;            /* [chunk], NULL: not of y */
     tdi_bfloat16 *zeros, *filter; /* [f / WIDE][places][c / 2][WIDE] pairs */
 } packed;
 
@@ -53,11 +57,14 @@ static int64_t places_of(const conv *v)
     return v->kh * v->kw;
 }
 
-static void set_chunk(conv *v)
+static void set_chunks(conv *v, bool keeps)
 {
     v->pixels = v->samples * v->grid_h * v->grid_w;
     int64_t most = tdi_most(ROOM / v->c, ROWS), chunks = (v->pixels + most - 1) / most;
     v->chunk = tdi_rounded_up((v->pixels + chunks - 1) / chunks, ROWS);
+    int64_t fits = places_of(v) > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;
+    v->group = tdi_most(tdi_least(fits, v->f), WIDE);
+    v->whole = keeps || v->chunk < v->pixels;
     v->streams = v->samples * v->y_h * v->y_w * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
 }
 
@@ -88,7 +95,7 @@ static conv forward_of(const tdi_call *call)
               .left = tdi_conv2d_window_w(a, x, filter).before,
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
-    set_chunk(&v);
+    set_chunks(&v, tdi_is_steady(call, 1));
     return v;
 }
 
@@ -120,7 +127,7 @@ static conv back_of(const tdi_call *call)
               .back = true};
     v.top = (v.kh - 1) * v.dilation_h - tdi_conv2d_window_h(a, dx, filter).before;
     v.left = (v.kw - 1) * v.dilation_w - tdi_conv2d_window_w(a, dx, filter).before;
-    set_chunk(&v);
+    set_chunks(&v, tdi_is_steady(call, 1));
     return v;
 }
 
@@ -155,34 +162,65 @@ static void find_made(const conv *v, tdi_bfloat16 *y, int64_t first, tdi_bfloat1
 
 /* ---- the filter ---- */
 
-/* From [places][c][f]; turned, from [places, the last one first][f][c]. */
-static void pack_filter(const conv *v, const packed *p, const float *filter)
+/* Filters from f on, which begins a block of WIDE: all are packed where they are read again. */
+static tdi_bfloat16 *packed_from(const conv *v, const packed *p, int64_t f)
 {
-    int64_t places = places_of(v), *c_at = v->back ? p->column_at : p->row_at,
-            *f_at = v->back ? p->row_at : p->column_at;
-    for (int64_t c = 0; c < v->c; c++)
-        c_at[c] = c / 2 * 2 * WIDE + c % 2;
-    for (int64_t f = 0; f < v->f; f++)
-        f_at[f] = f / WIDE * WIDE * places * v->c + f % WIDE * 2;
-    tdi_packing packing = {.rows = v->back ? v->f : v->c,
-                           .columns = v->back ? v->c : v->f,
-                           .packed_rows = v->back ? v->f : v->c,
-                           .packed_columns = v->back ? v->c : v->f,
-                           .row = v->back ? v->c : v->f,
-                           .count = {places, 1},
-                           .from_step = {v->back ? -v->c * v->f : v->c * v->f, 0},
-                           .to_step = {v->c * WIDE, 0},
-                           .pairs_columns = v->back,
-                           .row_at = p->row_at,
-                           .column_at = p->column_at};
-    TDI_ISA_NAME(tdi_pack)(&packing, v->back ? filter + (places - 1) * v->c * v->f : filter, p->filter);
+    return p->filter + (v->whole ? f : f % v->group) * places_of(v) * v->c;
+}
+
+static int64_t group_from(const conv *v, int64_t f)
+{
+    return tdi_least(v->group, v->f - f);
+}
+
+/* Of filter [places][c][f] the filters [f, f + group). */
+TDI_PAIRS static void pack_forward(const conv *v, const float *filter, int64_t f, tdi_bfloat16 *to)
+{
+    int64_t depth = places_of(v) * v->c;
+    for (int64_t k = 0; k < depth; k += 2, to += 2 * WIDE) {
+        const float *first = filter + k * v->f + f, *second = first + v->f;
+        for (int64_t i = 0; i < group_from(v, f); i += WIDE) {
+            tdi_pair_floats(first + i, second + i, to + i * depth);
+            tdi_pair_floats(first + i + SIDE, second + i + SIDE, to + i * depth + WIDE);
+        }
+    }
+}
+
+/* Of filter [places, the last one first][f][c]: x and y have changed places. */
+static void pack_back(const conv *v, const float *filter, int64_t f, tdi_bfloat16 *to)
+{
+    int64_t places = places_of(v), depth = places * v->c;
+    for (int64_t i = 0; i < group_from(v, f); i += SIDE)
+        for (int64_t place = 0; place < places; place++) {
+            const float *from = filter + ((places - 1 - place) * v->f + f + i) * v->c;
+            tdi_bfloat16 *at = to + i / WIDE * WIDE * depth + place * v->c * WIDE + i % WIDE * 2;
+            for (int64_t c = 0; c < v->c; c += WIDE)
+                tdi_turn_floats(from + c, v->c, at + c * WIDE, 2 * WIDE);
+        }
+}
+
+/* What of the filter the next group will be packed of. */
+static tdi_ahead group_ahead(const conv *v, const float *filter, int64_t f)
+{
+    int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter;
+    if (v->back)
+        return (tdi_ahead){.at = (const char *)(filter + f * v->c),
+                           .step = TDI_LINE,
+                           .count = group * v->c / floats,
+                           .run_step = v->c * v->f * (int64_t)sizeof *filter,
+                           .runs = group ? places_of(v) : 0};
+    return (tdi_ahead){.at = (const char *)(filter + f),
+                       .step = v->f * (int64_t)sizeof *filter,
+                       .count = places_of(v) * v->c,
+                       .run_step = TDI_LINE,
+                       .runs = group / floats};
 }
 
 /* ---- multiplying ---- */
 
 /* Adds all places and channels of ROWS pixels to sums of WIDE channels. */
 TDI_PAIRS TDI_INLINE void multiply(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter,
-                                   tdi_ahead ahead, __m512 sums[ROWS][2])
+                                   tdi_lines ahead, __m512 sums[ROWS][2])
 {
     for (int64_t place = 0; place < places_of(v); place++, from += v->chunk) {
         const tdi_bfloat16 *x[ROWS];
@@ -207,7 +245,7 @@ TDI_PAIRS TDI_INLINE void multiply(const conv *v, const tdi_bfloat16 *const *fro
 /* Of ROWS pixels. */
 static void activate(const conv *v, __m512 sums[ROWS][2])
 {
-    float made[ROWS][2][TDI_PAIR_SIDE];
+    float made[ROWS][2][SIDE];
     memcpy(made, sums, sizeof made);
     TDI_ISA_NAME(tdi_loops).epilogue(ROWS, WIDE, WIDE, NULL, v->activation, made[0][0]);
     memcpy(sums, made, sizeof made);
@@ -227,10 +265,10 @@ TDI_PAIRS TDI_INLINE void put(bool streams, __m512 sums[ROWS][2], tdi_bfloat16 *
 
 /* WIDE channels of ROWS pixels. */
 TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter, int64_t f,
-                           tdi_ahead ahead, tdi_bfloat16 *const *to)
+                           tdi_lines ahead, tdi_bfloat16 *const *to)
 {
     __m512 low = v->bias ? _mm512_loadu_ps(v->bias + f) : _mm512_setzero_ps();
-    __m512 high = v->bias ? _mm512_loadu_ps(v->bias + f + TDI_PAIR_SIDE) : _mm512_setzero_ps();
+    __m512 high = v->bias ? _mm512_loadu_ps(v->bias + f + SIDE) : _mm512_setzero_ps();
     __m512 sums[ROWS][2];
     TDI_UNROLL
     for (int i = 0; i < ROWS; i++) {
@@ -254,30 +292,37 @@ static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
     return tdi_ahead_of(x + first * pixel, count * pixel);
 }
 
-static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const packed *p)
+/* Filters [f, f + group) of the chunk's `count` pixels. */
+static void make_group(const conv *v, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
 {
-    int64_t places = places_of(v), count = tdi_least(v->chunk, v->pixels - first);
-    tdi_ahead ahead = x_ahead(v, call, first + count);
+    int64_t depth = places_of(v) * v->c;
+    for (int64_t end = f + group_from(v, f); f < end; f += WIDE)
+        for (int64_t i = 0; i < count; i += ROWS)
+            make(v, p->from + i, packed_from(v, p, f), f, tdi_take_ahead(ahead, AHEAD, depth / 2), p->to + i);
+}
+
+static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
+{
+    int64_t count = tdi_least(v->chunk, v->pixels - first);
+    tdi_ahead ahead[AHEAD] = {{0}, x_ahead(v, call, first + count)};
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
     find_made(v, call->out.data, first, p->to);
-    for (int64_t f = 0; f < v->f; f += WIDE)
-        for (int64_t i = 0; i < count; i += ROWS)
-            make(v, p->from + i, p->filter + f * places * v->c, f, tdi_take_ahead(&ahead, 1, places * v->c / 2),
-                 p->to + i);
+    for (int64_t f = 0; f < v->f; f += v->group) {
+        if (packs) {
+            (v->back ? pack_back : pack_forward)(v, call->in[1].data, f, packed_from(v, p, f));
+            ahead[0] = group_ahead(v, call->in[1].data, f + v->group);
+        }
+        make_group(v, f, count, ahead, p);
+    }
 }
 
 /* ---- the kernels ---- */
 
-static int64_t filter_bytes(const conv *v)
+static int64_t filter_bytes(const conv *v, int64_t f)
 {
-    return places_of(v) * v->c * v->f * (int64_t)sizeof(tdi_bfloat16);
-}
-
-static bool can_keep(const tdi_call *call)
-{
-    return tdi_is_steady(call, 1);
+    return places_of(v) * v->c * f * (int64_t)sizeof(tdi_bfloat16);
 }
 
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
@@ -287,17 +332,15 @@ static size_t room(char **at, char *base, size_t used, int64_t bytes)
 }
 
 /* In scratch, NULL: none is there yet. Returns its size. */
-static size_t lay_out(const conv *v, bool keeps, char *scratch, packed *p)
+static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
-    char *from, *to, *row_at, *column_at, *zeros, *filter;
+    char *from, *to, *zeros, *filter;
     size_t used = room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
-    used = room(&row_at, scratch, used, tdi_most(v->c, v->f) * (int64_t)sizeof *p->row_at);
-    used = room(&column_at, scratch, used, tdi_most(v->c, v->f) * (int64_t)sizeof *p->column_at);
     used = room(&zeros, scratch, used, v->c * (int64_t)sizeof *p->zeros);
-    used = room(&filter, scratch, used, keeps ? 0 : filter_bytes(v));
-    *p = (packed){(const tdi_bfloat16 **)(void *)from, (tdi_bfloat16 **)(void *)to,   (int64_t *)(void *)row_at,
-                  (int64_t *)(void *)column_at,        (tdi_bfloat16 *)(void *)zeros, (tdi_bfloat16 *)(void *)filter};
+    used = room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
+    *p = (packed){(const tdi_bfloat16 **)(void *)from, (tdi_bfloat16 **)(void *)to, (tdi_bfloat16 *)(void *)zeros,
+                  (tdi_bfloat16 *)(void *)filter};
     return used;
 }
 
@@ -309,10 +352,9 @@ static void run(conv *v, const tdi_call *call)
     if (call->kept)
         p.filter = tdi_kept(call);
     memset(p.zeros, 0, (size_t)v->c * sizeof *p.zeros);
-    if (tdi_must_make(call))
-        pack_filter(v, &p, call->in[1].data);
+    bool packs = tdi_must_make(call);
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
-        make_chunk(v, call, first, &p);
+        make_chunk(v, call, first, packs && first == 0, &p);
     _mm_sfence(); /* other lanes see what was streamed */
 }
 
@@ -350,7 +392,7 @@ static tdi_doubt pairs_doubts(const tdi_call *call)
 
 static size_t bytes_to_keep(const tdi_call *call, const conv *v)
 {
-    return can_keep(call) ? (size_t)filter_bytes(v) : 0;
+    return tdi_is_steady(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -358,7 +400,7 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     (void)state, (void)error;
     conv v = forward_of(call);
     packed p;
-    *scratch = lay_out(&v, can_keep(call), NULL, &p);
+    *scratch = lay_out(&v, tdi_is_steady(call, 1), NULL, &p);
     return TD_OK;
 }
 
@@ -379,7 +421,7 @@ static td_status back_prepare(const tdi_call *call, void **state, size_t *scratc
     (void)state, (void)error;
     conv v = back_of(call);
     packed p;
-    *scratch = lay_out(&v, can_keep(call), NULL, &p);
+    *scratch = lay_out(&v, tdi_is_steady(call, 1), NULL, &p);
     return TD_OK;
 }
 

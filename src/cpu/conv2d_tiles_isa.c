@@ -15,10 +15,9 @@
 #include "cpu/kernels.h"
 #include "cpu/narrow_isa.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512BW__)
 
-#include <immintrin.h>
-
+#include "cpu/pairs_isa.h"
 #include "cpu/tiles.h"
 
 enum {
@@ -216,15 +215,6 @@ static tdi_bfloat16 *block_of(const conv *v, const packed *p, int64_t f)
     return p->filter + kept * places_of(v) * v->c;
 }
 
-/* Two rows of SIDE floats, in turn. */
-__attribute__((target("avx512bf16"))) static inline __m512i pair(const float *first, const float *second)
-{
-    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(second), _mm512_loadu_ps(first));
-    return _mm512_permutexvar_epi16(turns, both);
-}
-
 /* filter [places][c][f], `count` of f from `begin` on. */
 __attribute__((target("avx512bf16"))) static void pack_forward(const conv *v, const float *filter, int64_t begin,
                                                                int64_t count, tdi_bfloat16 *to)
@@ -234,20 +224,10 @@ __attribute__((target("avx512bf16"))) static void pack_forward(const conv *v, co
         const float *row = filter + k * v->f + begin;
         tdi_bfloat16 *at = to + k / DEPTH * 2 * TILE + k % DEPTH * SIDE;
         for (int64_t f = 0; f < count; f += WIDE) {
-            _mm512_storeu_si512(at + f * depth, pair(row + f, row + v->f + f));
-            _mm512_storeu_si512(at + f * depth + TILE, pair(row + f + SIDE, row + v->f + f + SIDE));
+            tdi_pair_floats(row + f, row + v->f + f, at + f * depth);
+            tdi_pair_floats(row + f + SIDE, row + v->f + f + SIDE, at + f * depth + TILE);
         }
     }
-}
-
-/* SIDE rows of DEPTH floats: their pairs one below the other. */
-__attribute__((target("avx512bf16"))) static void turn(const float *from, int64_t row, tdi_bfloat16 *to)
-{
-    float pairs[SIDE][SIDE];
-    for (int64_t i = 0; i < SIDE; i++, from += row)
-        _mm512_storeu_si512(pairs[i],
-                            (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + SIDE), _mm512_loadu_ps(from)));
-    tdi_transpose_square(pairs[0], SIDE, (float *)(void *)to, SIDE);
 }
 
 /* filter [places, the last one first][f][c]: x and y have changed places. */
@@ -259,7 +239,7 @@ static void pack_back(const conv *v, const float *filter, int64_t begin, int64_t
             const float *from = filter + ((places - 1 - place) * v->f + begin + f) * v->c;
             tdi_bfloat16 *at = to + f / WIDE * WIDE * places * v->c + place * v->c * WIDE + f % WIDE / SIDE * TILE;
             for (int64_t c = 0; c < v->c; c += DEPTH)
-                turn(from + c, v->c, at + c * WIDE);
+                tdi_turn_floats(from + c, v->c, at + c * WIDE, DEPTH);
         }
 }
 

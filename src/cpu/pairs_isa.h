@@ -33,32 +33,62 @@ TDI_INLINE void tdi_pair_up(const tdi_bfloat16 *first, const tdi_bfloat16 *secon
     _mm512_storeu_si512(high, _mm512_permutex2var_epi16(a, highs, b));
 }
 
+/* Two rows of 16 floats, rounded, in turn. */
+TDI_PAIRS TDI_INLINE void tdi_pair_floats(const float *first, const float *second, tdi_bfloat16 *to)
+{
+    const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(second), _mm512_loadu_ps(first));
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(turns, both));
+}
+
+/* 16 rows of 32 floats, rounded: the pairs of a row one below the other, `to_row` bfloat16s apart. */
+TDI_PAIRS static inline void tdi_turn_floats(const float *from, int64_t row, tdi_bfloat16 *to, int64_t to_row)
+{
+    enum { SIDE = TDI_PAIR_SIDE };
+    float pairs[SIDE][SIDE];
+    for (int64_t i = 0; i < SIDE; i++, from += row)
+        _mm512_storeu_si512(pairs[i],
+                            (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + SIDE), _mm512_loadu_ps(from)));
+    tdi_transpose_square(pairs[0], SIDE, (float *)(void *)to, to_row / 2);
+}
+
 /* ---- what is asked for ahead: memory that is read next, a line at each step of a product ---- */
 
 enum { TDI_LINE = 64 /* bytes of the cache's */ };
 
-/* `left` lines, `step` bytes apart. */
+/* `runs` of `count` lines, `step` bytes apart. */
 typedef struct tdi_ahead {
     const char *at;
-    int64_t step, left;
+    int64_t step, count, run_step, runs;
+    int64_t taken; /* of the first run */
 } tdi_ahead;
+
+typedef struct tdi_lines {
+    const char *at;
+    int64_t step;
+} tdi_lines;
 
 static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
 {
-    return (tdi_ahead){from, TDI_LINE, bytes / TDI_LINE};
+    return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
 }
 
 /* What a product of so many steps is to ask for; one line again and again when nothing is left. */
-static inline tdi_ahead tdi_take_ahead(tdi_ahead *lists, int count, int64_t steps)
+static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
 {
-    for (int i = 0; i < count; i++)
-        if (lists[i].left > 0) {
-            tdi_ahead taken = lists[i];
-            lists[i].left -= steps;
-            lists[i].at += steps * taken.step;
-            return taken;
+    for (tdi_ahead *a = regions; a < regions + count; a++)
+        if (a->runs > 0) {
+            tdi_lines lines = {a->at + a->taken * a->step, a->step};
+            a->taken += steps;
+            if (a->taken >= a->count) {
+                a->taken = 0;
+                a->at += a->run_step;
+                a->runs--;
+            }
+            return lines;
         }
-    return (tdi_ahead){.at = lists[0].at};
+    return (tdi_lines){regions->at, 0};
 }
 
 #endif
