@@ -17,8 +17,8 @@
 
 #if defined(__AVX512BW__)
 
-#include "cpu/pairs_isa.h"
 #include "cpu/tiles.h"
+#include "cpu/words_isa.h"
 
 enum {
     SIDE = 16,            /* rows of a tile, and floats of one */
@@ -216,8 +216,7 @@ static tdi_bfloat16 *block_of(const conv *v, const packed *p, int64_t f)
 }
 
 /* filter [places][c][f], `count` of f from `begin` on. */
-__attribute__((target("avx512bf16"))) static void pack_forward(const conv *v, const float *filter, int64_t begin,
-                                                               int64_t count, tdi_bfloat16 *to)
+static void pack_forward(const conv *v, const float *filter, int64_t begin, int64_t count, tdi_bfloat16 *to)
 {
     int64_t depth = places_of(v) * v->c;
     for (int64_t k = 0; k < depth; k += 2) {
@@ -239,7 +238,7 @@ static void pack_back(const conv *v, const float *filter, int64_t begin, int64_t
             const float *from = filter + ((places - 1 - place) * v->f + begin + f) * v->c;
             tdi_bfloat16 *at = to + f / WIDE * WIDE * places * v->c + place * v->c * WIDE + f % WIDE / SIDE * TILE;
             for (int64_t c = 0; c < v->c; c += DEPTH)
-                tdi_turn_floats(from + c, v->c, at + c * WIDE, DEPTH);
+                tdi_turn_floats(from + c, v->c, at + c * WIDE, SIDE);
         }
 }
 

@@ -15,9 +15,6 @@
     X(tiles_conv2d, isa)                                                                                               \
     X(tiles_conv2d_grad_input, isa)                                                                                    \
     X(tiles_conv2d_grad_filter, isa)                                                                                   \
-    X(pairs_conv2d, isa)                                                                                               \
-    X(pairs_conv2d_grad_input, isa)                                                                                    \
-    X(pairs_conv2d_grad_filter, isa)                                                                                   \
     X(winograd_rows_conv2d_grad_filter, isa)                                                                           \
     X(conv2d, isa)                                                                                                     \
     X(conv2d_grad_input, isa)                                                                                          \
@@ -25,6 +22,9 @@
     X(winograd_conv2d, isa)                                                                                            \
     X(winograd_conv2d_grad_input, isa)                                                                                 \
     X(winograd_conv2d_grad_filter, isa)                                                                                \
+    X(direct_conv2d, isa)                                                                                              \
+    X(direct_conv2d_grad_input, isa)                                                                                   \
+    X(direct_conv2d_grad_filter, isa)                                                                                  \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \

@@ -16,7 +16,7 @@
 #ifdef TANDEM_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 
-enum { ROWS = 4, SIDE = 24, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
+enum { ROWS = 4, SIDE = 24, CHANNELS = 40, SAMPLE = SIDE * SIDE * CHANNELS };
 
 static bool refuses, refuses_addresses;
 static int executions;
@@ -41,11 +41,11 @@ dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stre
     return library(primitive, stream, count, arguments);
 }
 
-/* Strides keep Winograd's kernels away. */
+/* Strides keep Winograd's kernels away, channels in no multiples of 32 the direct ones. */
 static td_model *model_of(td_context *context, const char *devices)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
-    td_tensor *x = td_conv2d(in, 64, 3, .strides = {2, 2}, .padding = TD_SAME, .activation = TD_RELU);
+    td_tensor *x = td_conv2d(in, 72, 3, .strides = {2, 2}, .padding = TD_SAME, .activation = TD_RELU);
     td_model *model = td_model_create(in, td_dense(td_flatten(x), 1), .seed = 1);
     td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = {.devices = devices});
     assert_string_equal(td_error(context), "");

@@ -1,9 +1,11 @@
-/* conv2d_pairs_isa.c - convolutions of bfloat16 values, and the gradients of their inputs, by AVX512-BF16.
+/* conv2d_direct_isa.c - convolutions of many channels, and the gradients of their inputs, by AVX-512; of bfloat16
+ * values by AVX512-BF16.
  *
  * Images are read where they lie: of some hundred pixels that are made a table says where each place of the filter sees
- * what it multiplies, outside of an image zeros. A pair of channels of each of TDI_PAIR_ROWS pixels meets two vectors
- * of filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the share.
- * The filter is rounded and packed in pairs of channels once a call, or once for weights that nothing changes.
+ * what it multiplies, outside of an image zeros. A word (words_isa.h) of each of ROWS pixels meets two vectors of
+ * filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the share.
+ * Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing changes;
+ * of one place by groups of filters, so that the next one is asked for while one is multiplied.
  *
  * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
  * one place has strides, its pixels are set apart.
@@ -15,17 +17,16 @@
 
 #if defined(__AVX512BW__)
 
-#include "cpu/pairs_isa.h"
 #include "cpu/tiles.h"
+#include "cpu/words_isa.h"
 
 enum {
-    ROWS = TDI_PAIR_ROWS,
-    SIDE = TDI_PAIR_SIDE,
+    ROWS = TDI_WORD_ROWS,
+    SIDE = TDI_SIDE,
     WIDE = 2 * SIDE,   /* channels that are made at a time */
-    ROOM = 1 << 17,    /* bfloat16s of x that are seen at a time, for L2 */
+    ROOM = 1 << 16,    /* words of x that are seen at a time, for L2 */
     FILTERS = 1 << 17, /* floats of the filter that are packed at a time, likewise */
     AHEAD = 2,
-    KEPT = 1 << 20, /* bytes of y that the caches still have when the next op reads them */
 };
 
 /* x [samples, h, w, c] -> y [samples, y_h, y_w, f], of which pixels of a grid are made; or from dy to dx, which then
@@ -34,20 +35,21 @@ typedef struct conv {
     int64_t first, samples, h, w, c, y_h, y_w, f;
     int64_t grid_h, grid_w, apart_h, apart_w; /* made of an image, so far from each other in y */
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
-    int64_t top, left;     /* zeros above and beside x that the first place sees */
-    int64_t pixels, chunk; /* made; at a time, a multiple of ROWS */
-    int64_t group;         /* filters packed at a time, a multiple of WIDE */
-    bool whole;            /* all are packed before they are packed again */
+    int64_t top, left;      /* zeros above and beside x that the first place sees */
+    int64_t pixels, chunk;  /* made; at a time, a multiple of ROWS */
+    int64_t words, element; /* of a pixel of x; bytes of a channel of x, or y */
+    int64_t group;          /* filters packed at a time, a multiple of WIDE */
+    bool whole;             /* all are packed before they are packed again */
     int activation;
     const float *bias; /* [f], or NULL */
+    bool pairs;        /* of bfloat16s */
     bool back;         /* the filter is turned, and makes its third axis */
-    bool streams;      /* y goes past the caches, which would first read what is there */
 } conv;
 
 typedef struct packed {
-    const tdi_bfloat16 **from;    /* [places][chunk] */
-    tdi_bfloat16 **to;            /* [chunk], NULL: not of y */
-    tdi_bfloat16 *zeros, *filter; /* [f / WIDE][places][c / 2][WIDE] pairs */
+    const tdi_word **from;    /* [places][chunk] */
+    char **to;                /* [chunk], NULL: not of y */
+    tdi_word *zeros, *filter; /* [f / WIDE][places][words][WIDE] */
 } packed;
 
 /* ---- shapes ---- */
@@ -57,15 +59,22 @@ static int64_t places_of(const conv *v)
     return v->kh * v->kw;
 }
 
-static void set_chunks(conv *v, bool keeps)
+static int64_t depth_of(const conv *v)
 {
+    return places_of(v) * v->words;
+}
+
+static void set_chunks(conv *v, const tdi_call *call)
+{
+    v->pairs = call->in[0].dtype == TD_BFLOAT16;
+    v->element = (int64_t)td_dtype_size(call->in[0].dtype);
+    v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
-    int64_t most = tdi_most(ROOM / v->c, ROWS), chunks = (v->pixels + most - 1) / most;
+    int64_t most = tdi_most(ROOM / v->words, ROWS), chunks = (v->pixels + most - 1) / most;
     v->chunk = tdi_rounded_up((v->pixels + chunks - 1) / chunks, ROWS);
     int64_t fits = places_of(v) > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;
     v->group = tdi_most(tdi_least(fits, v->f), WIDE);
-    v->whole = keeps || v->chunk < v->pixels;
-    v->streams = v->samples * v->y_h * v->y_w * v->f * (int64_t)sizeof(tdi_bfloat16) > KEPT;
+    v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
 }
 
 static conv forward_of(const tdi_call *call)
@@ -95,7 +104,7 @@ static conv forward_of(const tdi_call *call)
               .left = tdi_conv2d_window_w(a, x, filter).before,
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
-    set_chunks(&v, tdi_is_steady(call, 1));
+    set_chunks(&v, call);
     return v;
 }
 
@@ -127,45 +136,45 @@ static conv back_of(const tdi_call *call)
               .back = true};
     v.top = (v.kh - 1) * v.dilation_h - tdi_conv2d_window_h(a, dx, filter).before;
     v.left = (v.kw - 1) * v.dilation_w - tdi_conv2d_window_w(a, dx, filter).before;
-    set_chunks(&v, tdi_is_steady(call, 1));
+    set_chunks(&v, call);
     return v;
 }
 
 /* ---- where x is seen, and y goes ---- */
 
 /* What place (i, j) of the filter sees from the pixels [first, first + chunk); zeros behind the last. */
-static void find_seen(const conv *v, const tdi_bfloat16 *x, int64_t i, int64_t j, int64_t first,
-                      const tdi_bfloat16 *zeros, const tdi_bfloat16 **from)
+static void find_seen(const conv *v, const tdi_word *x, int64_t i, int64_t j, int64_t first, const tdi_word *zeros,
+                      const tdi_word **from)
 {
     int64_t row = first / v->grid_w, column = first % v->grid_w;
     for (int64_t k = 0; k < v->chunk; row++, column = 0) {
         int64_t sample = row / v->grid_h, y = row % v->grid_h * v->stride_h + i * v->dilation_h - v->top;
         bool there = sample < v->samples && y >= 0 && y < v->h;
-        const tdi_bfloat16 *line = there ? x + ((v->first + sample) * v->h + y) * v->w * v->c : NULL;
+        const tdi_word *line = there ? x + ((v->first + sample) * v->h + y) * v->w * v->words : NULL;
         for (; column < v->grid_w && k < v->chunk; column++, k++) {
             int64_t at = column * v->stride_w + j * v->dilation_w - v->left;
-            from[k] = line && at >= 0 && at < v->w ? line + at * v->c : zeros;
+            from[k] = line && at >= 0 && at < v->w ? line + at * v->words : zeros;
         }
     }
 }
 
-static void find_made(const conv *v, tdi_bfloat16 *y, int64_t first, tdi_bfloat16 **to)
+static void find_made(const conv *v, char *y, int64_t first, char **to)
 {
-    int64_t row = first / v->grid_w, column = first % v->grid_w;
+    int64_t row = first / v->grid_w, column = first % v->grid_w, pixel = v->f * v->element;
     for (int64_t k = 0; k < v->chunk; row++, column = 0) {
         int64_t sample = row / v->grid_h, down = row % v->grid_h * v->apart_h;
-        tdi_bfloat16 *line = sample < v->samples ? y + ((v->first + sample) * v->y_h + down) * v->y_w * v->f : NULL;
+        char *line = sample < v->samples ? y + ((v->first + sample) * v->y_h + down) * v->y_w * pixel : NULL;
         for (; column < v->grid_w && k < v->chunk; column++, k++)
-            to[k] = line ? line + column * v->apart_w * v->f : NULL;
+            to[k] = line ? line + column * v->apart_w * pixel : NULL;
     }
 }
 
 /* ---- the filter ---- */
 
 /* Filters from f on, which begins a block of WIDE: all are packed where they are read again. */
-static tdi_bfloat16 *packed_from(const conv *v, const packed *p, int64_t f)
+static tdi_word *packed_from(const conv *v, const packed *p, int64_t f)
 {
-    return p->filter + (v->whole ? f : f % v->group) * places_of(v) * v->c;
+    return p->filter + (v->whole ? f : f % v->group) * depth_of(v);
 }
 
 static int64_t group_from(const conv *v, int64_t f)
@@ -173,30 +182,51 @@ static int64_t group_from(const conv *v, int64_t f)
     return tdi_least(v->group, v->f - f);
 }
 
-/* Of filter [places][c][f] the filters [f, f + group). */
-TDI_PAIRS static void pack_forward(const conv *v, const float *filter, int64_t f, tdi_bfloat16 *to)
+/* WIDE filters of one word of x. */
+TDI_INLINE void pack_word(bool pairs, const float *from, int64_t row, tdi_word *to)
 {
-    int64_t depth = places_of(v) * v->c;
-    for (int64_t k = 0; k < depth; k += 2, to += 2 * WIDE) {
-        const float *first = filter + k * v->f + f, *second = first + v->f;
-        for (int64_t i = 0; i < group_from(v, f); i += WIDE) {
-            tdi_pair_floats(first + i, second + i, to + i * depth);
-            tdi_pair_floats(first + i + SIDE, second + i + SIDE, to + i * depth + WIDE);
-        }
-    }
+    for (int i = 0; i < WIDE; i += SIDE)
+        if (pairs)
+            tdi_pair_floats(from + i, from + row + i, to + i);
+        else
+            _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
+}
+
+/* Of filter [places][c][f] the filters [f, f + group). */
+TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_t f, tdi_word *to)
+{
+    int64_t depth = depth_of(v), rows = pairs ? 2 : 1, group = group_from(v, f);
+    for (int64_t k = 0; k < depth; k++, to += WIDE)
+        for (int64_t i = 0; i < group; i += WIDE)
+            pack_word(pairs, filter + k * rows * v->f + f + i, v->f, to + i * depth);
 }
 
 /* Of filter [places, the last one first][f][c]: x and y have changed places. */
-static void pack_back(const conv *v, const float *filter, int64_t f, tdi_bfloat16 *to)
+TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t f, tdi_word *to)
 {
-    int64_t places = places_of(v), depth = places * v->c;
-    for (int64_t i = 0; i < group_from(v, f); i += SIDE)
+    int64_t places = places_of(v), depth = depth_of(v), group = group_from(v, f), columns = pairs ? WIDE : SIDE;
+    for (int64_t i = 0; i < group; i += SIDE)
         for (int64_t place = 0; place < places; place++) {
             const float *from = filter + ((places - 1 - place) * v->f + f + i) * v->c;
-            tdi_bfloat16 *at = to + i / WIDE * WIDE * depth + place * v->c * WIDE + i % WIDE * 2;
-            for (int64_t c = 0; c < v->c; c += WIDE)
-                tdi_turn_floats(from + c, v->c, at + c * WIDE, 2 * WIDE);
+            tdi_word *at = to + i / WIDE * WIDE * depth + place * v->words * WIDE + i % WIDE;
+            for (int64_t c = 0; c < v->c; c += columns, at += SIDE * WIDE)
+                if (pairs)
+                    tdi_turn_floats(from + c, v->c, at, WIDE);
+                else
+                    tdi_transpose_square(from + c, v->c, (float *)(void *)at, WIDE);
         }
+}
+
+static void pack_group(const conv *v, const float *filter, int64_t f, tdi_word *to)
+{
+    if (v->back && v->pairs)
+        pack_turned(true, v, filter, f, to);
+    else if (v->back)
+        pack_turned(false, v, filter, f, to);
+    else if (v->pairs)
+        pack_rows(true, v, filter, f, to);
+    else
+        pack_rows(false, v, filter, f, to);
 }
 
 /* What of the filter the next group will be packed of. */
@@ -219,24 +249,22 @@ static tdi_ahead group_ahead(const conv *v, const float *filter, int64_t f)
 /* ---- multiplying ---- */
 
 /* Adds all places and channels of ROWS pixels to sums of WIDE channels. */
-TDI_PAIRS TDI_INLINE void multiply(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter,
-                                   tdi_lines ahead, __m512 sums[ROWS][2])
+TDI_INLINE void multiply(bool pairs, const conv *v, const tdi_word *const *from, const tdi_word *filter,
+                         tdi_lines ahead, __m512 sums[ROWS][2])
 {
     for (int64_t place = 0; place < places_of(v); place++, from += v->chunk) {
-        const tdi_bfloat16 *x[ROWS];
+        const tdi_word *x[ROWS];
         TDI_UNROLL
         for (int i = 0; i < ROWS; i++)
             x[i] = from[i];
-        for (int64_t c = 0; c < v->c; c += 2, filter += 2 * WIDE, ahead.at += ahead.step) {
+        for (int64_t k = 0; k < v->words; k++, filter += WIDE, ahead.at += ahead.step) {
             _mm_prefetch(ahead.at, _MM_HINT_T1);
-            __m512bh low = (__m512bh)_mm512_loadu_si512(filter), high = (__m512bh)_mm512_loadu_si512(filter + WIDE);
+            __m512i low = _mm512_loadu_si512(filter), high = _mm512_loadu_si512(filter + SIDE);
             TDI_UNROLL
             for (int i = 0; i < ROWS; i++) {
-                int32_t pair;
-                memcpy(&pair, x[i] + c, sizeof pair);
-                __m512bh all = (__m512bh)_mm512_set1_epi32(pair);
-                sums[i][0] = _mm512_dpbf16_ps(sums[i][0], all, low);
-                sums[i][1] = _mm512_dpbf16_ps(sums[i][1], all, high);
+                __m512i all = tdi_all(x[i] + k);
+                sums[i][0] = tdi_add_product(pairs, sums[i][0], all, low);
+                sums[i][1] = tdi_add_product(pairs, sums[i][1], all, high);
             }
         }
     }
@@ -251,21 +279,21 @@ static void activate(const conv *v, __m512 sums[ROWS][2])
     memcpy(sums, made, sizeof made);
 }
 
-TDI_PAIRS TDI_INLINE void put(bool streams, __m512 sums[ROWS][2], tdi_bfloat16 *const *to, int64_t f)
+TDI_INLINE void put(bool pairs, __m512 sums[ROWS][2], char *const *to, int64_t offset)
 {
     TDI_UNROLL
     for (int i = 0; i < ROWS; i++) {
-        __m512i row = (__m512i)_mm512_cvtne2ps_pbh(sums[i][1], sums[i][0]);
-        if (to[i] && streams)
-            _mm512_stream_si512((__m512i *)(void *)(to[i] + f), row);
-        else if (to[i])
-            _mm512_storeu_si512(to[i] + f, row);
+        if (!to[i])
+            continue;
+        _mm512_storeu_si512(to[i] + offset, pairs ? tdi_rounded_two(sums[i][0], sums[i][1]) : (__m512i)sums[i][0]);
+        if (!pairs)
+            _mm512_storeu_ps(to[i] + offset + TDI_LINE, sums[i][1]);
     }
 }
 
 /* WIDE channels of ROWS pixels. */
-TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const tdi_bfloat16 *filter, int64_t f,
-                           tdi_lines ahead, tdi_bfloat16 *const *to)
+TDI_INLINE void make(bool pairs, const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
+                     tdi_lines ahead, char *const *to)
 {
     __m512 low = v->bias ? _mm512_loadu_ps(v->bias + f) : _mm512_setzero_ps();
     __m512 high = v->bias ? _mm512_loadu_ps(v->bias + f + SIDE) : _mm512_setzero_ps();
@@ -275,30 +303,39 @@ TDI_PAIRS static void make(const conv *v, const tdi_bfloat16 *const *from, const
         sums[i][0] = low;
         sums[i][1] = high;
     }
-    multiply(v, from, filter, ahead, sums);
+    multiply(pairs, v, from, filter, ahead, sums);
     if (v->activation != TD_LINEAR)
         activate(v, sums);
-    if (v->streams)
-        put(true, sums, to, f);
-    else
-        put(false, sums, to, f);
+    put(pairs, sums, to, f * v->element);
+}
+
+static void make_of_floats(const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
+                           tdi_lines ahead, char *const *to)
+{
+    make(false, v, from, filter, f, ahead, to);
+}
+
+static void make_of_pairs(const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
+                          tdi_lines ahead, char *const *to)
+{
+    make(true, v, from, filter, f, ahead, to);
 }
 
 /* Of x, for the chunk that begins with that pixel. */
 static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
 {
-    int64_t count = tdi_least(v->chunk, v->pixels - first), pixel = v->stride_h * v->stride_w * v->c * 2;
-    const char *x = (const char *)call->in[0].data + v->first * v->h * v->w * v->c * 2;
-    return tdi_ahead_of(x + first * pixel, count * pixel);
+    int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
+    const tdi_word *x = (const tdi_word *)call->in[0].data + v->first * v->h * v->w * v->words;
+    return tdi_ahead_of(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
 /* Filters [f, f + group) of the chunk's `count` pixels. */
 static void make_group(const conv *v, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
 {
-    int64_t depth = places_of(v) * v->c;
     for (int64_t end = f + group_from(v, f); f < end; f += WIDE)
         for (int64_t i = 0; i < count; i += ROWS)
-            make(v, p->from + i, packed_from(v, p, f), f, tdi_take_ahead(ahead, AHEAD, depth / 2), p->to + i);
+            (v->pairs ? make_of_pairs : make_of_floats)(v, p->from + i, packed_from(v, p, f), f,
+                                                        tdi_take_ahead(ahead, AHEAD, depth_of(v)), p->to + i);
 }
 
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
@@ -311,7 +348,7 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
     find_made(v, call->out.data, first, p->to);
     for (int64_t f = 0; f < v->f; f += v->group) {
         if (packs) {
-            (v->back ? pack_back : pack_forward)(v, call->in[1].data, f, packed_from(v, p, f));
+            pack_group(v, call->in[1].data, f, packed_from(v, p, f));
             ahead[0] = group_ahead(v, call->in[1].data, f + v->group);
         }
         make_group(v, f, count, ahead, p);
@@ -322,7 +359,7 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
 
 static int64_t filter_bytes(const conv *v, int64_t f)
 {
-    return places_of(v) * v->c * f * (int64_t)sizeof(tdi_bfloat16);
+    return depth_of(v) * f * (int64_t)sizeof(tdi_word);
 }
 
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
@@ -337,37 +374,36 @@ static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
     char *from, *to, *zeros, *filter;
     size_t used = room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
-    used = room(&zeros, scratch, used, v->c * (int64_t)sizeof *p->zeros);
+    used = room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
     used = room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
-    *p = (packed){(const tdi_bfloat16 **)(void *)from, (tdi_bfloat16 **)(void *)to, (tdi_bfloat16 *)(void *)zeros,
-                  (tdi_bfloat16 *)(void *)filter};
+    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
+                  (tdi_word *)(void *)filter};
     return used;
 }
 
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    v->streams = v->streams && (uintptr_t)call->out.data % TDI_LINE == 0;
     lay_out(v, call->kept, call->scratch, &p);
     if (call->kept)
         p.filter = tdi_kept(call);
-    memset(p.zeros, 0, (size_t)v->c * sizeof *p.zeros);
+    memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
     bool packs = tdi_must_make(call);
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, packs && first == 0, &p);
-    _mm_sfence(); /* other lanes see what was streamed */
 }
 
 static const char *declines(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *filter = &call->in[1].shape;
-    if (!tdi_pairs_work())
+    bool pairs = call->in[0].dtype == TD_BFLOAT16;
+    if (pairs && !tdi_pairs_work())
         return "no AVX512-BF16";
-    if (tdi_tiles_work())
+    if (pairs && tdi_tiles_work())
         return "AMX multiplies more at a time";
-    if (call->in[0].dtype != TD_BFLOAT16 || call->in[1].dtype != TD_FLOAT32)
-        return "other than bfloat16 by a float32 filter";
+    if (call->in[1].dtype != TD_FLOAT32 || call->out.dtype != call->in[0].dtype)
+        return "operands of different types";
     if (a->groups > 1)
         return "groups";
     return filter->dim[2] % WIDE || filter->dim[3] % WIDE ? "channels in other than multiples of 32" : NULL;
@@ -383,8 +419,8 @@ static const char *back_declines(const tdi_call *call)
     return why ? why : (a->stride_h > 1 || a->stride_w > 1) && (!point || zeros) ? "strides" : NULL;
 }
 
-/* float32 by Winograd's method may be faster, and so may the library be. */
-static tdi_doubt pairs_doubts(const tdi_call *call)
+/* Winograd's method may be faster, and so may the library be. */
+static tdi_doubt direct_doubts(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -434,9 +470,9 @@ static size_t back_keeps(const tdi_call *call)
 static void back_run(const tdi_call *call)
 {
     conv v = back_of(call);
-    int64_t image = v.y_h * v.y_w * v.f;
+    int64_t image = v.y_h * v.y_w * v.f * v.element;
     if (v.apart_h > 1 || v.apart_w > 1)
-        memset((tdi_bfloat16 *)call->out.data + v.first * image, 0, (size_t)(v.samples * image) * sizeof(tdi_bfloat16));
+        memset((char *)call->out.data + v.first * image, 0, (size_t)(v.samples * image));
     run(&v, call);
 }
 
@@ -445,10 +481,10 @@ static void back_run(const tdi_call *call)
 static const char *declines(const tdi_call *call)
 {
     (void)call;
-    return "no AVX512-BF16";
+    return "no AVX-512";
 }
 #define back_declines  declines
-#define pairs_doubts   NULL
+#define direct_doubts  NULL
 #define conv2d_prepare NULL
 #define conv2d_keeps   NULL
 #define conv2d_run     NULL
@@ -458,22 +494,22 @@ static const char *declines(const tdi_call *call)
 
 #endif
 
-const tdi_kernel TDI_ISA_NAME(tdi_cpu_pairs_conv2d) = {.name = TDI_ISA_TEXT " conv2d by pairs",
-                                                       .op = &tdi_op_conv2d,
-                                                       .takes = TDI_TAKES_BFLOAT16,
-                                                       .splits = TDI_CAN_ROWS,
-                                                       .declines = declines,
-                                                       .doubts = pairs_doubts,
-                                                       .prepare = conv2d_prepare,
-                                                       .keeps = conv2d_keeps,
-                                                       .run = conv2d_run};
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " direct conv2d",
+                                                        .op = &tdi_op_conv2d,
+                                                        .takes = TDI_TAKES_BOTH,
+                                                        .splits = TDI_CAN_ROWS,
+                                                        .declines = declines,
+                                                        .doubts = direct_doubts,
+                                                        .prepare = conv2d_prepare,
+                                                        .keeps = conv2d_keeps,
+                                                        .run = conv2d_run};
 
-const tdi_kernel TDI_ISA_NAME(tdi_cpu_pairs_conv2d_grad_input) = {.name = TDI_ISA_TEXT " conv2d_grad_input by pairs",
-                                                                  .op = &tdi_op_conv2d_grad_input,
-                                                                  .takes = TDI_TAKES_BFLOAT16,
-                                                                  .splits = TDI_CAN_ROWS,
-                                                                  .declines = back_declines,
-                                                                  .doubts = pairs_doubts,
-                                                                  .prepare = back_prepare,
-                                                                  .keeps = back_keeps,
-                                                                  .run = back_run};
+const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_ISA_TEXT " direct conv2d_grad_input",
+                                                                   .op = &tdi_op_conv2d_grad_input,
+                                                                   .takes = TDI_TAKES_BOTH,
+                                                                   .splits = TDI_CAN_ROWS,
+                                                                   .declines = back_declines,
+                                                                   .doubts = direct_doubts,
+                                                                   .prepare = back_prepare,
+                                                                   .keeps = back_keeps,
+                                                                   .run = back_run};

@@ -1,29 +1,53 @@
-/* pairs_isa.h - products of bfloat16s by AVX512-BF16: an instruction multiplies pairs and adds both products to a
- * float, for sixteen floats at a time. */
-#ifndef TDI_CPU_PAIRS_ISA_H
-#define TDI_CPU_PAIRS_ISA_H
+/* words_isa.h - products over words of 32 bits: a float each, or a pair of bfloat16s, of which an instruction of
+ * AVX512-BF16 adds both products to a float. */
+#ifndef TDI_CPU_WORDS_ISA_H
+#define TDI_CPU_WORDS_ISA_H
 
 #include <immintrin.h>
 
 #include "base/bfloat16.h"
 #include "cpu/isa.h"
 
-#define TDI_PAIRS __attribute__((target("avx512bf16")))
-
 enum {
-    TDI_PAIR_ROWS = 8,  /* of sums that stay in registers, two vectors each */
-    TDI_PAIR_SIDE = 16, /* pairs in a vector */
+    TDI_SIDE = 16,     /* words of a vector */
+    TDI_WORD_ROWS = 8, /* of sums that stay in registers, two vectors each */
+    TDI_LINE = 64,     /* bytes of the cache's */
 };
 
-/* Whether this CPU has the instruction. */
+typedef uint32_t tdi_word;
+
+/* Whether this CPU multiplies pairs. */
 static inline bool tdi_pairs_work(void)
 {
     return __builtin_cpu_supports("avx512bf16");
 }
 
+/* The word in all of a vector; in a register, since compilers would rather read it anew for each product. */
+TDI_INLINE __m512i tdi_all(const tdi_word *word)
+{
+    __m512i all = _mm512_set1_epi32((int32_t)*word);
+    __asm__("" : "+v"(all));
+    return all;
+}
+
+TDI_INLINE __m512 tdi_add_product(bool pairs, __m512 sum, __m512i a, __m512i b)
+{
+    if (!pairs)
+        return _mm512_fmadd_ps((__m512)a, (__m512)b, sum);
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+
+/* 32 floats, rounded. */
+TDI_INLINE __m512i tdi_rounded_two(__m512 low, __m512 high)
+{
+    __m512i both;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(low), "v"(high));
+    return both;
+}
+
 /* Two rows of 32 bfloat16s in turn: the pairs of the first 16 columns, and of the others. */
-TDI_INLINE void tdi_pair_up(const tdi_bfloat16 *first, const tdi_bfloat16 *second, tdi_bfloat16 *low,
-                            tdi_bfloat16 *high)
+TDI_INLINE void tdi_pair_up(const void *first, const void *second, tdi_word *low, tdi_word *high)
 {
     const __m512i lows = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
                                           37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
@@ -34,28 +58,24 @@ TDI_INLINE void tdi_pair_up(const tdi_bfloat16 *first, const tdi_bfloat16 *secon
 }
 
 /* Two rows of 16 floats, rounded, in turn. */
-TDI_PAIRS TDI_INLINE void tdi_pair_floats(const float *first, const float *second, tdi_bfloat16 *to)
+TDI_INLINE void tdi_pair_floats(const float *first, const float *second, void *to)
 {
     const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(second), _mm512_loadu_ps(first));
+    __m512i both = tdi_rounded_two(_mm512_loadu_ps(first), _mm512_loadu_ps(second));
     _mm512_storeu_si512(to, _mm512_permutexvar_epi16(turns, both));
 }
 
-/* 16 rows of 32 floats, rounded: the pairs of a row one below the other, `to_row` bfloat16s apart. */
-TDI_PAIRS static inline void tdi_turn_floats(const float *from, int64_t row, tdi_bfloat16 *to, int64_t to_row)
+/* 16 rows of 32 floats, rounded: the pairs of a row one below the other, `to_row` words apart. */
+static inline void tdi_turn_floats(const float *from, int64_t row, void *to, int64_t to_row)
 {
-    enum { SIDE = TDI_PAIR_SIDE };
-    float pairs[SIDE][SIDE];
-    for (int64_t i = 0; i < SIDE; i++, from += row)
-        _mm512_storeu_si512(pairs[i],
-                            (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + SIDE), _mm512_loadu_ps(from)));
-    tdi_transpose_square(pairs[0], SIDE, (float *)(void *)to, to_row / 2);
+    float pairs[TDI_SIDE][TDI_SIDE];
+    for (int64_t i = 0; i < TDI_SIDE; i++, from += row)
+        _mm512_storeu_si512(pairs[i], tdi_rounded_two(_mm512_loadu_ps(from), _mm512_loadu_ps(from + TDI_SIDE)));
+    tdi_transpose_square(pairs[0], TDI_SIDE, to, to_row);
 }
 
 /* ---- what is asked for ahead: memory that is read next, a line at each step of a product ---- */
-
-enum { TDI_LINE = 64 /* bytes of the cache's */ };
 
 /* `runs` of `count` lines, `step` bytes apart. */
 typedef struct tdi_ahead {
