@@ -29,10 +29,11 @@ enum {
     AHEAD = 2,
 };
 
-/* x [samples, h, w, c] -> y [samples, y_h, y_w, f], of which pixels of a grid are made; or from dy to dx, which then
- * have these names. */
+/* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which pixels of a grid and filters from `filter` on are
+ * made; or from dy to dx, which then have these names. */
 typedef struct conv {
-    int64_t first, samples, h, w, c, y_h, y_w, f;
+    int64_t first, samples, h, w, c, y_h, y_w, filters;
+    int64_t filter, f;                        /* the first that is made; how many are */
     int64_t grid_h, grid_w, apart_h, apart_w; /* made of an image, so far from each other in y */
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
     int64_t top, left;      /* zeros above and beside x that the first place sees */
@@ -81,7 +82,7 @@ static conv forward_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *x = &call->in[0].shape, *filter = &call->in[1].shape, *y = &call->out.shape;
-    bool rows = call->split == TDI_ROWS;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     conv v = {.first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : x->dim[0],
               .h = x->dim[1],
@@ -89,7 +90,9 @@ static conv forward_of(const tdi_call *call)
               .c = x->dim[3],
               .y_h = y->dim[1],
               .y_w = y->dim[2],
-              .f = y->dim[3],
+              .filters = y->dim[3],
+              .filter = columns ? call->begin : 0,
+              .f = columns ? call->end - call->begin : y->dim[3],
               .grid_h = y->dim[1],
               .grid_w = y->dim[2],
               .apart_h = 1,
@@ -104,6 +107,8 @@ static conv forward_of(const tdi_call *call)
               .left = tdi_conv2d_window_w(a, x, filter).before,
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
+    if (v.bias)
+        v.bias += v.filter;
     set_chunks(&v, call);
     return v;
 }
@@ -121,6 +126,7 @@ static conv back_of(const tdi_call *call)
               .c = dy->dim[3],
               .y_h = dx->dim[1],
               .y_w = dx->dim[2],
+              .filters = dx->dim[3],
               .f = dx->dim[3],
               .grid_h = apart ? dy->dim[1] : dx->dim[1],
               .grid_w = apart ? dy->dim[2] : dx->dim[2],
@@ -160,12 +166,12 @@ static void find_seen(const conv *v, const tdi_word *x, int64_t i, int64_t j, in
 
 static void find_made(const conv *v, char *y, int64_t first, char **to)
 {
-    int64_t row = first / v->grid_w, column = first % v->grid_w, pixel = v->f * v->element;
+    int64_t row = first / v->grid_w, column = first % v->grid_w, pixel = v->filters * v->element;
     for (int64_t k = 0; k < v->chunk; row++, column = 0) {
         int64_t sample = row / v->grid_h, down = row % v->grid_h * v->apart_h;
         char *line = sample < v->samples ? y + ((v->first + sample) * v->y_h + down) * v->y_w * pixel : NULL;
         for (; column < v->grid_w && k < v->chunk; column++, k++)
-            to[k] = line ? line + column * v->apart_w * pixel : NULL;
+            to[k] = line ? line + column * v->apart_w * pixel + v->filter * v->element : NULL;
     }
 }
 
@@ -192,13 +198,13 @@ TDI_INLINE void pack_word(bool pairs, const float *from, int64_t row, tdi_word *
             _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
 }
 
-/* Of filter [places][c][f] the filters [f, f + group). */
+/* Of filter [places][c][filters] a group of those that are made, from f on. */
 TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_t f, tdi_word *to)
 {
     int64_t depth = depth_of(v), rows = pairs ? 2 : 1, group = group_from(v, f);
     for (int64_t k = 0; k < depth; k++, to += WIDE)
         for (int64_t i = 0; i < group; i += WIDE)
-            pack_word(pairs, filter + k * rows * v->f + f + i, v->f, to + i * depth);
+            pack_word(pairs, filter + k * rows * v->filters + v->filter + f + i, v->filters, to + i * depth);
 }
 
 /* Of filter [places, the last one first][f][c]: x and y have changed places. */
@@ -239,8 +245,8 @@ static tdi_ahead group_ahead(const conv *v, const float *filter, int64_t f)
                            .count = group * v->c / floats,
                            .run_step = v->c * v->f * (int64_t)sizeof *filter,
                            .runs = group ? places_of(v) : 0};
-    return (tdi_ahead){.at = (const char *)(filter + f),
-                       .step = v->f * (int64_t)sizeof *filter,
+    return (tdi_ahead){.at = (const char *)(filter + v->filter + f),
+                       .step = v->filters * (int64_t)sizeof *filter,
                        .count = places_of(v) * v->c,
                        .run_step = TDI_LINE,
                        .runs = group / floats};
@@ -433,11 +439,11 @@ static size_t bytes_to_keep(const tdi_call *call, const conv *v)
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     conv v = forward_of(call);
     packed p;
     *scratch = lay_out(&v, tdi_is_steady(call, 1), NULL, &p);
-    return TD_OK;
+    return v.f % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
 static size_t conv2d_keeps(const tdi_call *call)
@@ -497,7 +503,7 @@ static const char *declines(const tdi_call *call)
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " direct conv2d",
                                                         .op = &tdi_op_conv2d,
                                                         .takes = TDI_TAKES_BOTH,
-                                                        .splits = TDI_CAN_ROWS,
+                                                        .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                         .declines = declines,
                                                         .doubts = direct_doubts,
                                                         .prepare = conv2d_prepare,
