@@ -25,7 +25,7 @@ enum {
     SIDE = TDI_SIDE,
     WIDE = 2 * SIDE,   /* channels that are made at a time */
     ROOM = 1 << 16,    /* words of x that are seen at a time, for L2 */
-    FILTERS = 1 << 17, /* floats of the filter that are packed at a time, likewise */
+    FILTERS = 1 << 17, /* floats of a place of the filter that are packed at a time, likewise */
     AHEAD = 2,
 };
 
@@ -39,8 +39,8 @@ typedef struct conv {
     int64_t top, left;      /* zeros above and beside x that the first place sees */
     int64_t pixels, chunk;  /* made; at a time, a multiple of ROWS */
     int64_t words, element; /* of a pixel of x; bytes of a channel of x, or y */
-    int64_t group;          /* filters packed at a time, a multiple of WIDE */
-    bool whole;             /* all are packed before they are packed again */
+    int64_t group, span;    /* filters that are packed at a time, a multiple of WIDE; their places */
+    bool whole;             /* all stay packed, for the next pixels or the next call */
     int activation;
     const float *bias; /* [f], or NULL */
     bool pairs;        /* of bfloat16s */
@@ -50,7 +50,8 @@ typedef struct conv {
 typedef struct packed {
     const tdi_word **from;    /* [places][chunk] */
     char **to;                /* [chunk], NULL: not of y */
-    tdi_word *zeros, *filter; /* [f / WIDE][places][words][WIDE] */
+    tdi_word *zeros, *filter; /* [f or group / WIDE][span][words][WIDE] */
+    float *sums;              /* [group / WIDE][chunk][WIDE], from one span to the next */
 } packed;
 
 /* ---- shapes ---- */
@@ -58,11 +59,6 @@ typedef struct packed {
 static int64_t places_of(const conv *v)
 {
     return v->kh * v->kw;
-}
-
-static int64_t depth_of(const conv *v)
-{
-    return places_of(v) * v->words;
 }
 
 static void set_chunks(conv *v, const tdi_call *call)
@@ -73,9 +69,10 @@ static void set_chunks(conv *v, const tdi_call *call)
     v->pixels = v->samples * v->grid_h * v->grid_w;
     int64_t most = tdi_most(ROOM / v->words, ROWS), chunks = (v->pixels + most - 1) / most;
     v->chunk = tdi_rounded_up((v->pixels + chunks - 1) / chunks, ROWS);
-    int64_t fits = places_of(v) > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;
-    v->group = tdi_most(tdi_least(fits, v->f), WIDE);
     v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
+    v->span = v->whole ? places_of(v) : 1;
+    int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;
+    v->group = tdi_most(tdi_least(fits, v->f), WIDE);
 }
 
 static conv forward_of(const tdi_call *call)
@@ -177,10 +174,10 @@ static void find_made(const conv *v, char *y, int64_t first, char **to)
 
 /* ---- the filter ---- */
 
-/* Filters from f on, which begins a block of WIDE: all are packed where they are read again. */
+/* A span of filters from f on, which begins a block of WIDE. */
 static tdi_word *packed_from(const conv *v, const packed *p, int64_t f)
 {
-    return p->filter + (v->whole ? f : f % v->group) * depth_of(v);
+    return p->filter + (v->whole ? f : f % v->group) * v->span * v->words;
 }
 
 static int64_t group_from(const conv *v, int64_t f)
@@ -198,74 +195,90 @@ TDI_INLINE void pack_word(bool pairs, const float *from, int64_t row, tdi_word *
             _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
 }
 
-/* Of filter [places][c][filters] a group of those that are made, from f on. */
-TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_t f, tdi_word *to)
+/* Of filter [places][c][filters] a group of those that are made, from f on: its span from a place on. */
+TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
-    int64_t depth = depth_of(v), rows = pairs ? 2 : 1, group = group_from(v, f);
-    for (int64_t k = 0; k < depth; k++, to += WIDE)
+    int64_t depth = v->span * v->words, rows = pairs ? 2 : 1, group = group_from(v, f);
+    const float *from = filter + place * v->c * v->filters + v->filter + f;
+    for (int64_t k = 0; k < depth; k++, from += rows * v->filters, to += WIDE)
         for (int64_t i = 0; i < group; i += WIDE)
-            pack_word(pairs, filter + k * rows * v->filters + v->filter + f + i, v->filters, to + i * depth);
+            pack_word(pairs, from + i, v->filters, to + i * depth);
 }
 
-/* Of filter [places, the last one first][f][c]: x and y have changed places. */
-TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t f, tdi_word *to)
+/* SIDE rows of a place: x and y have changed places. */
+TDI_INLINE void turn_rows(bool pairs, const conv *v, const float *from, tdi_word *to)
 {
-    int64_t places = places_of(v), depth = depth_of(v), group = group_from(v, f), columns = pairs ? WIDE : SIDE;
-    for (int64_t i = 0; i < group; i += SIDE)
-        for (int64_t place = 0; place < places; place++) {
-            const float *from = filter + ((places - 1 - place) * v->f + f + i) * v->c;
-            tdi_word *at = to + i / WIDE * WIDE * depth + place * v->words * WIDE + i % WIDE;
-            for (int64_t c = 0; c < v->c; c += columns, at += SIDE * WIDE)
-                if (pairs)
-                    tdi_turn_floats(from + c, v->c, at, WIDE);
-                else
-                    tdi_transpose_square(from + c, v->c, (float *)(void *)at, WIDE);
-        }
+    for (int64_t c = 0; c < v->c; c += pairs ? WIDE : SIDE, to += SIDE * WIDE)
+        if (pairs)
+            tdi_turn_floats(from + c, v->c, to, WIDE);
+        else
+            tdi_transpose_square(from + c, v->c, (float *)(void *)to, WIDE);
 }
 
-static void pack_group(const conv *v, const float *filter, int64_t f, tdi_word *to)
+/* The same of filter [places, the last one first][f][c]. */
+TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
+{
+    int64_t last = places_of(v) - 1 - place, group = group_from(v, f), block = v->words * WIDE;
+    for (int64_t i = 0; i < group; i += SIDE)
+        for (int64_t j = 0; j < v->span; j++)
+            turn_rows(pairs, v, filter + ((last - j) * v->f + f + i) * v->c,
+                      to + (i / WIDE * v->span + j) * block + i % WIDE);
+}
+
+static void pack_span(const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
     if (v->back && v->pairs)
-        pack_turned(true, v, filter, f, to);
+        pack_turned(true, v, filter, place, f, to);
     else if (v->back)
-        pack_turned(false, v, filter, f, to);
+        pack_turned(false, v, filter, place, f, to);
     else if (v->pairs)
-        pack_rows(true, v, filter, f, to);
+        pack_rows(true, v, filter, place, f, to);
     else
-        pack_rows(false, v, filter, f, to);
+        pack_rows(false, v, filter, place, f, to);
 }
 
-/* What of the filter the next group will be packed of. */
-static tdi_ahead group_ahead(const conv *v, const float *filter, int64_t f)
+/* What of the filter the span behind this one will be packed of. */
+static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, int64_t f)
 {
-    int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter;
+    place += v->span;
+    if (place == places_of(v)) {
+        place = 0;
+        f += v->group;
+    }
+    int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter,
+            size = v->c * v->filters;
     if (v->back)
-        return (tdi_ahead){.at = (const char *)(filter + f * v->c),
-                           .step = TDI_LINE,
-                           .count = group * v->c / floats,
-                           .run_step = v->c * v->f * (int64_t)sizeof *filter,
-                           .runs = group ? places_of(v) : 0};
-    return (tdi_ahead){.at = (const char *)(filter + v->filter + f),
+        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + f * v->c,
+                            group * v->c * (int64_t)sizeof *filter);
+    return (tdi_ahead){.at = (const char *)(filter + place * size + v->filter + f),
                        .step = v->filters * (int64_t)sizeof *filter,
-                       .count = places_of(v) * v->c,
+                       .count = v->c,
                        .run_step = TDI_LINE,
                        .runs = group / floats};
 }
 
 /* ---- multiplying ---- */
 
-/* Adds all places and channels of ROWS pixels to sums of WIDE channels. */
-TDI_INLINE void multiply(bool pairs, const conv *v, const tdi_word *const *from, const tdi_word *filter,
-                         tdi_lines ahead, __m512 sums[ROWS][2])
+typedef struct product {
+    const tdi_word *const *from, *filter;
+    bool begins, ends; /* with the first place; with the last one */
+    float *sums;       /* [ROWS][WIDE], from one span to the next */
+    char *const *to;
+    int64_t f;
+    tdi_lines ahead;
+} product;
+
+/* Adds a span's places and all channels of ROWS pixels to sums of WIDE channels. */
+TDI_INLINE void multiply(bool pairs, const conv *v, product m, __m512 sums[ROWS][2])
 {
-    for (int64_t place = 0; place < places_of(v); place++, from += v->chunk) {
+    for (int64_t place = 0; place < v->span; place++, m.from += v->chunk) {
         const tdi_word *x[ROWS];
         TDI_UNROLL
         for (int i = 0; i < ROWS; i++)
-            x[i] = from[i];
-        for (int64_t k = 0; k < v->words; k++, filter += WIDE, ahead.at += ahead.step) {
-            _mm_prefetch(ahead.at, _MM_HINT_T1);
-            __m512i low = _mm512_loadu_si512(filter), high = _mm512_loadu_si512(filter + SIDE);
+            x[i] = m.from[i];
+        for (int64_t k = 0; k < v->words; k++, m.filter += WIDE, m.ahead.at += m.ahead.step) {
+            _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+            __m512i low = _mm512_loadu_si512(m.filter), high = _mm512_loadu_si512(m.filter + SIDE);
             TDI_UNROLL
             for (int i = 0; i < ROWS; i++) {
                 __m512i all = tdi_all(x[i] + k);
@@ -297,34 +310,48 @@ TDI_INLINE void put(bool pairs, __m512 sums[ROWS][2], char *const *to, int64_t o
     }
 }
 
-/* WIDE channels of ROWS pixels. */
-TDI_INLINE void make(bool pairs, const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
-                     tdi_lines ahead, char *const *to)
+/* Those of the places before, or the bias. */
+TDI_INLINE void begin(const conv *v, const product *m, __m512 sums[ROWS][2])
 {
-    __m512 low = v->bias ? _mm512_loadu_ps(v->bias + f) : _mm512_setzero_ps();
-    __m512 high = v->bias ? _mm512_loadu_ps(v->bias + f + SIDE) : _mm512_setzero_ps();
-    __m512 sums[ROWS][2];
     TDI_UNROLL
-    for (int i = 0; i < ROWS; i++) {
-        sums[i][0] = low;
-        sums[i][1] = high;
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < 2; j++)
+            sums[i][j] = !m->begins ? _mm512_loadu_ps(m->sums + i * WIDE + j * SIDE)
+                         : v->bias  ? _mm512_loadu_ps(v->bias + m->f + j * SIDE)
+                                    : _mm512_setzero_ps();
+}
+
+TDI_INLINE void keep(const product *m, __m512 sums[ROWS][2])
+{
+    TDI_UNROLL
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < 2; j++)
+            _mm512_storeu_ps(m->sums + i * WIDE + j * SIDE, sums[i][j]);
+}
+
+/* WIDE channels of ROWS pixels. */
+TDI_INLINE void make(bool pairs, const conv *v, const product *m)
+{
+    __m512 sums[ROWS][2];
+    begin(v, m, sums);
+    multiply(pairs, v, *m, sums);
+    if (!m->ends) {
+        keep(m, sums);
+        return;
     }
-    multiply(pairs, v, from, filter, ahead, sums);
     if (v->activation != TD_LINEAR)
         activate(v, sums);
-    put(pairs, sums, to, f * v->element);
+    put(pairs, sums, m->to, m->f * v->element);
 }
 
-static void make_of_floats(const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
-                           tdi_lines ahead, char *const *to)
+static void make_of_floats(const conv *v, const product *m)
 {
-    make(false, v, from, filter, f, ahead, to);
+    make(false, v, m);
 }
 
-static void make_of_pairs(const conv *v, const tdi_word *const *from, const tdi_word *filter, int64_t f,
-                          tdi_lines ahead, char *const *to)
+static void make_of_pairs(const conv *v, const product *m)
 {
-    make(true, v, from, filter, f, ahead, to);
+    make(true, v, m);
 }
 
 /* Of x, for the chunk that begins with that pixel. */
@@ -335,13 +362,21 @@ static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
     return tdi_ahead_of(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
-/* Filters [f, f + group) of the chunk's `count` pixels. */
-static void make_group(const conv *v, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
+/* A span's share of filters [f, f + group) of the chunk's `count` pixels. */
+static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
 {
-    for (int64_t end = f + group_from(v, f); f < end; f += WIDE)
-        for (int64_t i = 0; i < count; i += ROWS)
-            (v->pairs ? make_of_pairs : make_of_floats)(v, p->from + i, packed_from(v, p, f), f,
-                                                        tdi_take_ahead(ahead, AHEAD, depth_of(v)), p->to + i);
+    product m = {.begins = place == 0, .ends = place + v->span == places_of(v)};
+    float *sums = p->sums;
+    for (int64_t end = f + group_from(v, f); f < end; f += WIDE, sums += v->chunk * WIDE)
+        for (int64_t i = 0; i < count; i += ROWS) {
+            m.from = p->from + place * v->chunk + i;
+            m.filter = packed_from(v, p, f);
+            m.sums = sums + i * WIDE;
+            m.to = p->to + i;
+            m.f = f;
+            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words);
+            (v->pairs ? make_of_pairs : make_of_floats)(v, &m);
+        }
 }
 
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
@@ -352,20 +387,21 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
     find_made(v, call->out.data, first, p->to);
-    for (int64_t f = 0; f < v->f; f += v->group) {
-        if (packs) {
-            pack_group(v, call->in[1].data, f, packed_from(v, p, f));
-            ahead[0] = group_ahead(v, call->in[1].data, f + v->group);
+    for (int64_t f = 0; f < v->f; f += v->group)
+        for (int64_t place = 0; place < places_of(v); place += v->span) {
+            if (packs) {
+                pack_span(v, call->in[1].data, place, f, packed_from(v, p, f));
+                ahead[0] = span_ahead(v, call->in[1].data, place, f);
+            }
+            make_span(v, place, f, count, ahead, p);
         }
-        make_group(v, f, count, ahead, p);
-    }
 }
 
 /* ---- the kernels ---- */
 
 static int64_t filter_bytes(const conv *v, int64_t f)
 {
-    return depth_of(v) * f * (int64_t)sizeof(tdi_word);
+    return v->span * v->words * f * (int64_t)sizeof(tdi_word);
 }
 
 static size_t room(char **at, char *base, size_t used, int64_t bytes)
@@ -377,13 +413,15 @@ static size_t room(char **at, char *base, size_t used, int64_t bytes)
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
-    char *from, *to, *zeros, *filter;
+    char *from, *to, *zeros, *filter, *sums;
+    int64_t spans = v->span < places_of(v) ? v->group : 0;
     size_t used = room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
     used = room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
     used = room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
+    used = room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
     *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
-                  (tdi_word *)(void *)filter};
+                  (tdi_word *)(void *)filter, (float *)(void *)sums};
     return used;
 }
 
