@@ -25,7 +25,7 @@ enum {
     SIDE = TDI_SIDE,
     WIDE = 2 * SIDE,   /* channels that are made at a time */
     ROOM = 1 << 16,    /* words of x that are seen at a time, for L2 */
-    FILTERS = 1 << 17, /* floats of a place of the filter that are packed at a time, likewise */
+    FILTERS = 1 << 16, /* floats of a place of the filter that are packed at a time, likewise */
     AHEAD = 2,
 };
 
