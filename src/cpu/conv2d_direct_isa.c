@@ -463,11 +463,10 @@ static const char *back_declines(const tdi_call *call)
     return why ? why : (a->stride_h > 1 || a->stride_w > 1) && (!point || zeros) ? "strides" : NULL;
 }
 
-/* Winograd's method may be faster, and so may the library be. */
+/* In float32 Winograd's method may be faster, and so may the library be. */
 static tdi_doubt direct_doubts(const tdi_call *call)
 {
-    (void)call;
-    return TDI_LIKELY;
+    return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
 
 static size_t bytes_to_keep(const tdi_call *call, const conv *v)

@@ -295,11 +295,10 @@ static void filter_run(const tdi_call *call)
         make_chunk(&v, call, &p, first, tdi_least(v.chunk * v.step, v.pixels - first));
 }
 
-/* Winograd's method may be faster, and so may the library be. */
+/* In float32 Winograd's method may be faster, and so may the library be. */
 static tdi_doubt filter_doubts(const tdi_call *call)
 {
-    (void)call;
-    return TDI_LIKELY;
+    return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
 
 #else
