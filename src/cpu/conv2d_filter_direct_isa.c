@@ -16,7 +16,9 @@ enum {
     ROWS = TDI_WORD_ROWS,
     SIDE = TDI_SIDE,
     WIDE = 2 * SIDE,  /* channels of either side that are packed and of dy that are multiplied at a time */
-    MOST_STEPS = 136, /* pixels, or pairs of them, that are packed at a time */
+    STEPS = 136,      /* pixels, or pairs of them, that are packed at a time */
+    MORE_STEPS = 200, /* for filters of LARGE places, which come from L2 or from beyond each time */
+    LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
     ROWS_IN_PLACE = 512, /* floats in a row of dy: longer ones would meet in few sets of the cache */
@@ -66,7 +68,8 @@ static conv conv_of(const tdi_call *call)
     v.step = v.pairs ? 2 : 1;
     v.packs_dy = v.pairs || v.f > ROWS_IN_PLACE;
     v.pixels = v.samples * v.oh * v.ow;
-    int64_t steps = (v.pixels + v.step - 1) / v.step, chunks = (steps + MOST_STEPS - 1) / MOST_STEPS;
+    int64_t steps = (v.pixels + v.step - 1) / v.step, most = v.c * v.f > LARGE ? MORE_STEPS : STEPS;
+    int64_t chunks = (steps + most - 1) / most;
     v.chunk = (steps + chunks - 1) / chunks;
     return v;
 }
