@@ -145,10 +145,8 @@ TDI_INLINE void multiply(bool pairs, product m, float *to)
     TDI_UNROLL
     for (int i = 0; i < ROWS; i++) {
         sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-        if (m.adds)
-            _mm_prefetch((const char *)(to + i * m.row), _MM_HINT_T0);
-        if (m.adds)
-            _mm_prefetch((const char *)(to + i * m.row + SIDE), _MM_HINT_T0);
+        _mm_prefetch((const char *)(to + i * m.row), _MM_HINT_T0); /* also to be written: it would be waited for */
+        _mm_prefetch((const char *)(to + i * m.row + SIDE), _MM_HINT_T0);
     }
     for (int64_t k = 0; k < m.steps;
          k++, m.x += SIDE, m.dy += m.dy_step, m.beside += m.dy_step, m.ahead.at += m.ahead.step) {
