@@ -404,22 +404,16 @@ static int64_t filter_bytes(const conv *v, int64_t f)
     return v->span * v->words * f * (int64_t)sizeof(tdi_word);
 }
 
-static size_t room(char **at, char *base, size_t used, int64_t bytes)
-{
-    *at = base ? base + used : NULL;
-    return used + (size_t)tdi_rounded_up(bytes, TDI_LINE);
-}
-
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
     char *from, *to, *zeros, *filter, *sums;
     int64_t spans = v->span < places_of(v) ? v->group : 0;
-    size_t used = room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
-    used = room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
-    used = room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
-    used = room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
-    used = room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
+    size_t used = tdi_take_room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
+    used = tdi_take_room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
+    used = tdi_take_room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
+    used = tdi_take_room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
+    used = tdi_take_room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
     *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
                   (tdi_word *)(void *)filter, (float *)(void *)sums};
     return used;

@@ -209,20 +209,14 @@ static const char *declines(const tdi_call *call)
     return filter->dim[2] % WIDE || filter->dim[3] % WIDE ? "channels in other than multiples of 32" : NULL;
 }
 
-static size_t room(char **at, char *base, size_t used, int64_t bytes)
-{
-    *at = base ? base + used : NULL;
-    return used + (size_t)tdi_rounded_up(bytes, TDI_LINE);
-}
-
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, char *scratch, packed *p)
 {
     char *at, *x, *dy;
-    size_t used = room(&at, scratch, 0, v->chunk * v->step * (int64_t)sizeof *p->at);
-    used = room(&p->zeros, scratch, used, tdi_most(v->c, v->f) * v->element);
-    used = room(&x, scratch, used, tdi_least(v->c, GROUP_OF_X) * v->chunk * (int64_t)sizeof *p->x);
-    used = room(&dy, scratch, used, tdi_least(v->f, GROUP_OF_DY) * v->chunk * (int64_t)sizeof *p->dy);
+    size_t used = tdi_take_room(&at, scratch, 0, v->chunk * v->step * (int64_t)sizeof *p->at);
+    used = tdi_take_room(&p->zeros, scratch, used, tdi_most(v->c, v->f) * v->element);
+    used = tdi_take_room(&x, scratch, used, tdi_least(v->c, GROUP_OF_X) * v->chunk * (int64_t)sizeof *p->x);
+    used = tdi_take_room(&dy, scratch, used, tdi_least(v->f, GROUP_OF_DY) * v->chunk * (int64_t)sizeof *p->dy);
     p->at = (const char **)(void *)at;
     p->x = (tdi_word *)(void *)x;
     p->dy = (tdi_word *)(void *)dy;

@@ -28,7 +28,6 @@ enum {
     GROUP = 256,          /* channels that are made whose filters are packed at a time */
     ROOM = 1 << 15,       /* bfloat16s of x and y that are gone through at a time */
     LEAST_TIMES_HALO = 4, /* pixels that are made at a time, over those that are packed anew for the next */
-    LINE = 64,            /* bytes of the cache's */
     KEPT = 1 << 20,       /* bytes of y that L2 still has when the next op reads them */
 };
 
@@ -264,8 +263,8 @@ __attribute__((target("amx-tile,amx-bf16"))) static void multiply(const product 
         const tdi_bfloat16 *from = x + m->moved[place];
         for (int64_t c = 0; c < m->blocks; c++, from += m->apart, filter += 2 * TILE) {
             _tile_loadd(4, from, row);
-            _tile_loadd(6, filter, LINE);
-            _tile_loadd(7, filter + TILE, LINE);
+            _tile_loadd(6, filter, TDI_LINE);
+            _tile_loadd(7, filter + TILE, TDI_LINE);
             _tile_dpbf16ps(0, 4, 6);
             _tile_dpbf16ps(1, 4, 7);
             _tile_loadd(5, from + below, row);
@@ -322,7 +321,7 @@ static void make_channels(const conv *v, const tdi_call *call, const tdi_bfloat1
                           const packed *p)
 {
     const product there = {places_of(v), v->c / DEPTH, v->c * 2, DEPTH, p->moved};
-    const product here = {places_of(v), v->c / DEPTH, LINE, v->seen * DEPTH, p->moved};
+    const product here = {places_of(v), v->c / DEPTH, TDI_LINE, v->seen * DEPTH, p->moved};
     int64_t whole = v->direct ? count - count % WIDE : 0;
     for (int64_t i = 0; i < whole; i += WIDE)
         make_square(v, call, &there, x + i * v->c, f, p->to + i, p);
@@ -348,24 +347,18 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, const
 
 /* ---- the kernels ---- */
 
-static size_t room(char **at, char *base, size_t used, int64_t bytes)
-{
-    *at = base ? base + used : NULL;
-    return used + (size_t)tdi_rounded_up(bytes, LINE);
-}
-
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, char *scratch, packed *p)
 {
     char *from, *to, *moved, *zeros, *x, *filter, *sums;
     int64_t kept = v->chunk < v->pixels ? v->f : tdi_least(GROUP, v->f);
-    size_t used = room(&from, scratch, 0, v->seen * (int64_t)sizeof *p->from);
-    used = room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
-    used = room(&moved, scratch, used, places_of(v) * (int64_t)sizeof *p->moved);
-    used = room(&zeros, scratch, used, v->c * (int64_t)sizeof *p->zeros);
-    used = room(&sums, scratch, used, WIDE * WIDE * (int64_t)sizeof *p->sums);
-    used = room(&x, scratch, used, v->h.phases * v->w.phases * v->c * v->seen * (int64_t)sizeof *p->x);
-    used = room(&filter, scratch, used, places_of(v) * v->c * kept * (int64_t)sizeof *p->filter);
+    size_t used = tdi_take_room(&from, scratch, 0, v->seen * (int64_t)sizeof *p->from);
+    used = tdi_take_room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
+    used = tdi_take_room(&moved, scratch, used, places_of(v) * (int64_t)sizeof *p->moved);
+    used = tdi_take_room(&zeros, scratch, used, v->c * (int64_t)sizeof *p->zeros);
+    used = tdi_take_room(&sums, scratch, used, WIDE * WIDE * (int64_t)sizeof *p->sums);
+    used = tdi_take_room(&x, scratch, used, v->h.phases * v->w.phases * v->c * v->seen * (int64_t)sizeof *p->x);
+    used = tdi_take_room(&filter, scratch, used, places_of(v) * v->c * kept * (int64_t)sizeof *p->filter);
     *p = (packed){(const tdi_bfloat16 **)(void *)from,
                   (tdi_bfloat16 **)(void *)to,
                   (int64_t *)(void *)moved,
@@ -379,7 +372,7 @@ static size_t lay_out(const conv *v, char *scratch, packed *p)
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    v->streams = v->streams && (uintptr_t)call->out.data % LINE == 0;
+    v->streams = v->streams && (uintptr_t)call->out.data % TDI_LINE == 0;
     lay_out(v, call->scratch, &p);
     memset(p.zeros, 0, (size_t)v->c * sizeof *p.zeros);
     find_moved(v, p.moved);

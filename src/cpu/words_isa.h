@@ -14,7 +14,15 @@ enum {
     TDI_LINE = 64,     /* bytes of the cache's */
 };
 
-typedef uint32_t tdi_word;
+typedef uint32_t __attribute__((may_alias)) tdi_word;
+
+/* `bytes` of scratch behind those that are used: where they are, unless base is NULL. Returns how many are used then.
+ */
+static inline size_t tdi_take_room(char **at, char *base, size_t used, int64_t bytes)
+{
+    *at = base ? base + used : NULL;
+    return used + (size_t)tdi_rounded_up(bytes, TDI_LINE);
+}
 
 /* Whether this CPU multiplies pairs. */
 static inline bool tdi_pairs_work(void)
