@@ -20,7 +20,9 @@ enum { FEW_BLOCKS = 2 };
 #else
 enum { FEW_BLOCKS = 1 };
 #endif
-enum { AHEAD = 2 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
+enum { AHEAD = 9 * TDI_LSTM_TILE };      /* steps of a lone row whose x W is made at once */
+enum { PAIR = TDI_WIDTH == 16 ? 2 : 1 }; /* blocks whose gates are made at once, in 32 registers or 16 */
+_Static_assert(PAIR *TDI_LSTM_GATES <= TDI_EXPONENTIALS, "so many are made abreast");
 
 /* Units of h that follow each other. */
 typedef struct run {
@@ -445,32 +447,47 @@ typedef struct blocks {
     int64_t next, apart, sections, units;
 } blocks;
 
-TDI_INLINE void squash_gates(blocks b, int64_t at, tdi_vector *c, tdi_vector *out)
+/* Of the blocks `at` and behind. */
+TDI_INLINE void keep_gates(blocks b, int64_t at, int count, const tdi_vector *made)
 {
-    const float *sums = b.sums + at * b.next;
-    tdi_vector x[GATES], p[GATES], scale[GATES], made[GATES];
-    for (int g = 0; g < GATES; g++) {
-        tdi_vector sum = tdi_load(sums + g * b.apart);
+    for (int k = 0; k < GATES * count; k++)
+        tdi_store(b.made + k % GATES * b.units + (at + k / GATES) * TDI_WIDTH, made[k]);
+}
+
+TDI_INLINE void squash_gates(blocks b, int64_t at, int count, tdi_vector *c, tdi_vector *out)
+{
+    tdi_vector made[GATES * PAIR], p[GATES * PAIR], scale[GATES * PAIR];
+    TDI_UNROLL
+    for (int k = 0; k < GATES * count; k++) {
+        int64_t g = k % GATES, i = at + k / GATES;
+        tdi_vector sum = tdi_load(b.sums + i * b.next + g * b.apart);
         if (b.bias)
-            sum += tdi_load(b.bias + g * b.units + at * TDI_WIDTH);
-        x[g] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
+            sum += tdi_load(b.bias + g * b.units + i * TDI_WIDTH);
+        made[k] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
     }
-    tdi_exponentials(x, scale, p, GATES);
-    for (int g = 0; g < GATES; g++)
-        made[g] = g == TDI_LSTM_G ? tdi_tangent_from(scale[g], p[g]) : tdi_sigmoid_from(scale[g], p[g]);
-    for (int g = 0; g < GATES && b.sections > 2; g++)
-        tdi_store(b.made + g * b.units + at * TDI_WIDTH, made[g]);
-    *c = made[TDI_LSTM_I] * made[TDI_LSTM_G];
-    if (b.before)
-        *c += made[TDI_LSTM_F] * tdi_load(b.before + at * TDI_WIDTH);
-    *out = made[TDI_LSTM_O];
+    tdi_exponentials(made, scale, p, GATES * count);
+    TDI_UNROLL
+    for (int k = 0; k < GATES * count; k++)
+        made[k] = k % GATES == TDI_LSTM_G ? tdi_tangent_from(scale[k], p[k]) : tdi_sigmoid_from(scale[k], p[k]);
+    if (b.sections > 2)
+        keep_gates(b, at, count, made);
+    TDI_UNROLL
+    for (int i = 0; i < count; i++) {
+        const tdi_vector *of = made + i * GATES;
+        c[i] = of[TDI_LSTM_I] * of[TDI_LSTM_G];
+        if (b.before)
+            c[i] += of[TDI_LSTM_F] * tdi_load(b.before + (at + i) * TDI_WIDTH);
+        out[i] = of[TDI_LSTM_O];
+    }
 }
 
 TDI_INLINE void squash(blocks b, int count)
 {
     tdi_vector c[TDI_ABREAST], out[TDI_ABREAST], squashed[TDI_ABREAST];
-    for (int i = 0; i < count; i++)
-        squash_gates(b, i, &c[i], &out[i]);
+    int pair = count < PAIR ? count : PAIR;
+    TDI_UNROLL
+    for (int i = 0; i < count; i += pair)
+        squash_gates(b, i, pair, c + i, out + i);
     tdi_tangents(c, squashed, count);
     for (int i = 0; i < count; i++) {
         tdi_store(b.made + (b.sections - 2) * b.units + i * TDI_WIDTH, c[i]);

@@ -7,7 +7,7 @@
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
 
-enum { TDI_ABREAST = 4 }; /* vectors at most */
+enum { TDI_ABREAST = 4, TDI_EXPONENTIALS = 2 * TDI_ABREAST }; /* vectors at most */
 
 /* 1 / x to the last place or the one before, x > 0. */
 static inline tdi_vector tdi_reciprocal(tdi_vector x)
@@ -27,20 +27,29 @@ TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vec
     static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                                  5.0000001201e-1f};
     const float magic = 12582912.0f;
-    tdi_vector r[TDI_ABREAST];
+    tdi_vector r[TDI_EXPONENTIALS];
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         scale[i] = x[i] * 1.44269504088896341f + magic;
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         r[i] = x[i] - (scale[i] - magic) * 0.693359375f;
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         r[i] -= (scale[i] - magic) * -2.12194440e-4f;
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         p[i] = r[i] * 1.9875691500e-4f + rest[0];
-    for (int k = 1; k < 5; k++)
+    TDI_UNROLL
+    for (int k = 1; k < 5; k++) {
+        TDI_UNROLL
         for (int i = 0; i < count; i++)
             p[i] = p[i] * r[i] + rest[k];
+    }
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         p[i] = p[i] * (r[i] * r[i]) + r[i];
+    TDI_UNROLL
     for (int i = 0; i < count; i++)
         scale[i] = (tdi_vector)(((tdi_vector_bits)scale[i] - math_bits(magic) + 127) << 23);
 }
