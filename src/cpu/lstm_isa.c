@@ -20,9 +20,9 @@ enum { FEW_BLOCKS = 2 };
 #else
 enum { FEW_BLOCKS = 1 };
 #endif
-enum { AHEAD = 9 * TDI_LSTM_TILE };      /* steps of a lone row whose x W is made at once */
-enum { PAIR = TDI_WIDTH == 16 ? 2 : 1 }; /* blocks whose gates are made at once, in 32 registers or 16 */
-_Static_assert(PAIR *TDI_LSTM_GATES <= TDI_EXPONENTIALS, "so many are made abreast");
+enum { AHEAD = 9 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
+/* Blocks whose gates are made abreast, in 32 registers or 16. */
+enum { PAIR = TDI_WIDTH == 16 ? TDI_EXPONENTIALS / TDI_LSTM_GATES : 1 };
 
 /* Units of h that follow each other. */
 typedef struct run {
@@ -456,16 +456,16 @@ TDI_INLINE void keep_gates(blocks b, int64_t at, int count, const tdi_vector *ma
 
 TDI_INLINE void squash_gates(blocks b, int64_t at, int count, tdi_vector *c, tdi_vector *out)
 {
-    tdi_vector made[GATES * PAIR], p[GATES * PAIR], scale[GATES * PAIR];
+    tdi_vector x[GATES * PAIR], p[GATES * PAIR], scale[GATES * PAIR], made[GATES * PAIR];
     TDI_UNROLL
     for (int k = 0; k < GATES * count; k++) {
         int64_t g = k % GATES, i = at + k / GATES;
         tdi_vector sum = tdi_load(b.sums + i * b.next + g * b.apart);
         if (b.bias)
             sum += tdi_load(b.bias + g * b.units + i * TDI_WIDTH);
-        made[k] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
+        x[k] = g == TDI_LSTM_G ? 2.0f * tdi_within(sum, 10.0f) : -tdi_within(sum, 80.0f);
     }
-    tdi_exponentials(made, scale, p, GATES * count);
+    tdi_exponentials(x, scale, p, GATES * count);
     TDI_UNROLL
     for (int k = 0; k < GATES * count; k++)
         made[k] = k % GATES == TDI_LSTM_G ? tdi_tangent_from(scale[k], p[k]) : tdi_sigmoid_from(scale[k], p[k]);
