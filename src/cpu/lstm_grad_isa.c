@@ -324,7 +324,7 @@ static void add_packed(const backward *b, const float *dz, int64_t step, int64_t
     }
 }
 
-/* The same where R lies. (Both as one function over the strides are slower: docs/performance.md.) */
+/* The same where R lies. (Both as one function over the strides are slower: docs/performance-notes.md.) */
 static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
 {
     const float *recurrent = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
