@@ -271,7 +271,8 @@ typedef struct td_compile_args {
                                   * drawn on a terminal as many as take a twentieth of a second */
 } td_compile_args;
 
-/* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. */
+/* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. After
+ * a failure the model is compiled as it was before. */
 TD_API td_status td_compile_(const td_compile_args *args);
 #ifndef __cplusplus
 #define td_compile(...) td_compile_(&(td_compile_args){.at = TD_HERE, .model = __VA_ARGS__})

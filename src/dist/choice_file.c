@@ -314,7 +314,8 @@ void tdi_choices_describe(FILE *out)
         fprintf(out, "kernels: chosen by rules, not by timing (TANDEM_CACHE=off)\n");
         return;
     case PLACE_NONE:
-        fprintf(out, "kernels: timed in every run; neither TANDEM_CACHE nor HOME names a folder to remember them in\n");
+        fprintf(out, "kernels: timed in every run; none of TANDEM_CACHE, XDG_CACHE_HOME and HOME names a folder to "
+                     "remember them in\n");
         return;
     case PLACE_FILE:
         why_not = refusal(folder, path);

@@ -21,30 +21,29 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
     if ((unsigned)args->precision > TD_PRECISION_BFLOAT16)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "precision: %d is not one of the td_precision values",
                         (int)args->precision);
+    if ((unsigned)args->rematerialize > TD_NO)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "rematerialize: %d is not one of the td_choice values",
+                        (int)args->rematerialize);
     return TD_OK;
 }
 
-static td_status take_devices(td_model *model, const td_strategy *strategy, tdi_error *error)
+static const char *devices_of(const td_strategy *strategy)
 {
-    if (!strategy->devices && !strategy->shards)
-        return TD_OK;
+    return strategy->devices ? strategy->devices : strategy->shards ? "cpu" : NULL;
+}
+
+static td_status take_division(td_model *model, const td_strategy *strategy, tdi_error *error)
+{
     tdi_device *devices[TDI_MAX_PARTS];
-    int count;
-    const char *list = strategy->devices ? strategy->devices : "cpu";
-    TDI_TRY(tdi_open_devices(list, devices, &count, error));
     tdi_division division;
-    int before = model->shards;
+    int count;
+    if (!devices_of(strategy))
+        return TD_OK;
+    TDI_TRY(tdi_open_devices(devices_of(strategy), devices, &count, error));
     model->shards = strategy->shards;
     td_status status = tdi_divide(model, devices, count, &division, error);
     tdi_close_devices(devices, count);
-    char *copy = status == TD_OK ? strdup(list) : NULL;
-    if (!copy) {
-        model->shards = before;
-        return status == TD_OK ? tdi_no_memory(error) : status;
-    }
-    free(model->devices);
-    model->devices = copy;
-    return TD_OK;
+    return status;
 }
 
 static td_status take_metrics(td_model *model, const td_metric *metrics, tdi_error *error)
@@ -90,9 +89,9 @@ static td_status take_optimizer(td_model *model, const td_optimizer *optimizer, 
 {
     if (optimizer->kind == TD_OPTIMIZER_NONE)
         return TD_OK;
-    td_optimizer resolved = *optimizer;
-    TDI_TRY(tdi_optimizer_resolve(&resolved, error));
-    return tdi_model_set_optimizer(model, &resolved, error);
+    model->optimizer = *optimizer;
+    TDI_TRY(tdi_optimizer_resolve(&model->optimizer, error));
+    return tdi_optimizer_check(&model->optimizer, error);
 }
 
 /* Building the graph once finds what does not fit (a loss on the wrong shape, an op without gradient) before any data
@@ -109,23 +108,58 @@ static td_status try_out(td_model *model, tdi_error *error)
     return TD_OK;
 }
 
-static td_status compile(const td_compile_args *args, tdi_error *error)
+/* `wished` is a copy of the model, as it is to be. */
+static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *error)
 {
-    td_model *model = args->model;
-    TDI_TRY(tdi_model_check_idle(model, "td_compile", error));
     TDI_TRY(check_guard(args, error));
     if (args->steps_per_execution)
-        model->steps_per_execution = args->steps_per_execution;
-    TDI_TRY(take_devices(model, &args->strategy, error));
+        wished->steps_per_execution = args->steps_per_execution;
+    wished->rematerialize = args->rematerialize == TD_YES;
+    wished->precision = args->precision;
+    wished->float32_said = false;
+    TDI_TRY(take_division(wished, &args->strategy, error));
+    take_loss(wished, args->loss);
+    TDI_TRY(take_loss_numbers(wished, args, error));
+    TDI_TRY(take_metrics(wished, args->metrics, error));
+    TDI_TRY(take_optimizer(wished, &args->optimizer, error));
+    return try_out(wished, error);
+}
+
+static void take_wish(td_model *model, const td_model *wished)
+{
     tdi_model_drop_runtime(model);
-    model->rematerialize = args->rematerialize == TD_YES;
-    model->precision = args->precision;
-    model->float32_said = false;
-    take_loss(model, args->loss);
-    TDI_TRY(take_loss_numbers(model, args, error));
-    TDI_TRY(take_metrics(model, args->metrics, error));
-    TDI_TRY(take_optimizer(model, &args->optimizer, error));
-    return try_out(model, error);
+    model->compiled = wished->compiled;
+    model->steps_per_execution = wished->steps_per_execution;
+    model->shards = wished->shards;
+    model->rematerialize = wished->rematerialize;
+    model->precision = wished->precision;
+    model->float32_said = wished->float32_said;
+    memcpy(model->training, wished->training, sizeof model->training);
+}
+
+/* A copy is tried out: after a failure the model is what it was. */
+static td_status compile(const td_compile_args *args, tdi_error *error)
+{
+    td_model *model = args->model, wished = *model;
+    TDI_TRY(tdi_model_check_idle(model, "td_compile", error));
+    TDI_TRY(wish(&wished, args, error));
+    const char *list = devices_of(&args->strategy);
+    char *devices = list ? strdup(list) : NULL;
+    if (list && !devices)
+        return tdi_no_memory(error);
+    td_status status = TD_OK;
+    if (args->optimizer.kind != TD_OPTIMIZER_NONE)
+        status = tdi_model_set_optimizer(model, &wished.optimizer, error);
+    if (status != TD_OK) {
+        free(devices);
+        return status;
+    }
+    take_wish(model, &wished);
+    if (devices) {
+        free(model->devices);
+        model->devices = devices;
+    }
+    return TD_OK;
 }
 
 td_status td_compile_(const td_compile_args *args)
@@ -134,8 +168,6 @@ td_status td_compile_(const td_compile_args *args)
         return TD_INVALID_ARGUMENT;
     tdi_error error = {0};
     td_status status = compile(args, &error);
-    if (status != TD_OK && !args->model->fitting)
-        args->model->compiled = false;
     if (status != TD_OK && args->at.file)
         tdi_error_prefix(&error, "%s:%d", args->at.file, args->at.line);
     return status == TD_OK ? TD_OK : tdi_fail(&args->model->context->error, status, "%s", error.message);

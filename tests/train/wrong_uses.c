@@ -50,6 +50,37 @@ static void expect(td_status status, const char *words)
     td_clear_error(context);
 }
 
+static void expect_trained_as_before(td_loss loss, float rate)
+{
+    td_logs logs;
+    assert_int_equal(td_train_on_batch(model, SAMPLES, x, y, &logs), TD_OK);
+    assert_int_equal(logs.count, 2);
+    assert_int_equal(td_model_loss(model), loss);
+    assert_int_equal(td_model_optimizer(model).kind, TD_OPTIMIZER_ADAM);
+    assert_float_equal(td_model_optimizer(model).learning_rate, rate, 0);
+}
+
+#define REFUSED(words, ...) (expect(td_compile(model, __VA_ARGS__), words), expect_trained_as_before(loss, rate))
+
+/* Whatever else was asked for in the same call. */
+static void a_refused_compile_changes_nothing(void **state)
+{
+    (void)state;
+    td_loss loss = td_model_loss(model);
+    float rate = td_model_optimizer(model).learning_rate;
+    td_optimizer other = td_sgd(.learning_rate = 7);
+    REFUSED("gpu:0", .strategy = td_mirrored("gpu:0"), .optimizer = other);
+    REFUSED("cpu:0", .strategy = td_mirrored("cpu:0,cpu:0"), .optimizer = other);
+    REFUSED("shards", .strategy = td_mirrored("cpu:0", .shards = -1), .loss = TD_MEAN_SQUARED_ERROR);
+    REFUSED("precision", .precision = 7, .optimizer = other);
+    REFUSED("rematerialize", .rematerialize = 9, .optimizer = other);
+    REFUSED("steps_per_execution", .steps_per_execution = -1, .optimizer = other);
+    REFUSED("loss", .loss = 99, .optimizer = other, .metrics = TD_METRICS(TD_ACCURACY, TD_ACCURACY));
+    REFUSED("learning_rate", .optimizer = td_sgd(.learning_rate = -1), .metrics = TD_METRICS(TD_ACCURACY, TD_ACCURACY));
+    REFUSED("num_thresholds", .metrics = TD_METRICS(td_metric_auc(.num_thresholds = -1)), .optimizer = other);
+    REFUSED("delta", .delta = 1, .optimizer = other);
+}
+
 /* A program that goes straight on and asks at its end whether anything failed. */
 static void no_model_is_passed_on(void **state)
 {
@@ -326,9 +357,16 @@ static void a_stop_is_not_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(no_model_is_passed_on),     TEST(no_context_is_passed_on), TEST(no_data_is_passed_on),
-        TEST(what_is_needed_is_missing), TEST(sizes_that_cannot_be),    TEST(numbers_that_cannot_be),
-        TEST(callbacks_that_cannot_be),  TEST(callbacks_call),          TEST(a_stop_is_not_lost),
+        TEST(a_refused_compile_changes_nothing),
+        TEST(no_model_is_passed_on),
+        TEST(no_context_is_passed_on),
+        TEST(no_data_is_passed_on),
+        TEST(what_is_needed_is_missing),
+        TEST(sizes_that_cannot_be),
+        TEST(numbers_that_cannot_be),
+        TEST(callbacks_that_cannot_be),
+        TEST(callbacks_call),
+        TEST(a_stop_is_not_lost),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }
