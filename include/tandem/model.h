@@ -430,8 +430,9 @@ TD_BY_NAME_(td_status, td_generate, td_generate_args)
 /* ---- the loop inside, for a loop of one's own ---- */
 
 /* One step on one batch: `x` holds rows x the input's elements, `y` rows x the target's (class numbers as floats),
- * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics, a loss of
- * training that is not finite, TD_NOT_FINITE, included.
+ * floats, row-major, borrowed during the call. `logs` (may be NULL) receives this batch's loss and metrics. A loss of
+ * training that is not finite is there too, and TD_NOT_FINITE returned; the step is made all the same, so that the
+ * weights may be NaN then.
  *
  * The first call with a number of rows makes a plan for it, which takes some milliseconds, and about a tenth of a
  * second, beside busy processes more, where the clock is asked how many cores are best: once for all numbers up to the

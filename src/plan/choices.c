@@ -99,7 +99,8 @@ void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds
     choices->seconds += seconds;
     if (before < patience && choices->seconds >= patience)
         tdi_log(context, TD_LOG_INFO,
-                "finding out which kernels are fastest here takes some seconds, once: they are remembered");
+                "finding out which kernels are fastest here takes seconds, of large steps minutes; once, for they are "
+                "remembered");
 }
 
 int tdi_fastest(const tdi_choice *choice)
