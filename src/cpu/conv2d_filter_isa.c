@@ -187,62 +187,6 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
         to[i] = tdi_fold_sum(tdi_load(sums + i * TDI_WIDTH));
 }
 
-/* ---- the same with the filters in the lanes: where they fill whole vectors and nothing is padded, nothing is turned
- * ---- */
-
-#if defined(__AVX512F__)
-enum { TAPS = 16 };
-#else
-enum { TAPS = 8 };
-#endif
-
-static bool filters_fill_lanes(const tdi_call *call, const tdi_conv *p)
-{
-    bool inside = (p->oh - 1) * p->stride_h + p->kh <= p->h && (p->ow - 1) * p->stride_w + p->kw <= p->w;
-    return !tdi_is_abreast(call) && p->f % TDI_WIDTH == 0 && p->before_h + p->before_w == 0 && inside;
-}
-
-/* `taps` taps from x on, of all samples, with a vector of filters. */
-TDI_INLINE void lane_tile(int taps, const tdi_conv *p, const float *x, const float *dy, float *to)
-{
-    tdi_vector sum[TAPS] = {{0}};
-    for (int64_t n = 0; n < p->samples; n++)
-        for (int64_t oy = 0; oy < p->oh; oy++) {
-            const float *at_x = x + (n * p->h + oy * p->stride_h) * p->w * p->c;
-            const float *at_y = dy + (n * p->oh + oy) * p->ow * p->f;
-            for (int64_t ox = 0; ox < p->ow; ox++, at_x += p->stride_w * p->c, at_y += p->f) {
-                tdi_vector d = tdi_load(at_y);
-                for (int i = 0; i < taps; i++)
-                    sum[i] += at_x[i] * d;
-            }
-        }
-    for (int i = 0; i < taps; i++)
-        tdi_store(to + i * p->f, sum[i]);
-}
-
-/* A row of the filter; the last tile may overlap the one before it. */
-static void lane_row(const tdi_conv *p, const float *x, const float *dy, float *to)
-{
-    int64_t taps = p->kw * p->c;
-    for (int64_t i = 0; i < taps && taps >= TAPS; i += TAPS) {
-        int64_t k = i + TAPS <= taps ? i : taps - TAPS;
-        lane_tile(TAPS, p, x + k, dy, to + k * p->f);
-    }
-    for (int64_t i = 0; i < taps && taps >= 3 && taps < TAPS; i += 3) {
-        int64_t k = i + 3 <= taps ? i : taps - 3;
-        lane_tile(3, p, x + k, dy, to + k * p->f);
-    }
-    for (int64_t k = 0; k < taps && taps < 3; k++)
-        lane_tile(1, p, x + k, dy, to + k * p->f);
-}
-
-static void lane_sums(const tdi_conv *p, const float *x, const float *dy, float *to)
-{
-    for (int64_t ky = 0; ky < p->kh; ky++)
-        for (int64_t f = 0; f < p->f; f += TDI_WIDTH)
-            lane_row(p, x + ky * p->w * p->c, dy + f, to + ky * p->kw * p->c * p->f + f);
-}
-
 static const char *conv2d_grad_filter_declines(const tdi_call *call)
 {
     return tdi_conv_declines(call, &call->in[0].shape, &call->in[1].shape);
@@ -262,16 +206,12 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
     int64_t floats =
         tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_filter_floats(&p) * TDI_WIDTH;
     *scratch = (size_t)floats * sizeof(float);
-    return filters_fill_lanes(call, &p) ? TD_OK : tdi_conv_check_samples(&p, error);
+    return tdi_conv_check_samples(&p, error);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
 {
     tdi_conv p = grad_filter_conv(call);
-    if (filters_fill_lanes(call, &p)) {
-        lane_sums(&p, call->in[0].data, call->in[1].data, call->out.data);
-        return;
-    }
     float *sums = call->scratch, *room = sums + tdi_conv_filter_floats(&p) * TDI_WIDTH;
     add_blocks(&p, &call->in[0], &call->in[1], room, sums);
     TDI_ISA_NAME(tdi_conv_add_lanes)(sums, tdi_conv_filter_floats(&p), call->out.data);

@@ -64,6 +64,33 @@ static inline void tdi_store(float *to, tdi_vector v)
     memcpy(to, &v, sizeof v);
 }
 
+/* The first `count`, all if there are more; zeros behind them. */
+static inline tdi_vector tdi_load_part(const float *from, int64_t count)
+{
+    tdi_vector v = {0};
+    if (count >= TDI_WIDTH)
+        return tdi_load(from);
+#if defined(__AVX512F__)
+    v = (tdi_vector)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+#else
+    memcpy(&v, from, (size_t)count * sizeof(float));
+#endif
+    return v;
+}
+
+static inline void tdi_store_part(float *to, tdi_vector v, int64_t count)
+{
+    if (count >= TDI_WIDTH) {
+        tdi_store(to, v);
+        return;
+    }
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)v);
+#else
+    memcpy(to, &v, (size_t)count * sizeof(float));
+#endif
+}
+
 static inline tdi_vector tdi_splat(float x)
 {
     return x - (tdi_vector){0};

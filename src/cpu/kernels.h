@@ -25,6 +25,9 @@
     X(direct_conv2d, isa)                                                                                              \
     X(direct_conv2d_grad_input, isa)                                                                                   \
     X(direct_conv2d_grad_filter, isa)                                                                                  \
+    X(broadcast_conv2d, isa)                                                                                           \
+    X(broadcast_conv2d_grad_input, isa)                                                                                \
+    X(broadcast_conv2d_grad_filter, isa)                                                                               \
     X(unary, isa)                                                                                                      \
     X(unary_grad, isa)                                                                                                 \
     X(binary, isa)                                                                                                     \

@@ -174,15 +174,6 @@ static inline int64_t tdi_lstm_blocks(int64_t units)
     return (units + TDI_WIDTH - 1) / TDI_WIDTH;
 }
 
-static inline tdi_vector tdi_load_part(const float *from, int64_t count)
-{
-    tdi_vector v = {0};
-    if (count >= TDI_WIDTH)
-        return tdi_load(from);
-    memcpy(&v, from, (size_t)count * sizeof(float));
-    return v;
-}
-
 /* ---- who makes what ---- */
 
 typedef struct tdi_lstm_share {

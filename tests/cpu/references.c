@@ -26,11 +26,6 @@ static const struct {
     {"count_pairs", "each value goes to a place of its own"},
     {"bucket_sums", "each value goes to a place of its own"},
     {"lstm_keep", "two copies"},
-#ifndef TANDEM_ONEDNN
-    {"conv2d", "many channels are left to oneDNN"},
-    {"conv2d_grad_input", "many channels are left to oneDNN"},
-    {"conv2d_grad_filter", "many channels are left to oneDNN"},
-#endif
 };
 
 static const struct {

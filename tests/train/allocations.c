@@ -179,6 +179,34 @@ static void test_a_control_loop(void **state)
     td_context_free(context);
 }
 
+/* An image at a time: convolutions are not the library's then. */
+static void test_an_image_at_a_time(void **state)
+{
+    (void)state;
+    static float image[28 * 28], targets[10];
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(28, 28, 1));
+    td_tensor *out = td_conv2d(in, 6, 5, .padding = TD_SAME, .activation = TD_TANH);
+    out = td_conv2d(td_average_pooling2d(out, 2), 16, 5, .strides = {2, 2}, .activation = TD_RELU);
+    out = td_conv2d(td_conv2d(out, 32, 3, .dilation = {2, 2}, .padding = TD_SAME), 32, 3, .groups = 4);
+    td_model *model = td_model_create(in, td_dense(td_flatten(td_conv2d(out, 64, 1)), 10), .seed = 2);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
+    assert_string_equal(td_error(context), "");
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(td_predict_on_batch(model, 1, image, predictions), TD_OK);
+        assert_int_equal(td_train_on_batch(model, 1, image, targets, NULL), TD_OK);
+        if (i == 0) {
+            atomic_store(&allocations, 0);
+            atomic_store(&library_calls, 0);
+            atomic_store(&counting, 1);
+        }
+    }
+    atomic_store(&counting, 0);
+    assert_int_equal(atomic_load(&allocations), 0);
+    assert_int_equal(atomic_load(&library_calls), 0);
+    td_context_free(context);
+}
+
 static void rest(long milliseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000}, NULL);
@@ -223,8 +251,9 @@ static td_tensor *wide(td_tensor *in)
 
 static td_tensor *convolutions(td_tensor *in)
 {
-    td_tensor *out = td_conv2d(in, 32, 3, .strides = {2, 2}, .activation = TD_RELU);
-    out = td_conv2d(td_conv2d(out, 64, 3, .padding = TD_SAME), 64, 1, .activation = TD_RELU);
+    td_tensor *out = td_conv2d(in, 48, 3, .activation = TD_RELU);
+    out = td_conv2d(out, 40, 3, .strides = {2, 2}, .padding = TD_SAME); /* the library's */
+    out = td_conv2d(out, 64, 1, .activation = TD_RELU);
     return td_dense(td_flatten(td_max_pooling2d(out, 2)), 1);
 }
 
@@ -281,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_two_devices),        cmocka_unit_test(test_more_devices_than_cores),
         cmocka_unit_test(test_a_control_loop),     cmocka_unit_test(test_calls_with_pauses),
         cmocka_unit_test(test_large_products),     cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_an_image_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

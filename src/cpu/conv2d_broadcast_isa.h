@@ -1,0 +1,102 @@
+/* conv2d_broadcast_isa.h - what convolutions share that have filters in the lanes of their vectors and meet them with
+ * one number of x at a time: of any channels and any number of samples. */
+#ifndef TDI_CPU_CONV2D_BROADCAST_ISA_H
+#define TDI_CPU_CONV2D_BROADCAST_ISA_H
+
+#include "cpu/conv2d_isa.h"
+#include "cpu/narrow_isa.h"
+
+/* An image [h, w, c] as it is seen: with zeros around it, and between its cells where they are set apart. */
+typedef struct tdi_seen {
+    int64_t h, w, c;
+    int64_t top, left;        /* where its first cell is seen */
+    int64_t apart_h, apart_w; /* from a cell to the next */
+    int64_t rows, columns;
+} tdi_seen;
+
+/* x, forwards. */
+static inline tdi_seen tdi_seen_forward(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter,
+                                        const td_shape *y)
+{
+    return (tdi_seen){.h = x->dim[1],
+                      .w = x->dim[2],
+                      .c = x->dim[3],
+                      .top = tdi_conv2d_window_h(a, x, filter).before,
+                      .left = tdi_conv2d_window_w(a, x, filter).before,
+                      .apart_h = 1,
+                      .apart_w = 1,
+                      .rows = (y->dim[1] - 1) * a->stride_h + (filter->dim[0] - 1) * a->dilation_h + 1,
+                      .columns = (y->dim[2] - 1) * a->stride_w + (filter->dim[1] - 1) * a->dilation_w + 1};
+}
+
+static inline bool tdi_seen_in_place(const tdi_seen *s)
+{
+    return s->top == 0 && s->left == 0 && s->apart_h == 1 && s->apart_w == 1 && s->rows <= s->h && s->columns <= s->w;
+}
+
+static inline int64_t tdi_seen_row(const tdi_seen *s)
+{
+    return (tdi_seen_in_place(s) ? s->w : s->columns) * s->c;
+}
+
+static inline int64_t tdi_seen_floats(const tdi_seen *s)
+{
+    return tdi_seen_in_place(s) ? 0 : s->rows * s->columns * s->c;
+}
+
+/* How many cells, `apart` from each other, begin before `end`; the first begins at `first`. */
+static inline int64_t tdi_cells_before(int64_t end, int64_t first, int64_t apart)
+{
+    return end <= first ? 0 : (end - first + apart - 1) / apart;
+}
+
+static inline void tdi_see_row(const tdi_seen *s, const float *from, float *to)
+{
+    int64_t begin = tdi_cells_before(0, s->left, s->apart_w);
+    int64_t end = tdi_least(tdi_cells_before(s->columns, s->left, s->apart_w), s->w);
+    int64_t together = s->apart_w == 1 ? end - begin : 1;
+    for (int64_t x = begin; x < end; x += together)
+        memcpy(to + (s->left + x * s->apart_w) * s->c, from + x * s->c, (size_t)(together * s->c) * sizeof *to);
+}
+
+/* Where it lies, or in `room`, tdi_seen_floats of it. */
+static inline const float *tdi_see(const tdi_seen *s, const float *image, float *room)
+{
+    if (tdi_seen_in_place(s))
+        return image;
+    int64_t begin = tdi_cells_before(0, s->top, s->apart_h);
+    int64_t end = tdi_least(tdi_cells_before(s->rows, s->top, s->apart_h), s->h);
+    memset(room, 0, (size_t)tdi_seen_floats(s) * sizeof *room);
+    for (int64_t y = begin; y < end; y++)
+        tdi_see_row(s, image + y * s->w * s->c, room + (s->top + y * s->apart_h) * tdi_seen_row(s));
+    return room;
+}
+
+/* ---- what is taken ---- */
+
+/* Operations that take a core some dozen microseconds. */
+static inline bool tdi_is_small(double operations)
+{
+    return operations <= 8e6;
+}
+
+/* What the library does around its work, allocating among it, would show in the call of a control loop. */
+static inline tdi_doubt tdi_broadcast_doubts(int64_t samples, double operations)
+{
+    return samples == 1 && tdi_is_small(operations) ? TDI_SURE : TDI_LIKELY;
+}
+
+/* Of many channels others make more. */
+static inline const char *tdi_broadcast_declines(const td_shape *filter, double operations)
+{
+#if defined(TANDEM_ONEDNN)
+    enum { MANY = 32 };
+    if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && !tdi_is_small(operations))
+        return "many channels";
+#else
+    (void)filter, (void)operations;
+#endif
+    return NULL;
+}
+
+#endif
