@@ -13,6 +13,7 @@
  * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
  * no notice of them. */
 #include "cpu/kernels.h"
+#include "cpu/made_isa.h"
 #include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
@@ -52,6 +53,7 @@ typedef struct packed {
     char **to;                /* [chunk], NULL: not of y */
     tdi_word *zeros, *filter; /* [f or group / WIDE][span][words][WIDE] */
     float *sums;              /* [group / WIDE][chunk][WIDE], from one span to the next */
+    void *made;               /* forwards, for statistics */
 } packed;
 
 /* ---- shapes ---- */
@@ -407,15 +409,16 @@ static int64_t filter_bytes(const conv *v, int64_t f)
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
-    char *from, *to, *zeros, *filter, *sums;
+    char *from, *to, *zeros, *filter, *sums, *made;
     int64_t spans = v->span < places_of(v) ? v->group : 0;
     size_t used = tdi_take_room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = tdi_take_room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
     used = tdi_take_room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
     used = tdi_take_room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
     used = tdi_take_room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
-    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
-                  (tdi_word *)(void *)filter, (float *)(void *)sums};
+    used = tdi_take_room(&made, scratch, used, v->back ? 0 : (int64_t)TDI_ISA_NAME(tdi_made_bytes)(v->f));
+    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to,   (tdi_word *)(void *)zeros,
+                  (tdi_word *)(void *)filter,      (float *)(void *)sums, made};
     return used;
 }
 
@@ -427,8 +430,13 @@ static void run(conv *v, const tdi_call *call)
         p.filter = tdi_kept(call);
     memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
     bool packs = tdi_must_make(call);
-    for (int64_t first = 0; first < v->pixels; first += v->chunk)
+    int64_t before = v->first * v->grid_h * v->grid_w;
+    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, before, v->filter, v->f, p.made);
+    for (int64_t first = 0; first < v->pixels; first += v->chunk) {
         make_chunk(v, call, first, packs && first == 0, &p);
+        TDI_ISA_NAME(tdi_made_until)(&made, before + tdi_least(first + v->chunk, v->pixels));
+    }
+    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 static const char *declines(const tdi_call *call)
@@ -535,6 +543,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .op = &tdi_op_conv2d,
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+                                                        .moments = true,
                                                         .declines = declines,
                                                         .doubts = direct_doubts,
                                                         .prepare = conv2d_prepare,

@@ -5,6 +5,7 @@
  * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 
+#include "cpu/made_isa.h"
 #include "cpu/narrow_isa.h"
 
 enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
@@ -16,22 +17,24 @@ typedef struct part {
     bool few;         /* whole rows, of few channels */
 } part;
 
-static part part_of(const tdi_call *call, const td_shape *x)
+/* The rows, and the channels [begin, end). */
+static part part_with(int64_t row_begin, int64_t row_end, int64_t begin, int64_t end, int64_t channels)
 {
-    int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x);
-    part p = {0, rows, 0, channels, channels, 1, false};
-    if (call->split == TDI_COLUMNS) {
-        p.begin = call->begin;
-        p.end = call->end;
-    } else if (call->split == TDI_ROWS) {
-        int64_t inner = x->dim[0] ? rows / x->dim[0] : 0;
-        p.row_begin = call->begin * inner;
-        p.row_end = call->end * inner;
-    }
-    p.few = p.begin == 0 && p.end == channels && channels && channels <= SIDE;
+    part p = {row_begin, row_end, begin, end, channels, 1, false};
+    p.few = begin == 0 && end == channels && channels && channels <= SIDE;
     if (p.few)
         p.together = SIDE / channels;
     return p;
+}
+
+static part part_of(const tdi_call *call, const td_shape *x)
+{
+    int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x), inner = x->dim[0] ? rows / x->dim[0] : 0;
+    if (call->split == TDI_COLUMNS)
+        return part_with(0, rows, call->begin, call->end, channels);
+    if (call->split == TDI_ROWS)
+        return part_with(call->begin * inner, call->end * inner, 0, channels, channels);
+    return part_with(0, rows, 0, channels, channels);
 }
 
 static int64_t block_size(const part *p, int64_t first)
@@ -163,33 +166,70 @@ static int64_t chunk_end(const part *p, int64_t first)
     return tdi_least(p->row_end, first + CHUNK * p->together);
 }
 
-TDI_INLINE void stats_block(bool narrow, const part *p, const void *x, int64_t n, float *count, float *mean, float *m2)
+/* All rows of the part, n channels from x on. */
+static void add_part(moments *all, const part *p, bool narrow, const void *x, int64_t n)
 {
-    moments all = {.rows = 0};
     for (int64_t r = p->row_begin; r < p->row_end; r = chunk_end(p, r))
-        add_chunk(narrow, &all, p, r, chunk_end(p, r), x, n);
-    for (int64_t i = 0; i < n; i++) {
-        count[i] = (float)all.rows;
-        mean[i] = (float)all.mean[i];
-        m2[i] = (float)all.m2[i];
+        if (narrow)
+            add_chunk(true, all, p, r, chunk_end(p, r), x, n);
+        else
+            add_chunk(false, all, p, r, chunk_end(p, r), x, n);
+}
+
+/* Of n channels from c on to [3, channels]. */
+static void put_moments(const moments *all, const part *p, int64_t c, int64_t n, float *to)
+{
+    for (int64_t i = 0, at = c; i < n; i++, at++) {
+        to[at] = (float)all->rows;
+        to[p->channels + at] = (float)all->mean[i];
+        to[2 * p->channels + at] = (float)all->m2[i];
     }
 }
 
 static void batch_norm_stats_run(const tdi_call *call)
 {
-    float *out = call->out.data;
     part p = part_of(call, &call->in[0].shape);
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
+        moments all = {.rows = 0};
         int64_t n = block_size(&p, c);
-        const void *x = tdi_element(&call->in[0], c);
-        float *count = out + c, *mean = out + p.channels + c, *m2 = out + 2 * p.channels + c;
-        if (call->in[0].dtype == TD_BFLOAT16)
-            stats_block(true, &p, x, n, count, mean, m2);
-        else
-            stats_block(false, &p, x, n, count, mean, m2);
+        add_part(&all, &p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
+        put_moments(&all, &p, c, n, call->out.data);
     }
 }
 TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .run = batch_norm_stats_run);
+
+/* ---- the same of what another kernel has just made (made_isa.h) ---- */
+
+size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
+{
+    return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(moments);
+}
+
+tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room)
+{
+    tdi_made made = {.call = call, .row = row, .begin = channel, .end = channel + channels, .room = room};
+    if (call->moments)
+        memset(room, 0, TDI_ISA_NAME(tdi_made_bytes)(channels));
+    return made;
+}
+
+void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
+{
+    const tdi_value *y = &made->call->out;
+    part p = part_with(made->row, row, made->begin, made->end, tdi_last_extent(&y->shape));
+    moments *all = made->room;
+    for (int64_t c = p.begin; c < p.end && made->call->moments; c += BLOCK)
+        add_part(all++, &p, y->dtype == TD_BFLOAT16, tdi_element(y, c), block_size(&p, c));
+    made->row = row;
+}
+
+void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made)
+{
+    part p = part_with(0, 0, made->begin, made->end, tdi_last_extent(&made->call->out.shape));
+    const moments *all = made->room;
+    for (int64_t c = p.begin; c < p.end && made->call->moments; c += BLOCK)
+        put_moments(all++, &p, c, block_size(&p, c), made->call->moments);
+}
 
 /* ---- (x - mean) * scale + shift ---- */
 

@@ -11,6 +11,7 @@
  * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
+#include "cpu/made_isa.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
@@ -333,9 +334,10 @@ static void store_tiles(const winograd *p, const float *from, int64_t begin, int
 
 /* ---- the convolution ---- */
 
-/* scratch: zeros, filter where it is not kept, image, result */
+/* scratch: zeros, filter where it is not kept, image, result, and for statistics */
 typedef struct room {
     float *zeros, *filter, *image, *result;
+    void *made;
 } room;
 
 static int64_t zeros_of(const winograd *p)
@@ -352,7 +354,7 @@ static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
     int64_t filter = kept_bytes(call, p) ? 0 : filter_stride(p);
     int64_t floats = zeros_of(p) + POINTS * (filter + image_stride(p) + result_stride(p));
-    return (size_t)floats * sizeof(float);
+    return (size_t)floats * sizeof(float) + TDI_ISA_NAME(tdi_made_bytes)(p->f);
 }
 
 static room room_of(const tdi_call *call, const winograd *p)
@@ -362,6 +364,7 @@ static room room_of(const tdi_call *call, const winograd *p)
     r.filter = call->kept ? tdi_kept(call) : behind;
     r.image = call->kept ? behind : behind + POINTS * filter_stride(p);
     r.result = r.image + POINTS * image_stride(p);
+    r.made = r.result + POINTS * result_stride(p);
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
 }
@@ -387,15 +390,25 @@ static void multiply_points(const winograd *p, const room *r, int64_t count)
     }
 }
 
-/* r->filter is made. Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
-static void convolve(const winograd *p, const room *r, const float *x, const float *bias, int activation, float *y)
+/* Pixels of the result, from the batch's first on, that lie before a tile's row. */
+static int64_t pixels_before(const winograd *p, int64_t tiles)
 {
+    tile t = tile_at(p, tiles);
+    return (t.sample * p->oh + t.y) * p->ow;
+}
+
+/* r->filter is made. Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
+static void convolve(const winograd *p, const room *r, const tdi_call *call, const float *bias, int activation)
+{
+    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r->made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
-        image_points(p, x, r->zeros, begin, count, r->image);
+        image_points(p, call->in[0].data, r->zeros, begin, count, r->image);
         multiply_points(p, r, count);
-        store_tiles(p, r->result, begin, count, bias, activation, y);
+        store_tiles(p, r->result, begin, count, bias, activation, call->out.data);
+        TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
+    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 /* ---- the gradient of the filter ---- */
@@ -545,8 +558,7 @@ static void forward_run(const tdi_call *call)
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     if (tdi_must_make(call))
         filter_points(&p, call->in[1].data, r.filter);
-    convolve(&p, &r, call->in[0].data, bias ? bias + p.filter : NULL,
-             ((const tdi_conv2d_attrs *)call->attrs)->activation, call->out.data);
+    convolve(&p, &r, call, bias ? bias + p.filter : NULL, ((const tdi_conv2d_attrs *)call->attrs)->activation);
 }
 
 static const char *grad_input_declines(const tdi_call *call)
@@ -579,7 +591,7 @@ static void grad_input_run(const tdi_call *call)
     room r = room_of(call, &p);
     if (tdi_must_make(call))
         turned_filter_points(&p, call->in[1].data, r.filter);
-    convolve(&p, &r, call->in[0].data, NULL, 0, call->out.data);
+    convolve(&p, &r, call, NULL, 0);
 }
 
 static const char *grad_filter_declines(const tdi_call *call)
@@ -617,7 +629,7 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
+WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .moments = true, .declines = forward_declines,
                 .doubts = forward_doubts, .prepare = forward_prepare, .keeps = forward_keeps, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines, .doubts = forward_doubts,
                 .prepare = grad_input_prepare, .keeps = grad_input_keeps, .run = grad_input_run);

@@ -64,10 +64,11 @@ struct tdi_call {
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare */
-    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
-    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
-    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
+    void *state;    /* made by the kernel's prepare */
+    void *kept;     /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
+    void *scratch;  /* of the size that prepare asked for; 64-byte aligned; this lane's own */
+    float *sums;    /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
+    float *moments; /* [3, channels]: where a kernel's `moments` of out go; NULL: nobody wants them */
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;

@@ -30,6 +30,9 @@ typedef struct tdi_kernel {
      * share from another. */
     bool pointwise;
 
+    /* Makes the statistics of what it makes too, as batch_norm_stats does, where call->moments is. */
+    bool moments;
+
     /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
      * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This
      * makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The clock, which has no

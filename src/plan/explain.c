@@ -96,7 +96,8 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .once = node->once,
                         .barrier = step->barrier,
-                        .chained = step->chained};
+                        .chained = step->chained,
+                        .within = step->maker};
     return true;
 }
 
@@ -141,6 +142,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
     if (tdi_placed_of(plan, node)->abreast)
         fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
     explain_lanes(plan, step, out);
+    if (step->maker)
+        fprintf(out, "%-22s   by the op before it, of what that has just made\n", "");
     if (step->chained)
         fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
                 step->taken ? ", whose value is not stored" : "");

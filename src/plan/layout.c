@@ -113,6 +113,13 @@ static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
         (tdi_storage){.bytes = tdi_node_bytes(plan, node), .first = position, .last = lifetime_end(plan, node)};
 }
 
+/* That writes it. */
+static int first_step(const tdi_plan *plan, int s)
+{
+    const tdi_planned *maker = plan->planned[s].maker;
+    return maker ? (int)(maker - plan->planned) : s;
+}
+
 static void lay_out_constants(tdi_plan *plan)
 {
     for (int s = 0; s < plan->n_steps; s++)
@@ -155,7 +162,7 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
     for (int s = 0; s < plan->n_steps; s++) {
         const tdi_node *node = plan->spec.schedule->at[s].node;
         if (node && in_activations(plan, node))
-            lay_out_node(plan, node, s);
+            lay_out_node(plan, node, first_step(plan, s));
         if (plan->planned[s].finish)
             lay_out_sums(plan, &plan->planned[s], s);
     }

@@ -73,7 +73,7 @@ static td_status make_locksteps(tdi_plan *plan, tdi_error *error)
 static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
 {
     const tdi_call *call = &step->calls[lane];
-    if (!call->run || step->constant)
+    if (!call->run || step->constant || step->maker)
         return false;
     bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
@@ -161,6 +161,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
     TDI_TRY(make_locksteps(plan, error));
+    tdi_find_moments(plan);
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
@@ -293,6 +294,8 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
             bind_call(plan, bindings, step, &step->calls[lane], lane);
             if (step->finish)
                 bind_sums(plan, bindings, step, lane);
+            if (step->maker)
+                step->maker->calls[lane].moments = step->calls[lane].out.data;
             if (step->constant && step->calls[lane].run)
                 step->calls[lane].run(&step->calls[lane]);
         }

@@ -325,12 +325,39 @@ static bool run_together(const context *at, const tdi_call *call)
     return true;
 }
 
+/* [3, channels], where the kernel makes statistics of what it makes; not by rows, of which lanes have each their own.
+ */
+static float *make_moments(const context *at, const tdi_call *call)
+{
+    size_t count = at->kernel->moments && at->split != TDI_ROWS ? 3 * (size_t)tdi_last_extent(&call->out.shape) : 0;
+    return count ? make_scratch(count * sizeof(float)) : NULL;
+}
+
+static void compare_moments(const context *at, const tdi_call *call)
+{
+    td_shape shape = {.rank = 2, .dim = {3, tdi_last_extent(&call->out.shape)}};
+    float *floats = calloc((size_t)tdi_shape_elements(&call->out.shape) + 1, sizeof *floats);
+    float *numbers = calloc((size_t)tdi_shape_elements(&shape), sizeof *numbers);
+    assert_true(floats && numbers);
+    for (int64_t i = 0; i < tdi_shape_elements(&call->out.shape); i++)
+        floats[i] = (float)number_at(&call->out, i);
+    tdi_value made = call->out, expected = {.data = numbers, .shape = shape, .dtype = TD_FLOAT32};
+    tdi_value seen = {.data = call->moments, .shape = shape, .dtype = TD_FLOAT32};
+    made.data = floats;
+    made.dtype = TD_FLOAT32;
+    tdi_op_batch_norm_stats.reference(&(tdi_call){.in = &made, .n_in = 1, .out = expected});
+    compare_values(at, "the result's statistics", &seen, &expected);
+    free(floats);
+    free(numbers);
+}
+
 static void check(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if (!can_share(at, call))
         return;
     trial_init(&t, call);
+    t.call.moments = make_moments(at, call);
     bool meets = at->kernel->together && at->split == TDI_COLUMNS;
     if (meets && !run_together(at, &t.call)) {
         trial_release(&t);
@@ -345,6 +372,10 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     for (int i = 0; i < call->n_in; i++)
         if (t.in[i].data != t.call.out.data)
             compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
+    if (t.call.moments) {
+        compare_moments(at, &t.call);
+        free_scratch(at, t.call.moments, 3 * (size_t)tdi_last_extent(&call->out.shape) * sizeof(float));
+    }
     trial_release(&t);
 }
 

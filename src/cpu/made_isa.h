@@ -1,0 +1,22 @@
+/* made_isa.h - statistics of each channel of a value that a kernel is making, of its rows as they get ready: they are
+ * in the caches then. Nothing is done where call->moments is NULL. */
+#ifndef TDI_CPU_MADE_ISA_H
+#define TDI_CPU_MADE_ISA_H
+
+#include "cpu/isa.h"
+
+/* Of out, as [rows, channels], the channels [begin, end); rows before `row` have been seen. */
+typedef struct tdi_made {
+    const tdi_call *call;
+    int64_t row, begin, end;
+    void *room;
+} tdi_made;
+
+/* What they need of the scratch, on whole lines. */
+size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels);
+
+tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room);
+void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row);
+void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made);
+
+#endif

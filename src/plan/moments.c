@@ -1,0 +1,31 @@
+/* moments.c - which statistics of a batch normalization are made by the convolution before it, of what it has just
+ * made, while that is in the caches: where one lane makes both, since others' shares would have to be merged. */
+#include "ops/ops.h"
+#include "plan/inside.h"
+
+/* The last step before that computes anything; NULL: none, or replicas meet in between. */
+static tdi_planned *step_before(tdi_plan *plan, int s)
+{
+    while (--s >= 0 && plan->spec.schedule->at[s].kind == TDI_STEP_KERNEL)
+        if (plan->planned[s].node)
+            return &plan->planned[s];
+    return NULL;
+}
+
+static bool makes_moments(const tdi_plan *plan, const tdi_planned *step)
+{
+    return step->kernel && step->kernel->moments && step->calls[0].run && !tdi_placed_of(plan, step->node)->abreast;
+}
+
+void tdi_find_moments(tdi_plan *plan)
+{
+    for (int s = 0; s < plan->n_steps && plan->spec.lanes == 1; s++) {
+        tdi_planned *step = &plan->planned[s];
+        bool wanted = step->node && step->node->op == &tdi_op_batch_norm_stats;
+        tdi_planned *before = wanted ? step_before(plan, s) : NULL;
+        if (before && before->node == step->node->in[0] && makes_moments(plan, before)) {
+            step->maker = before;
+            step->taken = 1;
+        }
+    }
+}
