@@ -336,12 +336,13 @@ static void run(const conv *v, const tdi_call *call)
 
 static const char *conv2d_declines(const tdi_call *call)
 {
-    return tdi_broadcast_declines(&call->in[1].shape, tdi_op_conv2d.flops(call));
+    conv v = forward_of(call);
+    return tdi_broadcast_declines(&v.x, &call->in[1].shape, tdi_op_conv2d.flops(call));
 }
 
 static tdi_doubt conv2d_doubts(const tdi_call *call)
 {
-    return tdi_broadcast_doubts(call->in[0].shape.dim[0], tdi_op_conv2d.flops(call));
+    return tdi_broadcast_doubts(call, tdi_op_conv2d.flops(call), TDI_LIKELY);
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -368,12 +369,16 @@ static void conv2d_run(const tdi_call *call)
 
 static const char *back_declines(const tdi_call *call)
 {
-    return tdi_broadcast_declines(&call->in[1].shape, tdi_op_conv2d_grad_input.flops(call));
+    conv v = back_of(call);
+    return tdi_broadcast_declines(&v.x, &call->in[1].shape, tdi_op_conv2d_grad_input.flops(call));
 }
 
+/* Few channels leave lanes empty, and cells that are set apart have zeros between them. */
 static tdi_doubt back_doubts(const tdi_call *call)
 {
-    return tdi_broadcast_doubts(call->in[0].shape.dim[0], tdi_op_conv2d_grad_input.flops(call));
+    conv v = back_of(call);
+    bool fits = v.f >= TDI_WIDTH && v.x.apart_h == 1 && v.x.apart_w == 1;
+    return tdi_broadcast_doubts(call, tdi_op_conv2d_grad_input.flops(call), fits ? TDI_LIKELY : TDI_UNLIKELY);
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -80,23 +80,25 @@ static inline bool tdi_is_small(double operations)
     return operations <= 8e6;
 }
 
-/* What the library does around its work, allocating among it, would show in the call of a control loop. */
-static inline tdi_doubt tdi_broadcast_doubts(int64_t samples, double operations)
+/* What the library does around its work, allocating among it, would show in the call of a control loop. Else
+ * `otherwise`. */
+static inline tdi_doubt tdi_broadcast_doubts(const tdi_call *call, double operations, tdi_doubt otherwise)
 {
-    return samples == 1 && tdi_is_small(operations) ? TDI_SURE : TDI_LIKELY;
+    return call->in[0].shape.dim[0] == 1 && tdi_is_small(operations) ? TDI_SURE : otherwise;
 }
 
-/* Of many channels others make more. */
-static inline const char *tdi_broadcast_declines(const td_shape *filter, double operations)
+/* Of many channels others make more, and room for large images others do not need. */
+static inline const char *tdi_broadcast_declines(const tdi_seen *x, const td_shape *filter, double operations)
 {
 #if defined(TANDEM_ONEDNN)
-    enum { MANY = 32 };
+    enum { MANY = 32, LARGE = 1 << 22 /* floats */ };
     if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && !tdi_is_small(operations))
         return "many channels";
+    return tdi_seen_floats(x) > LARGE ? "a large image with zeros around" : NULL;
 #else
-    (void)filter, (void)operations;
-#endif
+    (void)x, (void)filter, (void)operations;
     return NULL;
+#endif
 }
 
 #endif

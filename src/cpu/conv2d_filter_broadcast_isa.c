@@ -155,12 +155,13 @@ static void add_rows(const conv *v, const float *x, const float *dy, int64_t oy,
 
 static const char *declines(const tdi_call *call)
 {
-    return tdi_broadcast_declines(&call->out.shape, tdi_op_conv2d_grad_filter.flops(call));
+    conv v = conv_of(call);
+    return tdi_broadcast_declines(&v.x, &call->out.shape, tdi_op_conv2d_grad_filter.flops(call));
 }
 
 static tdi_doubt doubts(const tdi_call *call)
 {
-    return tdi_broadcast_doubts(call->in[0].shape.dim[0], tdi_op_conv2d_grad_filter.flops(call));
+    return tdi_broadcast_doubts(call, tdi_op_conv2d_grad_filter.flops(call), TDI_LIKELY);
 }
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
