@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,19 @@ const char *output_folder(const char *path, char folder[OUTPUT_SIZE])
     return slash ? slash + 1 : path;
 }
 
+/* A folder may say that it can be written to and take no files for all that, as /proc does. */
+static bool takes_files(const char *folder)
+{
+    char trial[OUTPUT_SIZE + 32];
+    snprintf(trial, sizeof trial, "%s/.tandem-XXXXXX", folder);
+    int file = mkstemp(trial);
+    if (file < 0)
+        return false;
+    close(file);
+    unlink(trial);
+    return true;
+}
+
 int output_check_folder(const char *option, const char *path)
 {
     char folder[OUTPUT_SIZE];
@@ -34,7 +48,7 @@ int output_check_folder(const char *option, const char *path)
                          strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return tool_fail("%s: cannot write %s: %s is not a folder; name another", option, path, folder);
-    if (access(folder, W_OK | X_OK) != 0)
+    if (!takes_files(folder))
         return tool_fail("%s: cannot write %s: folder %s: %s; name a file in a folder of yours", option, path, folder,
                          strerror(errno));
     return TOOL_DONE;

@@ -319,7 +319,6 @@ static td_status keep_pieces(const td_model *model, td_schedule *schedule, tdi_e
 
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error)
 {
-    TDI_TRY(tdi_optimizer_check(optimizer, error));
     td_optimizer kept = *optimizer;
     TDI_TRY(keep_pieces(model, &kept.schedule, error));
     float *slots[TDI_MAX_SLOTS] = {0};

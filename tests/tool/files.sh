@@ -24,6 +24,9 @@ says 2 "--log and --output name one file, r.keras; give them two" fit mlp.keras 
 says 2 "--csv-log and MODEL name one file" fit mlp.keras --train mnist --csv-log ./mlp.keras
 says 2 "--csv-log and --log name one file" fit mlp.keras --train mnist --csv-log l --log l
 says 1 "log: cannot append to none/l.jsonl: No such file" fit mlp.keras --train mnist --log none/l.jsonl
+if [ -d /proc/self ]; then # takes no files, whoever asks
+    says 1 "output: cannot write /proc/x.keras: folder /proc/: " fit mlp.keras --train mnist -o /proc/x.keras
+fi
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 500 locked
     says 1 "output: cannot write locked/x.keras: folder locked/: Permission denied" new mlp -o locked/x.keras
