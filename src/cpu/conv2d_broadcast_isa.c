@@ -334,15 +334,24 @@ static void run(const conv *v, const tdi_call *call)
     TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
+/* Rows without cells are left out where the filter is not dilated, columns are not. */
+static tdi_work work_of(const conv *v, double asked)
+{
+    double pixels = (double)(v->samples * v->y_h * v->y_w), lanes = (double)tdi_rounded_up(v->f, TDI_WIDTH);
+    double rows = v->dilation_h == 1 ? 1.0 / (double)v->x.apart_h : 1;
+    return (tdi_work){asked, 2 * pixels * rows * (double)(v->groups * depth_of(v)) * lanes};
+}
+
 static const char *conv2d_declines(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_declines(&v.x, &call->in[1].shape, tdi_op_conv2d.flops(call));
+    return tdi_broadcast_declines(call, &v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static tdi_doubt conv2d_doubts(const tdi_call *call)
 {
-    return tdi_broadcast_doubts(call, tdi_op_conv2d.flops(call), TDI_LIKELY);
+    conv v = forward_of(call);
+    return tdi_broadcast_doubts(call, work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -370,15 +379,13 @@ static void conv2d_run(const tdi_call *call)
 static const char *back_declines(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_declines(&v.x, &call->in[1].shape, tdi_op_conv2d_grad_input.flops(call));
+    return tdi_broadcast_declines(call, &v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
-/* Few channels leave lanes empty, and cells that are set apart have zeros between them. */
 static tdi_doubt back_doubts(const tdi_call *call)
 {
     conv v = back_of(call);
-    bool fits = v.f >= TDI_WIDTH && v.x.apart_h == 1 && v.x.apart_w == 1;
-    return tdi_broadcast_doubts(call, tdi_op_conv2d_grad_input.flops(call), fits ? TDI_LIKELY : TDI_UNLIKELY);
+    return tdi_broadcast_doubts(call, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

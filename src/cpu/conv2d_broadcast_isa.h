@@ -74,29 +74,41 @@ static inline const float *tdi_see(const tdi_seen *s, const float *image, float 
 
 /* ---- what is taken ---- */
 
-/* Operations that take a core some dozen microseconds. */
-static inline bool tdi_is_small(double operations)
+/* Operations, by what is asked for and by what the loops do: of lanes that stay empty and of zeros between cells too.
+ */
+typedef struct tdi_work {
+    double asked, done;
+} tdi_work;
+
+/* Takes a core some dozen microseconds. */
+static inline bool tdi_is_little(tdi_work w)
 {
-    return operations <= 8e6;
+    return w.done <= 8e6;
 }
 
-/* What the library does around its work, allocating among it, would show in the call of a control loop. Else
- * `otherwise`. */
-static inline tdi_doubt tdi_broadcast_doubts(const tdi_call *call, double operations, tdi_doubt otherwise)
+/* What the library does around its work, allocating among it, would show in the call of a control loop; unless most of
+ * more than a dozen microseconds would be in vain. */
+static inline bool tdi_is_for_broadcast(const tdi_call *call, tdi_work w)
 {
-    return call->in[0].shape.dim[0] == 1 && tdi_is_small(operations) ? TDI_SURE : otherwise;
+    return call->in[0].shape.dim[0] == 1 && tdi_is_little(w) && (w.done <= 2e6 || w.done <= 6 * w.asked);
+}
+
+static inline tdi_doubt tdi_broadcast_doubts(const tdi_call *call, tdi_work w)
+{
+    return tdi_is_for_broadcast(call, w) ? TDI_SURE : w.done > 2 * w.asked ? TDI_UNLIKELY : TDI_LIKELY;
 }
 
 /* Of many channels others make more, and room for large images others do not need. */
-static inline const char *tdi_broadcast_declines(const tdi_seen *x, const td_shape *filter, double operations)
+static inline const char *tdi_broadcast_declines(const tdi_call *call, const tdi_seen *x, const td_shape *filter,
+                                                 tdi_work w)
 {
 #if defined(TANDEM_ONEDNN)
     enum { MANY = 32, LARGE = 1 << 22 /* floats */ };
-    if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && !tdi_is_small(operations))
+    if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && !tdi_is_little(w))
         return "many channels";
-    return tdi_seen_floats(x) > LARGE ? "a large image with zeros around" : NULL;
+    return tdi_seen_floats(x) > LARGE && !tdi_is_for_broadcast(call, w) ? "a large image with zeros around" : NULL;
 #else
-    (void)x, (void)filter, (void)operations;
+    (void)call, (void)x, (void)filter, (void)w;
     return NULL;
 #endif
 }

@@ -153,15 +153,23 @@ static void add_rows(const conv *v, const float *x, const float *dy, int64_t oy,
             }
 }
 
+static tdi_work work_of(const tdi_call *call, const conv *v)
+{
+    double pixels = (double)(v->samples * v->y_h * v->y_w), lanes = (double)tdi_rounded_up(v->f, TDI_WIDTH);
+    double taps = (double)(v->kh * v->runs * v->run * v->groups);
+    return (tdi_work){tdi_op_conv2d_grad_filter.flops(call), 2 * pixels * taps * lanes};
+}
+
 static const char *declines(const tdi_call *call)
 {
     conv v = conv_of(call);
-    return tdi_broadcast_declines(&v.x, &call->out.shape, tdi_op_conv2d_grad_filter.flops(call));
+    return tdi_broadcast_declines(call, &v.x, &call->out.shape, work_of(call, &v));
 }
 
 static tdi_doubt doubts(const tdi_call *call)
 {
-    return tdi_broadcast_doubts(call, tdi_op_conv2d_grad_filter.flops(call), TDI_LIKELY);
+    conv v = conv_of(call);
+    return tdi_broadcast_doubts(call, work_of(call, &v));
 }
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -195,7 +195,7 @@ static void test_an_image_at_a_time(void **state)
     for (int i = 0; i < 10; i++) {
         assert_int_equal(td_predict_on_batch(model, 1, image, predictions), TD_OK);
         assert_int_equal(td_train_on_batch(model, 1, image, targets, NULL), TD_OK);
-        if (i == 0) {
+        if (i == 1) { /* how steps are divided has been timed, and predictions follow it */
             atomic_store(&allocations, 0);
             atomic_store(&library_calls, 0);
             atomic_store(&counting, 1);
