@@ -539,7 +539,7 @@ typedef struct td_explain_args {
  * "choices" between whole steps: of their "way" (precision and division) and of how many "lanes" take part;
  * "peak_bytes" (of a step, besides the library and the data), "state_bytes" (weights; to train, gradients and slots
  * too), "activation_bytes" (of one part), "scratch_bytes" (of one lane), "packed_bytes" (of one part: weights as
- * kernels want them, made when they have changed), and "steps", one for each op, of one part:
+ * kernels want them, made when they have changed), and "steps", one for each op, of a part with most rows:
  * "layer", "variable" (the weight whose gradient or new value it makes; else left out), "op", "pass" (forward,
  * backward, update), "kernel", the "choice" between kernels, how lanes "share" it (whole, rows, columns, flat, depth)
  * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),

@@ -33,9 +33,10 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
 
 const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
 {
-    const tdi_part_state *part = &runtime->parts[0];
+    int last = tdi_last_part(runtime);
+    const tdi_part_state *part = &runtime->parts[last];
     for (int i = 0; i < part->plans[mode].count; i++)
-        if (part->plans[mode].at[i].rows == tdi_part_rows(runtime, 0, batch))
+        if (part->plans[mode].at[i].rows == tdi_part_rows(runtime, last, batch))
             return part->plans[mode].at[i].sharing;
     return NULL;
 }
@@ -152,7 +153,7 @@ td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch
 {
     tdi_plan *plans[TDI_MAX_PARTS];
     TDI_TRY(tdi_runtime_prepare(runtime, mode, batch, plans, error));
-    tdi_explained explained = {.runtime = runtime, .mode = mode, .batch = batch, .plan = plans[0]};
+    tdi_explained explained = {.runtime = runtime, .mode = mode, .batch = batch, .plan = plans[tdi_last_part(runtime)]};
     if (json)
         return tdi_explain_json(&explained, out, error);
     explain_plan(&explained, out);

@@ -8,7 +8,7 @@ typedef struct tdi_explained {
     const tdi_runtime *runtime;
     tdi_mode mode; /* TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT */
     int64_t batch;
-    const tdi_plan *plan;     /* the first part's */
+    const tdi_plan *plan;     /* the last part's, which has no fewer rows than any */
     const tdi_timing *timing; /* NULL: nothing was timed */
 } tdi_explained;
 

@@ -151,6 +151,12 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
 td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
                            bool *other, tdi_error *error);
 
+/* It has no fewer rows than any: reports are of it. */
+static inline int tdi_last_part(const tdi_runtime *runtime)
+{
+    return runtime->division.parts - 1;
+}
+
 /* Worker w's parts are [first, last). */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)
 {

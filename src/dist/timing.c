@@ -221,7 +221,7 @@ static td_status time_steps(tdi_timing *t, tdi_error *error)
     double seconds;
     TDI_TRY(warm_up(t, &seconds, error));
     TDI_TRY(tdi_runtime_prepare(t->runtime, t->shadow.mode, t->shadow.rows, plans, error));
-    t->plan = plans[0];
+    t->plan = plans[tdi_last_part(t->runtime)];
     TDI_TRY(list_ops(t, error));
     int64_t steps = steps_for(&t->shadow.model, seconds);
     td_status status = run_noted(t, steps, &trace, error);

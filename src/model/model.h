@@ -73,8 +73,8 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
 /* Keeps a copy of the recipe; NULL: the one there is stays. */
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error);
 
-/* Takes the optimizer (resolved and checked, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set by the
- * caller. */
+/* Takes the optimizer (resolved and checked, slots zeroed; Adam's `iteration` 0) and drops the plans. training[] is set
+ * by the caller. */
 td_status tdi_model_set_optimizer(td_model *model, const td_optimizer *optimizer, tdi_error *error);
 /* TD_INVALID_ARGUMENT, with nothing changed, when it cannot be set. */
 td_status tdi_model_set_learning_rate(td_model *model, float learning_rate, tdi_error *error);
