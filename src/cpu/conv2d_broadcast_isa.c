@@ -33,13 +33,6 @@ typedef struct conv {
 
 /* ---- shapes ---- */
 
-static void set_runs(conv *v)
-{
-    bool straight = v->dilation_w == 1 && v->groups == 1;
-    v->runs = straight ? 1 : v->kw;
-    v->run = straight ? v->kw * v->c : v->c;
-}
-
 static conv forward_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -63,7 +56,8 @@ static conv forward_of(const tdi_call *call)
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
     v.x = tdi_seen_forward(a, x, filter, y);
-    set_runs(&v);
+    v.runs = tdi_seen_stretches(a, filter);
+    v.run = v.kw * v.c / v.runs;
     return v;
 }
 
@@ -97,7 +91,8 @@ static conv back_of(const tdi_call *call)
                      .apart_w = a->stride_w,
                      .rows = v.y_h + (v.kh - 1) * v.dilation_h,
                      .columns = v.y_w + (v.kw - 1) * v.dilation_w};
-    set_runs(&v);
+    v.runs = tdi_seen_stretches(a, filter);
+    v.run = v.kw * v.c / v.runs;
     return v;
 }
 

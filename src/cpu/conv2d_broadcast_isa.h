@@ -4,7 +4,6 @@
 #define TDI_CPU_CONV2D_BROADCAST_ISA_H
 
 #include "cpu/conv2d_isa.h"
-#include "cpu/narrow_isa.h"
 
 /* An image [h, w, c] as it is seen: with zeros around it, and between its cells where they are set apart. */
 typedef struct tdi_seen {
@@ -27,6 +26,12 @@ static inline tdi_seen tdi_seen_forward(const tdi_conv2d_attrs *a, const td_shap
                       .apart_w = 1,
                       .rows = (y->dim[1] - 1) * a->stride_h + (filter->dim[0] - 1) * a->dilation_h + 1,
                       .columns = (y->dim[2] - 1) * a->stride_w + (filter->dim[1] - 1) * a->dilation_w + 1};
+}
+
+/* Under a row of the filter x is seen in so many straight stretches of neighbouring numbers. */
+static inline int64_t tdi_seen_stretches(const tdi_conv2d_attrs *a, const td_shape *filter)
+{
+    return a->dilation_w == 1 && a->groups == 1 ? 1 : filter->dim[1];
 }
 
 static inline bool tdi_seen_in_place(const tdi_seen *s)

@@ -25,7 +25,6 @@ static conv conv_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *x = &call->in[0].shape, *dy = &call->in[1].shape, *filter = &call->out.shape;
-    bool straight = a->dilation_w == 1 && a->groups == 1;
     conv v = {.samples = x->dim[0],
               .y_h = dy->dim[1],
               .y_w = dy->dim[2],
@@ -39,8 +38,8 @@ static conv conv_of(const tdi_call *call)
               .stride_w = a->stride_w,
               .dilation_h = a->dilation_h,
               .dilation_w = a->dilation_w,
-              .runs = straight ? 1 : filter->dim[1],
-              .run = straight ? filter->dim[1] * filter->dim[2] : filter->dim[2]};
+              .runs = tdi_seen_stretches(a, filter)};
+    v.run = v.kw * v.c / v.runs;
     v.rows = tdi_share_of(v.y_h, tdi_most(ROOM / (v.y_w * v.filters), 1));
     v.x = tdi_seen_forward(a, x, filter, dy);
     return v;

@@ -166,23 +166,11 @@ static void add_blocks(const tdi_conv *p, const tdi_value *x, const tdi_value *d
         add_block(p, x, dy, block, room, sums);
 }
 
-/* A square's rows, added up: zipped, two rows' halves are added at once, which makes one row of both. */
-static tdi_vector add_square(const float *from)
-{
-    tdi_vector row[TDI_WIDTH];
-    for (int i = 0; i < TDI_WIDTH; i++)
-        row[i] = tdi_load(from + i * TDI_WIDTH);
-    for (int count = TDI_WIDTH / 2; count; count /= 2)
-        for (int i = 0; i < count; i++)
-            row[i] = tdi_zip_low(row[i], row[i + count]) + tdi_zip_high(row[i], row[i + count]);
-    return row[0];
-}
-
 void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to)
 {
     int64_t i = 0;
     for (; i + TDI_WIDTH <= count; i += TDI_WIDTH)
-        tdi_store(to + i, add_square(sums + i * TDI_WIDTH));
+        tdi_store(to + i, tdi_fold_rows(sums + i * TDI_WIDTH));
     for (; i < count; i++)
         to[i] = tdi_fold_sum(tdi_load(sums + i * TDI_WIDTH));
 }

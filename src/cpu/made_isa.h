@@ -12,7 +12,7 @@ typedef struct tdi_made {
     void *room;
 } tdi_made;
 
-/* What they need of the scratch, on whole lines. */
+/* What they need of the scratch, where doubles may stand. */
 size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels);
 
 tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room);

@@ -90,6 +90,8 @@ TDI_INLINE void tdi_put_vector(bool narrow, void *to, int64_t i, tdi_vector v)
 TDI_INLINE tdi_vector tdi_get_part(bool narrow, const void *from, int64_t i, int64_t count)
 {
     float part[TDI_WIDTH] = {0};
+    if (!narrow)
+        return tdi_load_part((const float *)from + i, count);
     if (count == TDI_WIDTH)
         return tdi_get_vector(narrow, from, i);
     for (int64_t k = 0; k < count; k++)
@@ -99,7 +101,9 @@ TDI_INLINE tdi_vector tdi_get_part(bool narrow, const void *from, int64_t i, int
 
 TDI_INLINE void tdi_put_part(bool narrow, void *to, int64_t i, int64_t count, tdi_vector v)
 {
-    if (count == TDI_WIDTH)
+    if (!narrow)
+        tdi_store_part((float *)to + i, v, count);
+    else if (count == TDI_WIDTH)
         tdi_put_vector(narrow, to, i, v);
     else
         for (int64_t k = 0; k < count; k++)
