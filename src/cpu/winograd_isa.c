@@ -9,6 +9,7 @@
  * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
  * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
  * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
+#include "cpu/ahead.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 #include "cpu/made_isa.h"
@@ -19,7 +20,8 @@ enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
 enum { ROWS = 4, COLUMNS = 3 };
 #endif
 enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN, LINE = 16 /* floats */ };
-enum { GRAIN = 16, FEWEST = 32 /* channels */, ENOUGH_TILES = 64 };
+enum { GRAIN = 16, FEWEST = 32, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
+enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 1 << 20 };
 
 static const float a1 = 0.70710678118654752f, a2 = 0.5f, a3 = 0.35355339059327376f;
 static const float b1 = 1.4142135623730951f, b2 = 2.0f, b3 = 2.8284271247461903f;
@@ -33,6 +35,8 @@ typedef struct winograd {
     int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
     int64_t tiles_h, tiles_w, tiles;
     int64_t block; /* tiles worked on at a time: a multiple of ROWS */
+    bool turned;   /* filter, so that it gives the gradient of the input */
+    bool whole;    /* all of the filter's points have room, not one piece's alone */
 } winograd;
 
 /* ---- one dimension of the transforms ---- */
@@ -111,13 +115,14 @@ TDI_INLINE void both_ways(transform *one_way, int size, int made, const tdi_vect
 
 /* c[ROWS, columns vectors] (+)= a . b over `depth` steps; element (i, k) of a is at a[i * row + k * step]. */
 TDI_INLINE void block(const float *a, int64_t row, int64_t step, const float *b, int64_t b_row, float *c, int64_t c_row,
-                      int64_t depth, bool add, int columns)
+                      int64_t depth, bool add, tdi_lines ahead, int columns)
 {
     tdi_vector sum[ROWS][COLUMNS];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < columns; j++)
             sum[i][j] = add ? tdi_load(c + i * c_row + j * TDI_WIDTH) : (tdi_vector){0};
-    for (int64_t k = 0; k < depth; k++) {
+    for (int64_t k = 0; k < depth; k++, ahead.at += ahead.step) {
+        __builtin_prefetch(ahead.at, 0, 2);
         tdi_vector of_b[COLUMNS];
         for (int j = 0; j < columns; j++)
             of_b[j] = tdi_load(b + k * b_row + j * TDI_WIDTH);
@@ -132,12 +137,6 @@ TDI_INLINE void block(const float *a, int64_t row, int64_t step, const float *b,
             tdi_store(c + i * c_row + j * TDI_WIDTH, sum[i][j]);
 }
 
-/* Vectors of the next panel, `left` of them to go; single ones are avoided. */
-TDI_INLINE int panel_columns(int64_t left)
-{
-    return left == 4 ? 2 : left < COLUMNS ? (int)left : COLUMNS;
-}
-
 typedef struct product {
     const float *a;
     int64_t row, step;
@@ -147,26 +146,90 @@ typedef struct product {
     int64_t c_row;
     int64_t rows, depth;
     bool add;
+    tdi_ahead *ahead; /* of each tap */
 } product;
 
-TDI_INLINE void panel(const product *p, int columns)
+TDI_INLINE void multiply(const product *p, int columns)
 {
     for (int64_t i = 0; i < p->rows; i += ROWS)
         block(p->a + i * p->row, p->row, p->step, p->b, p->b_row, p->c + i * p->c_row, p->c_row, p->depth, p->add,
-              columns);
+              tdi_take_ahead(p->ahead, TAPS * TAPS, p->depth), columns);
 }
 
-static void multiply_panel(const product *p, int columns)
+static void multiply_columns(const product *p, int columns)
 {
     if (columns == 3)
-        panel(p, 3);
+        multiply(p, 3);
     else if (columns == 2)
-        panel(p, 2);
+        multiply(p, 2);
     else
-        panel(p, 1);
+        multiply(p, 1);
 }
 
 /* ---- places ---- */
+
+/* A piece: a panel of some vectors of f by a slice of c. */
+typedef struct piece {
+    int64_t panel, f, slice, c, depth;
+    int columns; /* vectors */
+} piece;
+
+static int64_t slices(const winograd *p)
+{
+    return (p->c + DEPTH - 1) / DEPTH;
+}
+
+static int64_t panels(const winograd *p)
+{
+    int64_t most = COLUMNS * TDI_WIDTH;
+    return (p->f + most - 1) / most;
+}
+
+/* Panels of one vector are avoided. */
+static piece piece_of(const winograd *p, int64_t panel, int64_t f, int64_t slice)
+{
+    int64_t left = (p->f - f) / TDI_WIDTH, c = slice * DEPTH;
+    return (piece){.panel = panel,
+                   .f = f,
+                   .columns = left == 4        ? 2
+                              : left < COLUMNS ? (int)left
+                                               : COLUMNS,
+                   .slice = slice,
+                   .c = c,
+                   .depth = p->c - c < DEPTH ? p->c - c : DEPTH};
+}
+
+static piece first_piece(const winograd *p)
+{
+    return piece_of(p, 0, 0, 0);
+}
+
+static piece next_panel(const winograd *p, piece q)
+{
+    return piece_of(p, q.panel + 1, q.f + q.columns * TDI_WIDTH, 0);
+}
+
+/* A panel's slices one after the other; behind the last piece f is p->f. */
+static piece next_piece(const winograd *p, piece q)
+{
+    return q.slice + 1 < slices(p) ? piece_of(p, q.panel, q.f, q.slice + 1) : next_panel(p, q);
+}
+
+static int64_t width_of(piece q)
+{
+    return q.columns * TDI_WIDTH;
+}
+
+/* Floats of a row of the widest panel, and of the deepest slice: the first ones. */
+static int64_t panel_width(const winograd *p)
+{
+    return width_of(first_piece(p));
+}
+
+static int64_t slice_depth(const winograd *p)
+{
+    return first_piece(p).depth;
+}
 
 /* Between the matrices of two points: an odd number of lines, so that a tile's 36 values do not share a cache set. */
 static int64_t point_stride(int64_t floats)
@@ -174,19 +237,32 @@ static int64_t point_stride(int64_t floats)
     return (floats / LINE | 1) * LINE + (floats % LINE ? 2 * LINE : 0);
 }
 
+/* Of a slice of the image, [points, tiles, depth]. */
 static int64_t image_stride(const winograd *p)
 {
-    return point_stride(p->block * p->c);
+    return point_stride(p->block * slice_depth(p));
 }
 
+/* Of a panel of the result or its gradient, [points, tiles, columns]. */
 static int64_t result_stride(const winograd *p)
 {
-    return point_stride(p->block * p->f);
+    return point_stride(p->block * panel_width(p));
 }
 
+/* Of a piece, a slice by a panel, of the filter, [points, depth, columns]. */
 static int64_t filter_stride(const winograd *p)
 {
-    return point_stride(p->c * p->f);
+    return point_stride(slice_depth(p) * panel_width(p));
+}
+
+static int64_t pieces(const winograd *p)
+{
+    return p->whole ? panels(p) * slices(p) : 1;
+}
+
+static float *place_of(const winograd *p, float *filter, piece q)
+{
+    return p->whole ? filter + (q.panel * slices(p) + q.slice) * POINTS * filter_stride(p) : filter;
 }
 
 typedef struct tile {
@@ -212,20 +288,21 @@ static void locate(const float *image, int64_t h, int64_t w, int64_t channels, i
         }
 }
 
-TDI_INLINE void points_of(transform *one_way, int size, const float *const *at, int64_t channels, int64_t stride,
-                          float *to)
+/* Of the channels [begin, begin + channels). */
+TDI_INLINE void points_of(transform *one_way, int size, const float *const *at, int64_t begin, int64_t channels,
+                          int64_t stride, float *to)
 {
     for (int64_t c = 0; c < channels; c += TDI_WIDTH) {
         tdi_vector from[POINTS], made[POINTS];
         for (int i = 0; i < size * size; i++)
-            from[i] = tdi_load(at[i] + c);
+            from[i] = tdi_load(at[i] + begin + c);
         both_ways(one_way, size, IN, from, made);
         for (int i = 0; i < POINTS; i++)
             tdi_store(to + i * stride + c, made[i]);
     }
 }
 
-/* Tiles [begin, begin + count) of x as [points, tile, c]. */
+/* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
 static void image_points(const winograd *p, const float *x, const float *zeros, int64_t begin, int64_t count, float *to)
 {
     const float *at[POINTS];
@@ -233,11 +310,13 @@ static void image_points(const winograd *p, const float *x, const float *zeros, 
         tile t = tile_at(p, begin + i);
         locate(x + t.sample * p->h * p->w * p->c, p->h, p->w, p->c, t.y - p->before_h, t.x - p->before_w, IN, zeros,
                at);
-        points_of(evaluate_image, IN, at, p->c, image_stride(p), to + i * p->c);
+        for (piece q = first_piece(p); q.panel == 0; q = next_piece(p, q))
+            points_of(evaluate_image, IN, at, q.c, q.depth, image_stride(p),
+                      to + q.slice * POINTS * image_stride(p) + i * slice_depth(p));
     }
 }
 
-/* Tiles of dy as [points, tile, f]. */
+/* Tiles of dy as [panels, points, tile, columns]. */
 static void gradient_points(const winograd *p, const float *dy, const float *zeros, int64_t begin, int64_t count,
                             float *to)
 {
@@ -245,98 +324,106 @@ static void gradient_points(const winograd *p, const float *dy, const float *zer
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
         locate(dy + t.sample * p->oh * p->ow * p->f, p->oh, p->ow, p->f, t.y, t.x, OUT, zeros, at);
-        points_of(evaluate_gradient, OUT, at, p->f, result_stride(p), to + i * p->f);
+        for (piece q = first_piece(p); q.f < p->f; q = next_panel(p, q))
+            points_of(evaluate_gradient, OUT, at, q.f, width_of(q), result_stride(p),
+                      to + q.panel * POINTS * result_stride(p) + i * width_of(q));
     }
 }
 
-/* A panel of filters is [c, its columns]: panels stand one after the other in each point's matrix. */
-static float *filter_at(const winograd *p, int64_t c, int64_t f, int columns, float *to)
+/* From tap to tap there are so many floats, and from point to point. */
+TDI_INLINE void filter_points(const float *filter, int64_t tap, int64_t stride, float *to)
 {
-    return to + f * p->c + c * columns * TDI_WIDTH;
-}
-
-TDI_INLINE void filter_points_at(const float *filter, int64_t tap, bool turned, tdi_vector *made)
-{
-    tdi_vector from[TAPS * TAPS];
+    tdi_vector from[TAPS * TAPS], made[POINTS];
     for (int i = 0; i < TAPS * TAPS; i++)
-        from[i] = tdi_load(filter + (turned ? TAPS * TAPS - 1 - i : i) * tap);
+        from[i] = tdi_load(filter + i * tap);
     both_ways(evaluate_filter, TAPS, IN, from, made);
+    for (int i = 0; i < POINTS; i++)
+        tdi_store(to + i * stride, made[i]);
 }
 
-/* filter [3, 3, c, filters] */
-static void filter_points(const winograd *p, const float *filter, float *to)
+/* Of filter [3, 3, c, filters]. */
+static void make_straight(const winograd *p, const float *filter, piece q, float *to)
 {
-    for (int64_t f = 0; f < p->f;) {
-        int columns = panel_columns((p->f - f) / TDI_WIDTH);
-        for (int64_t c = 0; c < p->c; c++)
-            for (int j = 0; j < columns; j++) {
-                tdi_vector made[POINTS];
-                filter_points_at(filter + c * p->filters + p->filter + f + j * TDI_WIDTH, p->c * p->filters, false,
-                                 made);
-                for (int i = 0; i < POINTS; i++)
-                    tdi_store(filter_at(p, c, f, columns, to) + i * filter_stride(p) + j * TDI_WIDTH, made[i]);
-            }
-        f += columns * TDI_WIDTH;
-    }
+    const int64_t stride = filter_stride(p), row = width_of(q), from_row = p->filters, tap = p->c * p->filters;
+    filter += q.c * from_row + p->filter + q.f;
+    for (int64_t k = 0; k < q.depth; k++)
+        for (int j = 0; j < q.columns; j++)
+            filter_points(filter + k * from_row + j * TDI_WIDTH, tap, stride, to + k * row + j * TDI_WIDTH);
 }
 
-/* The filter that gives dx, turned about: from [3, 3, f, c], as the forward one is for p's f and c. */
-static void turned_square(const winograd *p, const float *filter, int64_t c, float *to, int64_t to_row)
+static void turned_square(const winograd *p, const float *filter, float *to, int64_t row)
 {
-    tdi_vector made[POINTS];
-    float square[POINTS][TDI_WIDTH][TDI_WIDTH];
-    for (int i = 0; i < TDI_WIDTH; i++) {
-        filter_points_at(filter + i * p->c + c, p->c * p->f, true, made);
-        for (int k = 0; k < POINTS; k++)
-            tdi_store(square[k][i], made[k]);
-    }
-    for (int k = 0; k < POINTS; k++)
-        tdi_transpose_square(square[k][0], TDI_WIDTH, to + k * filter_stride(p), to_row);
+    enum { SQUARE = TDI_WIDTH * TDI_WIDTH };
+    float square[TAPS * TAPS][SQUARE];
+    const int64_t stride = filter_stride(p);
+    for (int i = 0; i < TAPS * TAPS; i++)
+        tdi_transpose_square(filter + (TAPS * TAPS - 1 - i) * p->c * p->f, p->c, square[i], TDI_WIDTH);
+    for (int k = 0; k < TDI_WIDTH; k++)
+        filter_points(square[0] + k * TDI_WIDTH, SQUARE, stride, to + k * row);
 }
 
-static void turned_filter_points(const winograd *p, const float *filter, float *to)
+/* The filter that gives dx, turned about: of [3, 3, f, c], as the forward one is for p's f and c. */
+static void make_turned(const winograd *p, const float *filter, piece q, float *to)
 {
-    for (int64_t f = 0; f < p->f;) {
-        int columns = panel_columns((p->f - f) / TDI_WIDTH);
-        for (int j = 0; j < columns; j++)
-            for (int64_t c = 0; c < p->c; c += TDI_WIDTH)
-                turned_square(p, filter + (f + j * TDI_WIDTH) * p->c, c,
-                              filter_at(p, c, f, columns, to) + j * TDI_WIDTH, columns * TDI_WIDTH);
-        f += columns * TDI_WIDTH;
-    }
+    filter += q.f * p->c + q.c;
+    for (int j = 0; j < width_of(q); j += TDI_WIDTH)
+        for (int64_t k = 0; k < q.depth; k += TDI_WIDTH)
+            turned_square(p, filter + j * p->c + k, to + k * width_of(q) + j, width_of(q));
 }
 
-static void store_tile(const winograd *p, const float *from, int64_t rows, int64_t columns, float *y)
+static void make_piece(const winograd *p, const float *filter, piece q, float *to)
 {
-    for (int64_t f = 0; f < p->f; f += TDI_WIDTH) {
+    if (p->turned)
+        make_turned(p, filter, q, to);
+    else
+        make_straight(p, filter, q, to);
+}
+
+/* What of the filter a piece is made of, or what is made of it: of each tap. */
+static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ahead *ahead)
+{
+    enum { FLOAT = sizeof *filter };
+    int64_t width = width_of(q);
+    for (int tap = 0; tap < TAPS * TAPS && q.f < p->f; tap++, filter += p->c * p->filters)
+        ahead[tap] = p->turned ? tdi_rows_ahead(filter + q.f * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
+                               : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT,
+                                                q.depth, width * FLOAT);
+}
+
+static void store_tile(const winograd *p, const float *from, int columns, int64_t height, int64_t width, float *y)
+{
+    const int64_t stride = result_stride(p);
+    for (int64_t f = 0; f < columns * TDI_WIDTH; f += TDI_WIDTH) {
         tdi_vector points[POINTS], made[OUT * OUT];
         for (int i = 0; i < POINTS; i++)
-            points[i] = tdi_load(from + i * result_stride(p) + f);
+            points[i] = tdi_load(from + i * stride + f);
         both_ways(interpolate, IN, OUT, points, made);
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t j = 0; j < columns; j++)
+        for (int64_t i = 0; i < height; i++)
+            for (int64_t j = 0; j < width; j++)
                 tdi_store(y + (i * p->ow + j) * p->filters + f, made[i * OUT + j]);
     }
 }
 
-static void store_tiles(const winograd *p, const float *from, int64_t begin, int64_t count, const float *bias,
+/* A panel of tiles [begin, begin + count). */
+static void store_tiles(const winograd *p, const float *from, piece f, int64_t begin, int64_t count, const float *bias,
                         int activation, float *y)
 {
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
-        int64_t rows = p->oh - t.y < OUT ? p->oh - t.y : OUT, columns = p->ow - t.x < OUT ? p->ow - t.x : OUT;
-        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->filters + p->filter;
-        store_tile(p, from + i * p->f, rows, columns, to);
-        for (int64_t r = 0; r < rows && (bias || activation); r++)
-            TDI_ISA_NAME(tdi_loops).epilogue(columns, p->f, p->filters, bias, activation, to + r * p->ow * p->filters);
+        int64_t height = p->oh - t.y < OUT ? p->oh - t.y : OUT, width = p->ow - t.x < OUT ? p->ow - t.x : OUT;
+        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->filters + p->filter + f.f;
+        store_tile(p, from + i * width_of(f), f.columns, height, width, to);
+        for (int64_t r = 0; r < height && (bias || activation); r++)
+            TDI_ISA_NAME(tdi_loops).epilogue(width, width_of(f), p->filters, bias ? bias + f.f : NULL, activation,
+                                             to + r * p->ow * p->filters);
     }
 }
 
 /* ---- the convolution ---- */
 
-/* scratch: zeros, filter where it is not kept, image, result, and for statistics */
+/* scratch: zeros, image, result, filter where it is not kept, and for statistics */
 typedef struct room {
-    float *zeros, *filter, *image, *result;
+    float *zeros, *image, *result, *filter;
     void *made;
 } room;
 
@@ -345,48 +432,57 @@ static int64_t zeros_of(const winograd *p)
     return p->c > p->f ? p->c : p->f;
 }
 
-static size_t kept_bytes(const tdi_call *call, const winograd *p)
+static int64_t image_floats(const winograd *p)
 {
-    return tdi_is_steady(call, 1) ? (size_t)(POINTS * filter_stride(p)) * sizeof(float) : 0;
+    return slices(p) * POINTS * image_stride(p);
 }
 
-static size_t room_bytes(const tdi_call *call, const winograd *p)
+static int64_t filter_floats(const winograd *p)
 {
-    int64_t filter = kept_bytes(call, p) ? 0 : filter_stride(p);
-    int64_t floats = zeros_of(p) + POINTS * (filter + image_stride(p) + result_stride(p));
+    return pieces(p) * POINTS * filter_stride(p);
+}
+
+static size_t kept_bytes(const tdi_call *call, const winograd *p)
+{
+    return tdi_is_steady(call, 1) ? (size_t)filter_floats(p) * sizeof(float) : 0;
+}
+
+/* Of the result there are so many panels at a time. */
+static size_t room_bytes(const tdi_call *call, const winograd *p, int64_t result_panels)
+{
+    int64_t filter = kept_bytes(call, p) ? 0 : filter_floats(p);
+    int64_t floats = zeros_of(p) + image_floats(p) + result_panels * POINTS * result_stride(p) + filter;
     return (size_t)floats * sizeof(float) + TDI_ISA_NAME(tdi_made_bytes)(p->f);
 }
 
-static room room_of(const tdi_call *call, const winograd *p)
+static room room_of(const tdi_call *call, const winograd *p, int64_t result_panels)
 {
     room r = {.zeros = call->scratch};
-    float *behind = r.zeros + zeros_of(p);
+    r.image = r.zeros + zeros_of(p);
+    r.result = r.image + image_floats(p);
+    float *behind = r.result + result_panels * POINTS * result_stride(p);
     r.filter = call->kept ? tdi_kept(call) : behind;
-    r.image = call->kept ? behind : behind + POINTS * filter_stride(p);
-    r.result = r.image + POINTS * image_stride(p);
-    r.made = r.result + POINTS * result_stride(p);
+    r.made = call->kept ? behind : behind + filter_floats(p);
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
 }
 
-static void multiply_points(const winograd *p, const room *r, int64_t count)
+static void multiply_piece(const winograd *p, const room *r, const float *filter, piece q, int64_t count,
+                           tdi_ahead *ahead)
 {
     for (int point = 0; point < POINTS; point++) {
-        const float *filter = r->filter + point * filter_stride(p);
-        for (int64_t f = 0; f < p->f;) {
-            int columns = panel_columns((p->f - f) / TDI_WIDTH);
-            product of = {.a = r->image + point * image_stride(p),
-                          .row = p->c,
-                          .step = 1,
-                          .b = filter + f * p->c,
-                          .b_row = columns * TDI_WIDTH,
-                          .c = r->result + point * result_stride(p) + f,
-                          .c_row = p->f,
-                          .rows = count,
-                          .depth = p->c};
-            multiply_panel(&of, columns);
-            f += columns * TDI_WIDTH;
-        }
+        product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
+                      .row = slice_depth(p),
+                      .step = 1,
+                      .b = filter + point * filter_stride(p),
+                      .b_row = width_of(q),
+                      .c = r->result + point * result_stride(p),
+                      .c_row = width_of(q),
+                      .rows = count,
+                      .depth = q.depth,
+                      .add = q.slice > 0,
+                      .ahead = ahead};
+        multiply_columns(&of, q.columns);
     }
 }
 
@@ -397,15 +493,34 @@ static int64_t pixels_before(const winograd *p, int64_t tiles)
     return (t.sample * p->oh + t.y) * p->ow;
 }
 
-/* r->filter is made. Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
-static void convolve(const winograd *p, const room *r, const tdi_call *call, const float *bias, int activation)
+/* Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
+static void convolve_block(const winograd *p, const room *r, const tdi_call *call, bool make, int64_t begin,
+                           int64_t count, const float *bias, int activation)
 {
-    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r->made);
+    const float *filter = call->in[1].data;
+    image_points(p, call->in[0].data, r->zeros, begin, count, r->image);
+    for (piece q = first_piece(p), next; q.f < p->f; q = next) {
+        next = next_piece(p, q);
+        float *points = place_of(p, r->filter, q);
+        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        if (make) {
+            make_piece(p, filter, q, points);
+            ask_for_taps(p, filter, next, ahead);
+        }
+        multiply_piece(p, r, points, q, count, ahead);
+        if (next.panel > q.panel)
+            store_tiles(p, r->result, q, begin, count, bias, activation, call->out.data);
+    }
+}
+
+static void convolve(const winograd *p, const tdi_call *call, const float *bias, int activation)
+{
+    room r = room_of(call, p, 1);
+    bool make = !p->whole || tdi_must_make(call);
+    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
-        image_points(p, call->in[0].data, r->zeros, begin, count, r->image);
-        multiply_points(p, r, count);
-        store_tiles(p, r->result, begin, count, bias, activation, call->out.data);
+        convolve_block(p, &r, call, make && (begin == 0 || !p->whole), begin, count, bias, activation);
         TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
     TDI_ISA_NAME(tdi_made_all)(&made);
@@ -413,47 +528,61 @@ static void convolve(const winograd *p, const room *r, const tdi_call *call, con
 
 /* ---- the gradient of the filter ---- */
 
-static void add_products(const winograd *p, const room *r, int64_t count, bool add)
+static void add_products(const winograd *p, const room *r, piece q, int64_t count, bool add, float *filter,
+                         tdi_ahead *ahead)
 {
-    for (int point = 0; point < POINTS; point++)
-        for (int64_t f = 0; f < p->f;) {
-            int columns = panel_columns((p->f - f) / TDI_WIDTH);
-            product of = {.a = r->image + point * image_stride(p),
-                          .row = 1,
-                          .step = p->c,
-                          .b = r->result + point * result_stride(p) + f,
-                          .b_row = p->f,
-                          .c = r->filter + point * filter_stride(p) + f,
-                          .c_row = p->f,
-                          .rows = p->c,
-                          .depth = count,
-                          .add = add};
-            multiply_panel(&of, columns);
-            f += columns * TDI_WIDTH;
+    for (int point = 0; point < POINTS; point++) {
+        product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
+                      .row = 1,
+                      .step = slice_depth(p),
+                      .b = r->result + (q.panel * POINTS + point) * result_stride(p),
+                      .b_row = width_of(q),
+                      .c = filter + point * filter_stride(p),
+                      .c_row = width_of(q),
+                      .rows = q.depth,
+                      .depth = count,
+                      .add = add,
+                      .ahead = ahead};
+        multiply_columns(&of, q.columns);
+    }
+}
+
+static void store_piece(const winograd *p, const float *from, piece q, float *filter)
+{
+    const int64_t stride = filter_stride(p), row = width_of(q), to_row = p->f, tap = p->c * p->f;
+    filter += q.c * to_row + q.f;
+    for (int64_t k = 0; k < q.depth; k++)
+        for (int j = 0; j < q.columns; j++) {
+            tdi_vector points[POINTS], made[TAPS * TAPS];
+            for (int i = 0; i < POINTS; i++)
+                points[i] = tdi_load(from + i * stride + k * row + j * TDI_WIDTH);
+            both_ways(gather_filter, IN, TAPS, points, made);
+            for (int i = 0; i < TAPS * TAPS; i++)
+                tdi_store(filter + i * tap + k * to_row + j * TDI_WIDTH, made[i]);
         }
 }
 
-static void store_filter(const winograd *p, const float *from, float *filter)
+static void correlate_block(const winograd *p, const room *r, const tdi_call *call, int64_t begin, int64_t count)
 {
-    for (int64_t cf = 0; cf < p->c * p->f; cf += TDI_WIDTH) {
-        tdi_vector points[POINTS], made[TAPS * TAPS];
-        for (int i = 0; i < POINTS; i++)
-            points[i] = tdi_load(from + i * filter_stride(p) + cf);
-        both_ways(gather_filter, IN, TAPS, points, made);
-        for (int i = 0; i < TAPS * TAPS; i++)
-            tdi_store(filter + i * p->c * p->f + cf, made[i]);
+    image_points(p, call->in[0].data, r->zeros, begin, count, r->image);
+    gradient_points(p, call->in[1].data, r->zeros, begin, count, r->result);
+    for (piece q = first_piece(p); q.f < p->f; q = next_piece(p, q)) {
+        bool last = begin + count == p->tiles;
+        float *points = place_of(p, r->filter, q);
+        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        if (last)
+            ask_for_taps(p, call->out.data, q, ahead);
+        add_products(p, r, q, count, begin > 0, points, ahead);
+        if (last)
+            store_piece(p, points, q, call->out.data);
     }
 }
 
-static void correlate(const winograd *p, const room *r, const float *x, const float *dy, float *filter)
+static void correlate(const winograd *p, const tdi_call *call)
 {
-    for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
-        int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
-        image_points(p, x, r->zeros, begin, count, r->image);
-        gradient_points(p, dy, r->zeros, begin, count, r->result);
-        add_products(p, r, count, begin > 0);
-    }
-    store_filter(p, r->filter, filter);
+    room r = room_of(call, p, panels(p));
+    for (int64_t begin = 0; begin < p->tiles; begin += p->block)
+        correlate_block(p, &r, call, begin, p->tiles - begin < p->block ? p->tiles - begin : p->block);
 }
 
 /* ---- what is taken ---- */
@@ -483,17 +612,22 @@ static tdi_doubt doubts_shape(const td_shape *y)
     return tiles >= ENOUGH_TILES && 10 * made >= 7 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
 }
 
-/* Blocks whose points stay in the second-level cache, unless the filter's do not: then each block has to be worth
- * reading them again. */
+/* The filter's points stay in the second-level cache, or are made anew, piece by piece, for each block. */
+static bool filter_fits(const winograd *p)
+{
+    return POINTS * p->c * p->f <= CACHE_FLOATS;
+}
+
+/* Beside all of the filter a block's points stay in the second-level cache too; otherwise it has to be worth making
+ * the filter's. Blocks are of about the same size. */
 static int64_t block_of(const winograd *p)
 {
-    enum { CACHE_FLOATS = 1 << 18, MOST = 128 };
-    int64_t fits = CACHE_FLOATS / (POINTS * (p->c + p->f));
-    int64_t worth = p->c * p->f / 128;
-    int64_t tiles = fits > worth ? fits : worth;
-    tiles = tiles > MOST ? MOST : tiles;
-    tiles = tiles > p->tiles ? p->tiles : tiles;
-    return (tiles + ROWS - 1) / ROWS * ROWS;
+    int64_t floats = filter_fits(p) ? CACHE_FLOATS : MOST_FLOATS;
+    int64_t most = floats / (POINTS * (p->c + panel_width(p))) / ROWS * ROWS;
+    if (most < ROWS)
+        most = ROWS;
+    int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
+    return (each + ROWS - 1) / ROWS * ROWS;
 }
 
 static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool turned)
@@ -512,11 +646,13 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
                   .filters = y->dim[3],
                   .tiles_h = tiles_of(y->dim[1]),
                   .tiles_w = tiles_of(y->dim[2])};
+    p.turned = turned;
     int64_t same = a->padding == TD_SAME ? 1 : 0, before_h = same + a->sides.top, before_w = same + a->sides.left;
     p.before_h = turned ? TAPS - 1 - before_h : before_h;
     p.before_w = turned ? TAPS - 1 - before_w : before_w;
     p.tiles = p.samples * p.tiles_h * p.tiles_w;
     p.block = block_of(&p);
+    p.whole = tdi_is_steady(call, 1) || filter_fits(&p);
     return p;
 }
 
@@ -541,7 +677,7 @@ static td_status forward_prepare(const tdi_call *call, void **state, size_t *scr
 {
     (void)state;
     winograd p = forward_of(call);
-    *scratch = room_bytes(call, &p);
+    *scratch = room_bytes(call, &p, 1);
     return p.f % TDI_WIDTH ? tdi_fail(error, TD_UNSUPPORTED, "filters that are no whole vectors") : TD_OK;
 }
 
@@ -554,11 +690,8 @@ static size_t forward_keeps(const tdi_call *call)
 static void forward_run(const tdi_call *call)
 {
     winograd p = forward_of(call);
-    room r = room_of(call, &p);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
-    if (tdi_must_make(call))
-        filter_points(&p, call->in[1].data, r.filter);
-    convolve(&p, &r, call, bias ? bias + p.filter : NULL, ((const tdi_conv2d_attrs *)call->attrs)->activation);
+    convolve(&p, call, bias ? bias + p.filter : NULL, ((const tdi_conv2d_attrs *)call->attrs)->activation);
 }
 
 static const char *grad_input_declines(const tdi_call *call)
@@ -575,7 +708,7 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
 {
     (void)state, (void)error;
     winograd p = grad_input_of(call);
-    *scratch = room_bytes(call, &p);
+    *scratch = room_bytes(call, &p, 1);
     return TD_OK;
 }
 
@@ -588,10 +721,7 @@ static size_t grad_input_keeps(const tdi_call *call)
 static void grad_input_run(const tdi_call *call)
 {
     winograd p = grad_input_of(call);
-    room r = room_of(call, &p);
-    if (tdi_must_make(call))
-        turned_filter_points(&p, call->in[1].data, r.filter);
-    convolve(&p, &r, call, NULL, 0);
+    convolve(&p, call, NULL, 0);
 }
 
 static const char *grad_filter_declines(const tdi_call *call)
@@ -604,24 +734,26 @@ static tdi_doubt grad_filter_doubts(const tdi_call *call)
     return doubts_shape(&call->in[1].shape);
 }
 
+/* Of more than one block, sums of products go on in all of the filter's points. */
 static winograd grad_filter_of(const tdi_call *call)
 {
-    return winograd_of(call, &call->in[0].shape, &call->in[1].shape, false);
+    winograd p = winograd_of(call, &call->in[0].shape, &call->in[1].shape, false);
+    p.whole = p.block < p.tiles;
+    return p;
 }
 
 static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
     winograd p = grad_filter_of(call);
-    *scratch = room_bytes(call, &p);
+    *scratch = room_bytes(call, &p, panels(&p));
     return TD_OK;
 }
 
 static void grad_filter_run(const tdi_call *call)
 {
     winograd p = grad_filter_of(call);
-    room r = room_of(call, &p);
-    correlate(&p, &r, call->in[0].data, call->in[1].data, call->out.data);
+    correlate(&p, call);
 }
 
 #define WINOGRAD_KERNEL(stem, ...)                                                                                     \

@@ -6,12 +6,12 @@
 #include <immintrin.h>
 
 #include "base/bfloat16.h"
+#include "cpu/ahead.h"
 #include "cpu/isa.h"
 
 enum {
     TDI_SIDE = 16,     /* words of a vector */
     TDI_WORD_ROWS = 8, /* of sums that stay in registers, two vectors each */
-    TDI_LINE = 64,     /* bytes of the cache's */
 };
 
 typedef uint32_t __attribute__((may_alias)) tdi_word;
@@ -81,42 +81,6 @@ static inline void tdi_turn_floats(const float *from, int64_t row, void *to, int
     for (int64_t i = 0; i < TDI_SIDE; i++, from += row)
         _mm512_storeu_si512(pairs[i], tdi_rounded_two(_mm512_loadu_ps(from), _mm512_loadu_ps(from + TDI_SIDE)));
     tdi_transpose_square(pairs[0], TDI_SIDE, to, to_row);
-}
-
-/* ---- what is asked for ahead: memory that is read next, a line at each step of a product ---- */
-
-/* `runs` of `count` lines, `step` bytes apart. */
-typedef struct tdi_ahead {
-    const char *at;
-    int64_t step, count, run_step, runs;
-    int64_t taken; /* of the first run */
-} tdi_ahead;
-
-typedef struct tdi_lines {
-    const char *at;
-    int64_t step;
-} tdi_lines;
-
-static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
-{
-    return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
-}
-
-/* What a product of so many steps is to ask for; one line again and again when nothing is left. */
-static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
-{
-    for (tdi_ahead *a = regions; a < regions + count; a++)
-        if (a->runs > 0) {
-            tdi_lines lines = {a->at + a->taken * a->step, a->step};
-            a->taken += steps;
-            if (a->taken >= a->count) {
-                a->taken = 0;
-                a->at += a->run_step;
-                a->runs--;
-            }
-            return lines;
-        }
-    return (tdi_lines){regions->at, 0};
 }
 
 #endif

@@ -1,0 +1,50 @@
+/* ahead.h - memory that is read or written next, asked for meanwhile: a line at each step of a product. */
+#ifndef TDI_CPU_AHEAD_H
+#define TDI_CPU_AHEAD_H
+
+#include <stdint.h>
+
+enum { TDI_LINE = 64 /* bytes of the cache's */ };
+
+/* `runs` of `count` lines, `step` bytes apart. */
+typedef struct tdi_ahead {
+    const char *at;
+    int64_t step, count, run_step, runs;
+    int64_t taken; /* of the first run */
+} tdi_ahead;
+
+typedef struct tdi_lines {
+    const char *at;
+    int64_t step;
+} tdi_lines;
+
+static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
+{
+    return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
+}
+
+/* Rows of `bytes`, so far apart. */
+static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t rows, int64_t bytes)
+{
+    return (tdi_ahead){
+        .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
+}
+
+/* What a product of so many steps is to ask for; one line again and again when nothing is left. */
+static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
+{
+    for (tdi_ahead *a = regions; a < regions + count; a++)
+        if (a->runs > 0) {
+            tdi_lines lines = {a->at + a->taken * a->step, a->step};
+            a->taken += steps;
+            if (a->taken >= a->count) {
+                a->taken = 0;
+                a->at += a->run_step;
+                a->runs--;
+            }
+            return lines;
+        }
+    return (tdi_lines){regions->at, 0};
+}
+
+#endif
