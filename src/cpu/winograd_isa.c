@@ -34,9 +34,10 @@ typedef struct winograd {
     int64_t h, w, c, oh, ow, f, before_h, before_w;
     int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
     int64_t tiles_h, tiles_w, tiles;
-    int64_t block; /* tiles worked on at a time: a multiple of ROWS */
-    bool turned;   /* filter, so that it gives the gradient of the input */
-    bool whole;    /* all of the filter's points have room, not one piece's alone */
+    int64_t block;   /* tiles worked on at a time: a multiple of ROWS */
+    int64_t results; /* panels of their results that have room */
+    bool turned;     /* filter, so that it gives the gradient of the input */
+    bool whole;      /* all of the filter's points have room, not one piece's alone */
 } winograd;
 
 /* ---- one dimension of the transforms ---- */
@@ -447,20 +448,24 @@ static size_t kept_bytes(const tdi_call *call, const winograd *p)
     return tdi_is_steady(call, 1) ? (size_t)filter_floats(p) * sizeof(float) : 0;
 }
 
-/* Of the result there are so many panels at a time. */
-static size_t room_bytes(const tdi_call *call, const winograd *p, int64_t result_panels)
+static int64_t result_floats(const winograd *p)
+{
+    return p->results * POINTS * result_stride(p);
+}
+
+static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
     int64_t filter = kept_bytes(call, p) ? 0 : filter_floats(p);
-    int64_t floats = zeros_of(p) + image_floats(p) + result_panels * POINTS * result_stride(p) + filter;
+    int64_t floats = zeros_of(p) + image_floats(p) + result_floats(p) + filter;
     return (size_t)floats * sizeof(float) + TDI_ISA_NAME(tdi_made_bytes)(p->f);
 }
 
-static room room_of(const tdi_call *call, const winograd *p, int64_t result_panels)
+static room room_of(const tdi_call *call, const winograd *p)
 {
     room r = {.zeros = call->scratch};
     r.image = r.zeros + zeros_of(p);
     r.result = r.image + image_floats(p);
-    float *behind = r.result + result_panels * POINTS * result_stride(p);
+    float *behind = r.result + result_floats(p);
     r.filter = call->kept ? tdi_kept(call) : behind;
     r.made = call->kept ? behind : behind + filter_floats(p);
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
@@ -515,7 +520,7 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
 
 static void convolve(const winograd *p, const tdi_call *call, const float *bias, int activation)
 {
-    room r = room_of(call, p, 1);
+    room r = room_of(call, p);
     bool make = !p->whole || tdi_must_make(call);
     tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
@@ -580,7 +585,7 @@ static void correlate_block(const winograd *p, const room *r, const tdi_call *ca
 
 static void correlate(const winograd *p, const tdi_call *call)
 {
-    room r = room_of(call, p, panels(p));
+    room r = room_of(call, p);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block)
         correlate_block(p, &r, call, begin, p->tiles - begin < p->block ? p->tiles - begin : p->block);
 }
@@ -609,7 +614,7 @@ static tdi_doubt doubts_shape(const td_shape *y)
 {
     int64_t tiles = y->dim[0] * tiles_of(y->dim[1]) * tiles_of(y->dim[2]);
     int64_t made = y->dim[0] * y->dim[1] * y->dim[2];
-    return tiles >= ENOUGH_TILES && 10 * made >= 7 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
+    return tiles >= ENOUGH_TILES && 10 * made >= 6 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
 }
 
 /* The filter's points stay in the second-level cache, or are made anew, piece by piece, for each block. */
@@ -623,13 +628,14 @@ static bool filter_fits(const winograd *p)
 static int64_t block_of(const winograd *p)
 {
     int64_t floats = filter_fits(p) ? CACHE_FLOATS : MOST_FLOATS;
-    int64_t most = floats / (POINTS * (p->c + panel_width(p))) / ROWS * ROWS;
+    int64_t most = floats / (POINTS * (p->c + p->results * panel_width(p))) / ROWS * ROWS;
     if (most < ROWS)
         most = ROWS;
     int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
     return (each + ROWS - 1) / ROWS * ROWS;
 }
 
+/* The convolution with the filter, or with the turned one. */
 static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool turned)
 {
     const tdi_conv2d_attrs *a = call->attrs;
@@ -651,6 +657,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
     p.before_h = turned ? TAPS - 1 - before_h : before_h;
     p.before_w = turned ? TAPS - 1 - before_w : before_w;
     p.tiles = p.samples * p.tiles_h * p.tiles_w;
+    p.results = 1;
     p.block = block_of(&p);
     p.whole = tdi_is_steady(call, 1) || filter_fits(&p);
     return p;
@@ -677,7 +684,7 @@ static td_status forward_prepare(const tdi_call *call, void **state, size_t *scr
 {
     (void)state;
     winograd p = forward_of(call);
-    *scratch = room_bytes(call, &p, 1);
+    *scratch = room_bytes(call, &p);
     return p.f % TDI_WIDTH ? tdi_fail(error, TD_UNSUPPORTED, "filters that are no whole vectors") : TD_OK;
 }
 
@@ -708,7 +715,7 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
 {
     (void)state, (void)error;
     winograd p = grad_input_of(call);
-    *scratch = room_bytes(call, &p, 1);
+    *scratch = room_bytes(call, &p);
     return TD_OK;
 }
 
@@ -738,6 +745,8 @@ static tdi_doubt grad_filter_doubts(const tdi_call *call)
 static winograd grad_filter_of(const tdi_call *call)
 {
     winograd p = winograd_of(call, &call->in[0].shape, &call->in[1].shape, false);
+    p.results = panels(&p);
+    p.block = block_of(&p);
     p.whole = p.block < p.tiles;
     return p;
 }
@@ -746,7 +755,7 @@ static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t 
 {
     (void)state, (void)error;
     winograd p = grad_filter_of(call);
-    *scratch = room_bytes(call, &p, panels(&p));
+    *scratch = room_bytes(call, &p);
     return TD_OK;
 }
 
