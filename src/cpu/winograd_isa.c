@@ -13,6 +13,8 @@
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 #include "cpu/made_isa.h"
+#include "cpu/narrow_isa.h"
+#include "cpu/tiles.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
@@ -21,7 +23,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #endif
 enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN, LINE = 16 /* floats */ };
 enum { GRAIN = 16, FEWEST = 32, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
-enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 1 << 20 };
+enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 5 << 17 };
 
 static const float a1 = 0.70710678118654752f, a2 = 0.5f, a3 = 0.35355339059327376f;
 static const float b1 = 1.4142135623730951f, b2 = 2.0f, b3 = 2.8284271247461903f;
@@ -36,6 +38,7 @@ typedef struct winograd {
     int64_t tiles_h, tiles_w, tiles;
     int64_t block;   /* tiles worked on at a time: a multiple of ROWS */
     int64_t results; /* panels of their results that have room */
+    bool narrow;     /* x and y, or their gradients, are bfloat16; the filter and its gradient never are */
     bool turned;     /* filter, so that it gives the gradient of the input */
     bool whole;      /* all of the filter's points have room, not one piece's alone */
 } winograd;
@@ -278,56 +281,82 @@ static tile tile_at(const winograd *p, int64_t index)
 
 /* ---- to and from points ---- */
 
-/* Where each value of a window of size x size is; outside of the image, zeros. */
-static void locate(const float *image, int64_t h, int64_t w, int64_t channels, int64_t y, int64_t x, int size,
-                   const float *zeros, const float **at)
+static const void *element(const winograd *p, const void *from, int64_t i)
 {
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++) {
+    return tdi_skip(p->narrow, from, i);
+}
+
+/* A window of size x size in an image of [h, w, channels]. */
+typedef struct window {
+    int size;
+    const void *at[POINTS]; /* outside of the image, zeros */
+} window;
+
+static void locate(const winograd *p, const void *image, int64_t h, int64_t w, int64_t channels, int64_t y, int64_t x,
+                   const void *zeros, window *of)
+{
+    for (int i = 0; i < of->size; i++)
+        for (int j = 0; j < of->size; j++) {
             bool inside = y + i >= 0 && y + i < h && x + j >= 0 && x + j < w;
-            at[i * size + j] = inside ? image + ((y + i) * w + x + j) * channels : zeros;
+            of->at[i * of->size + j] = inside ? element(p, image, ((y + i) * w + x + j) * channels) : zeros;
         }
 }
 
-/* Of the channels [begin, begin + channels). */
-TDI_INLINE void points_of(transform *one_way, int size, const float *const *at, int64_t begin, int64_t channels,
+TDI_INLINE void points_of(bool narrow, transform *one_way, int size, const window *of, int64_t begin, int64_t channels,
                           int64_t stride, float *to)
 {
     for (int64_t c = 0; c < channels; c += TDI_WIDTH) {
         tdi_vector from[POINTS], made[POINTS];
         for (int i = 0; i < size * size; i++)
-            from[i] = tdi_load(at[i] + begin + c);
+            from[i] = tdi_get_vector(narrow, of->at[i], begin + c);
         both_ways(one_way, size, IN, from, made);
         for (int i = 0; i < POINTS; i++)
             tdi_store(to + i * stride + c, made[i]);
     }
 }
 
-/* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
-static void image_points(const winograd *p, const float *x, const float *zeros, int64_t begin, int64_t count, float *to)
+/* Of a window of x, the channels of a slice. */
+static void image_points_of(const winograd *p, const window *of, piece q, float *to)
 {
-    const float *at[POINTS];
+    if (p->narrow)
+        points_of(true, evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
+    else
+        points_of(false, evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
+}
+
+/* Of one of dy, those of a panel. */
+static void gradient_points_of(const winograd *p, const window *of, piece q, float *to)
+{
+    if (p->narrow)
+        points_of(true, evaluate_gradient, OUT, of, q.f, width_of(q), result_stride(p), to);
+    else
+        points_of(false, evaluate_gradient, OUT, of, q.f, width_of(q), result_stride(p), to);
+}
+
+/* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
+static void image_points(const winograd *p, const void *x, const float *zeros, int64_t begin, int64_t count, float *to)
+{
+    window of = {.size = IN};
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
-        locate(x + t.sample * p->h * p->w * p->c, p->h, p->w, p->c, t.y - p->before_h, t.x - p->before_w, IN, zeros,
-               at);
+        const void *image = element(p, x, t.sample * p->h * p->w * p->c);
+        locate(p, image, p->h, p->w, p->c, t.y - p->before_h, t.x - p->before_w, zeros, &of);
         for (piece q = first_piece(p); q.panel == 0; q = next_piece(p, q))
-            points_of(evaluate_image, IN, at, q.c, q.depth, image_stride(p),
-                      to + q.slice * POINTS * image_stride(p) + i * slice_depth(p));
+            image_points_of(p, &of, q, to + q.slice * POINTS * image_stride(p) + i * slice_depth(p));
     }
 }
 
 /* Tiles of dy as [panels, points, tile, columns]. */
-static void gradient_points(const winograd *p, const float *dy, const float *zeros, int64_t begin, int64_t count,
+static void gradient_points(const winograd *p, const void *dy, const float *zeros, int64_t begin, int64_t count,
                             float *to)
 {
-    const float *at[POINTS];
+    window of = {.size = OUT};
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
-        locate(dy + t.sample * p->oh * p->ow * p->f, p->oh, p->ow, p->f, t.y, t.x, OUT, zeros, at);
+        const void *image = element(p, dy, t.sample * p->oh * p->ow * p->f);
+        locate(p, image, p->oh, p->ow, p->f, t.y, t.x, zeros, &of);
         for (piece q = first_piece(p); q.f < p->f; q = next_panel(p, q))
-            points_of(evaluate_gradient, OUT, at, q.f, width_of(q), result_stride(p),
-                      to + q.panel * POINTS * result_stride(p) + i * width_of(q));
+            gradient_points_of(p, &of, q, to + q.panel * POINTS * result_stride(p) + i * width_of(q));
     }
 }
 
@@ -391,32 +420,46 @@ static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ah
                                                 q.depth, width * FLOAT);
 }
 
-static void store_tile(const winograd *p, const float *from, int columns, int64_t height, int64_t width, float *y)
+/* [OUT, OUT, width] of a tile's results. */
+static void interpolate_tile(const winograd *p, const float *from, int64_t width, float *to)
 {
     const int64_t stride = result_stride(p);
-    for (int64_t f = 0; f < columns * TDI_WIDTH; f += TDI_WIDTH) {
+    for (int64_t f = 0; f < width; f += TDI_WIDTH) {
         tdi_vector points[POINTS], made[OUT * OUT];
         for (int i = 0; i < POINTS; i++)
             points[i] = tdi_load(from + i * stride + f);
         both_ways(interpolate, IN, OUT, points, made);
-        for (int64_t i = 0; i < height; i++)
-            for (int64_t j = 0; j < width; j++)
-                tdi_store(y + (i * p->ow + j) * p->filters + f, made[i * OUT + j]);
+        for (int i = 0; i < OUT * OUT; i++)
+            tdi_store(to + i * width + f, made[i]);
     }
 }
 
-/* A panel of tiles [begin, begin + count). */
-static void store_tiles(const winograd *p, const float *from, piece f, int64_t begin, int64_t count, const float *bias,
-                        int activation, float *y)
+TDI_INLINE void put_tile(bool narrow, const winograd *p, tile t, const float *from, piece q, void *y)
 {
+    int64_t height = p->oh - t.y < OUT ? p->oh - t.y : OUT, width = p->ow - t.x < OUT ? p->ow - t.x : OUT;
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < width; j++) {
+            int64_t pixel = (t.sample * p->oh + t.y + i) * p->ow + t.x + j;
+            for (int64_t f = 0; f < width_of(q); f += TDI_WIDTH)
+                tdi_put_vector(narrow, y, pixel * p->filters + p->filter + q.f + f,
+                               tdi_load(from + (i * OUT + j) * width_of(q) + f));
+        }
+}
+
+/* A panel of tiles [begin, begin + count). */
+static void store_tiles(const winograd *p, const float *from, piece q, int64_t begin, int64_t count, const float *bias,
+                        int activation, void *y)
+{
+    float made[OUT * OUT * COLUMNS * TDI_WIDTH];
     for (int64_t i = 0; i < count; i++) {
-        tile t = tile_at(p, begin + i);
-        int64_t height = p->oh - t.y < OUT ? p->oh - t.y : OUT, width = p->ow - t.x < OUT ? p->ow - t.x : OUT;
-        float *to = y + ((t.sample * p->oh + t.y) * p->ow + t.x) * p->filters + p->filter + f.f;
-        store_tile(p, from + i * width_of(f), f.columns, height, width, to);
-        for (int64_t r = 0; r < height && (bias || activation); r++)
-            TDI_ISA_NAME(tdi_loops).epilogue(width, width_of(f), p->filters, bias ? bias + f.f : NULL, activation,
-                                             to + r * p->ow * p->filters);
+        interpolate_tile(p, from + i * width_of(q), width_of(q), made);
+        if (bias || activation)
+            TDI_ISA_NAME(tdi_loops).epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation,
+                                             made);
+        if (p->narrow)
+            put_tile(true, p, tile_at(p, begin + i), made, q, y);
+        else
+            put_tile(false, p, tile_at(p, begin + i), made, q, y);
     }
 }
 
@@ -592,16 +635,19 @@ static void correlate(const winograd *p, const tdi_call *call)
 
 /* ---- what is taken ---- */
 
-static const char *declines_shapes(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
+static const char *declines(const tdi_call *call, const tdi_value *x, const tdi_value *filter, const tdi_value *y)
 {
     const tdi_conv2d_attrs *a = call->attrs;
-    if (filter->dim[0] != TAPS || filter->dim[1] != TAPS || a->stride_h > 1 || a->stride_w > 1)
+    int64_t c = x->shape.dim[3], f = y->shape.dim[3];
+    if (filter->shape.dim[0] != TAPS || filter->shape.dim[1] != TAPS || a->stride_h > 1 || a->stride_w > 1)
         return "not 3x3 without strides";
     if (a->groups > 1 || a->dilation_h > 1 || a->dilation_w > 1)
         return "groups or dilation";
-    if (x->dim[3] < FEWEST || y->dim[3] < FEWEST || x->dim[3] % GRAIN || y->dim[3] % GRAIN)
+    if (c < FEWEST || f < FEWEST || c % GRAIN || f % GRAIN)
         return "few channels, or not a multiple of 16";
-    return NULL;
+    if (x->dtype != y->dtype || filter->dtype != TD_FLOAT32)
+        return "operands of different types";
+    return x->dtype == TD_BFLOAT16 && tdi_tiles_work() ? "AMX multiplies more at a time" : NULL;
 }
 
 static int64_t tiles_of(int64_t extent)
@@ -623,12 +669,12 @@ static bool filter_fits(const winograd *p)
     return POINTS * p->c * p->f <= CACHE_FLOATS;
 }
 
-/* Beside all of the filter a block's points stay in the second-level cache too; otherwise it has to be worth making
- * the filter's. Blocks are of about the same size. */
+/* Beside all of the filter the points of a block and of its results stay in the second-level cache too; otherwise it
+ * has to be worth making the filter's. Blocks are of about the same size. */
 static int64_t block_of(const winograd *p)
 {
-    int64_t floats = filter_fits(p) ? CACHE_FLOATS : MOST_FLOATS;
-    int64_t most = floats / (POINTS * (p->c + p->results * panel_width(p))) / ROWS * ROWS;
+    int64_t of_tile = POINTS * (p->c + p->results * panel_width(p));
+    int64_t most = (filter_fits(p) ? CACHE_FLOATS / of_tile : MOST_FLOATS / (POINTS * p->c)) / ROWS * ROWS;
     if (most < ROWS)
         most = ROWS;
     int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
@@ -640,7 +686,9 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 {
     const tdi_conv2d_attrs *a = call->attrs;
     bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
-    winograd p = {.first = rows ? call->begin : 0,
+    winograd p = {.narrow = call->in[0].dtype == TD_BFLOAT16,
+                  .turned = turned,
+                  .first = rows ? call->begin : 0,
                   .samples = rows ? call->end - call->begin : x->dim[0],
                   .h = x->dim[1],
                   .w = x->dim[2],
@@ -652,7 +700,6 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
                   .filters = y->dim[3],
                   .tiles_h = tiles_of(y->dim[1]),
                   .tiles_w = tiles_of(y->dim[2])};
-    p.turned = turned;
     int64_t same = a->padding == TD_SAME ? 1 : 0, before_h = same + a->sides.top, before_w = same + a->sides.left;
     p.before_h = turned ? TAPS - 1 - before_h : before_h;
     p.before_w = turned ? TAPS - 1 - before_w : before_w;
@@ -667,7 +714,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 
 static const char *forward_declines(const tdi_call *call)
 {
-    return declines_shapes(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+    return declines(call, &call->in[0], &call->in[1], &call->out);
 }
 
 static tdi_doubt forward_doubts(const tdi_call *call)
@@ -703,7 +750,7 @@ static void forward_run(const tdi_call *call)
 
 static const char *grad_input_declines(const tdi_call *call)
 {
-    return declines_shapes(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
+    return declines(call, &call->out, &call->in[1], &call->in[0]);
 }
 
 static winograd grad_input_of(const tdi_call *call)
@@ -733,7 +780,7 @@ static void grad_input_run(const tdi_call *call)
 
 static const char *grad_filter_declines(const tdi_call *call)
 {
-    return declines_shapes(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+    return declines(call, &call->in[0], &call->out, &call->in[1]);
 }
 
 static tdi_doubt grad_filter_doubts(const tdi_call *call)
@@ -770,9 +817,11 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .moments = true, .declines = forward_declines,
-                .doubts = forward_doubts, .prepare = forward_prepare, .keeps = forward_keeps, .run = forward_run);
-WINOGRAD_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines, .doubts = forward_doubts,
-                .prepare = grad_input_prepare, .keeps = grad_input_keeps, .run = grad_input_run);
-WINOGRAD_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .doubts = grad_filter_doubts,
-                .prepare = grad_filter_prepare, .run = grad_filter_run);
+WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .moments = true,
+                .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
+                .keeps = forward_keeps, .run = forward_run);
+WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
+                .doubts = forward_doubts, .prepare = grad_input_prepare, .keeps = grad_input_keeps,
+                .run = grad_input_run);
+WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .declines = grad_filter_declines,
+                .doubts = grad_filter_doubts, .prepare = grad_filter_prepare, .run = grad_filter_run);
