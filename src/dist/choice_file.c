@@ -5,7 +5,7 @@
  *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
  *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
  *
- * and "disturbed": true in a choice that was timed beside other processes. */
+ * and "disturbed": 2 in a choice that was timed twice, beside other processes. */
 #include "dist/choice_file.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static json_t *choice_to_json(const tdi_choice *choice)
         json_array_append_new(times, json_pack("[s, f]", choice->candidates[i].name, choice->candidates[i].us));
     json_t *json = json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
     if (choice->disturbed)
-        json_object_set_new(json, "disturbed", json_true());
+        json_object_set_new(json, "disturbed", json_integer(choice->disturbed));
     return json;
 }
 
@@ -59,13 +59,19 @@ static bool candidate_of_json(const json_t *pair, tdi_candidate *candidate)
     return candidate->name && json_is_number(us) && isfinite(candidate->us) && candidate->us >= 0;
 }
 
+static int disturbed_of(const json_t *json)
+{
+    json_int_t times = json_integer_value(json_object_get(json, "disturbed"));
+    return times < 0 ? 0 : times > TDI_OFTEN_ENOUGH ? TDI_OFTEN_ENOUGH : (int)times;
+}
+
 static bool choice_of_json(const json_t *json, tdi_choice *choice)
 {
     const char *take = json_string_value(json_object_get(json, "take"));
     const json_t *times = json_object_get(json, "us");
     size_t count = json_array_size(times);
     choice->chosen = -1;
-    choice->disturbed = json_is_true(json_object_get(json, "disturbed"));
+    choice->disturbed = disturbed_of(json);
     if (!take || count < 1 || count > TDI_MAX_CANDIDATES)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -110,7 +116,7 @@ json_t *tdi_choices_export(const tdi_choices *choices)
     json_t *root = empty_root();
     for (int i = 0; root && i < choices->all.count; i++) {
         tdi_choice choice = *choices->all.at[i];
-        choice.disturbed = false;
+        choice.disturbed = 0;
         if (choice.used && !put(root, &choice)) {
             json_decref(root);
             return NULL;
@@ -234,7 +240,7 @@ td_status tdi_choices_restore(td_context *context, const json_t *exported, tdi_e
 static bool worth_writing(json_t *root, const tdi_choice *choice)
 {
     const json_t *other = json_object_get(machine_of(root, choice->machine), choice->key);
-    bool better = !choice->lasting && (!choice->disturbed || json_is_true(json_object_get(other, "disturbed")));
+    bool better = !choice->lasting && (!choice->disturbed || disturbed_of(other));
     return choice->measured && (better || !other);
 }
 

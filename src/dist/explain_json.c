@@ -25,7 +25,7 @@ static json_t *choice_to_json(const tdi_choice *choice)
     if (!choice)
         return json_null();
     return json_pack("{s:s, s:o, s:b}", "taken", choice->candidates[choice->chosen].name, "us", times, "disturbed",
-                     choice->disturbed);
+                     choice->disturbed > 0);
 }
 
 static json_t *op_to_json(const tdi_plan_op *op)

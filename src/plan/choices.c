@@ -76,7 +76,22 @@ tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
 
 bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found)
 {
-    return choices->untimed || (found && (found->measured || !found->disturbed || asked->lasting));
+    return choices->untimed ||
+           (found && (found->measured || !found->disturbed || asked->lasting || found->disturbed >= TDI_OFTEN_ENOUGH));
+}
+
+static void add_disturbed(tdi_choice *before, const tdi_choice *measured)
+{
+    before->measured = true;
+    if (!before->disturbed)
+        return;
+    for (int i = 0; i < before->count; i++)
+        if (measured->candidates[i].us < before->candidates[i].us)
+            before->candidates[i].us = measured->candidates[i].us;
+    before->preferred = measured->preferred;
+    before->worth_it = measured->worth_it;
+    if (++before->disturbed == TDI_OFTEN_ENOUGH)
+        before->chosen = tdi_fastest(before);
 }
 
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
@@ -88,7 +103,7 @@ tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
     choices->changed = true;
     if (!before || !measured->disturbed)
         return tdi_choices_keep(choices, measured);
-    before->measured = true;
+    add_disturbed(before, measured);
     return before;
 }
 

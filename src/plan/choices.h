@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-enum { TDI_MAX_CANDIDATES = 6 };
+enum { TDI_MAX_CANDIDATES = 6, TDI_OFTEN_ENOUGH = 3 };
 
 typedef struct tdi_candidate {
     const char *name;
@@ -25,7 +25,8 @@ typedef struct tdi_choice {
     int preferred;   /* taken unless another candidate takes less than worth_it of its time */
     double worth_it; /* 0: none is preferred */
     bool measured;   /* here, and not read from a file */
-    bool disturbed;  /* by other processes, while it was: whoever asks next measures again */
+    int disturbed;   /* how often it was, always beside other processes: fewer than TDI_OFTEN_ENOUGH, and whoever asks
+                        next measures again */
     bool used;       /* by a plan made here */
     bool lasting;    /* bfloat16 is at stake, so more than last bits: made once, and never again, disturbed or not */
 } tdi_choice;
@@ -49,7 +50,8 @@ tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice);
 /* Need the clock not be asked? `found`: the choice that there is; NULL: none. */
 bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found);
 /* Keeps a choice that has been measured; but one that was disturbed does not take the place of one made before, so that
- * on a machine that is always busy, too, the same question gets the same answer. NULL when memory is out. */
+ * on a machine that is always busy, too, the same question gets the same answer. When it has been so TDI_OFTEN_ENOUGH
+ * times, the least times of all decide. NULL when memory is out. */
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);
 /* Measuring has taken `seconds` more: when that has become long to wait for, the log says once what it is. */
 void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds);

@@ -120,7 +120,7 @@ static void mark_file(const char *question, bool disturbed)
         json_object_foreach(of_machine, key, choice)
     {
         if (strncmp(key, question, strlen(question)) == 0)
-            json_object_set_new(choice, "disturbed", json_boolean(disturbed));
+            json_object_set_new(choice, "disturbed", json_integer(disturbed));
     }
     assert_true(!root || json_dump_file(root, scratch_path("choices.json"), 0) == 0);
     json_decref(root);
