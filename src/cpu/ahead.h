@@ -30,7 +30,8 @@ static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t r
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
 }
 
-/* What a product of so many steps is to ask for; one line again and again when nothing is left. */
+/* What a product of so many steps is to ask for, from a run and what lies behind it; one line again and again when
+ * nothing is left. */
 static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
 {
     for (tdi_ahead *a = regions; a < regions + count; a++)

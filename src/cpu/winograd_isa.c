@@ -259,6 +259,12 @@ static int64_t filter_stride(const winograd *p)
     return point_stride(slice_depth(p) * panel_width(p));
 }
 
+/* May all of the filter's points stay in the second-level cache? Otherwise they are made anew for each block. */
+static bool filter_fits(const winograd *p)
+{
+    return POINTS * p->c * p->f <= CACHE_FLOATS;
+}
+
 static int64_t pieces(const winograd *p)
 {
     return p->whole ? panels(p) * slices(p) : 1;
@@ -488,7 +494,7 @@ static int64_t filter_floats(const winograd *p)
 
 static size_t kept_bytes(const tdi_call *call, const winograd *p)
 {
-    return tdi_is_steady(call, 1) ? (size_t)filter_floats(p) * sizeof(float) : 0;
+    return tdi_is_steady(call, 1) && filter_fits(p) ? (size_t)filter_floats(p) * sizeof(float) : 0;
 }
 
 static int64_t result_floats(const winograd *p)
@@ -564,11 +570,11 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
 static void convolve(const winograd *p, const tdi_call *call, const float *bias, int activation)
 {
     room r = room_of(call, p);
-    bool make = !p->whole || tdi_must_make(call);
+    bool make = tdi_must_make(call);
     tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
-        convolve_block(p, &r, call, make && (begin == 0 || !p->whole), begin, count, bias, activation);
+        convolve_block(p, &r, call, !p->whole || (make && begin == 0), begin, count, bias, activation);
         TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
     TDI_ISA_NAME(tdi_made_all)(&made);
@@ -663,18 +669,12 @@ static tdi_doubt doubts_shape(const td_shape *y)
     return tiles >= ENOUGH_TILES && 10 * made >= 6 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
 }
 
-/* The filter's points stay in the second-level cache, or are made anew, piece by piece, for each block. */
-static bool filter_fits(const winograd *p)
-{
-    return POINTS * p->c * p->f <= CACHE_FLOATS;
-}
-
-/* Beside all of the filter the points of a block and of its results stay in the second-level cache too; otherwise it
- * has to be worth making the filter's. Blocks are of about the same size. */
+/* Beside a filter that fits, the points of a block and of its results have as much room; otherwise a block has to be
+ * worth making the filter's. Blocks are of about the same size. */
 static int64_t block_of(const winograd *p)
 {
-    int64_t of_tile = POINTS * (p->c + p->results * panel_width(p));
-    int64_t most = (filter_fits(p) ? CACHE_FLOATS / of_tile : MOST_FLOATS / (POINTS * p->c)) / ROWS * ROWS;
+    int64_t both = p->c + p->results * panel_width(p), wider = p->results > 1 && p->f > p->c ? p->f : p->c;
+    int64_t most = (filter_fits(p) ? CACHE_FLOATS / (POINTS * both) : MOST_FLOATS / (POINTS * wider)) / ROWS * ROWS;
     if (most < ROWS)
         most = ROWS;
     int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
@@ -706,7 +706,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
     p.tiles = p.samples * p.tiles_h * p.tiles_w;
     p.results = 1;
     p.block = block_of(&p);
-    p.whole = tdi_is_steady(call, 1) || filter_fits(&p);
+    p.whole = filter_fits(&p);
     return p;
 }
 
