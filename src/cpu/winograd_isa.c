@@ -8,7 +8,11 @@
  *
  * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
  * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
- * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
+ * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum.
+ *
+ * The filter's points take four times its room. Where that is more than L2 has they are made piece by piece, each right
+ * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
+ * are turned back as soon as their sums are there. Values may be bfloat16; what is multiplied is float32. */
 #include "cpu/ahead.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
@@ -673,8 +677,8 @@ static tdi_doubt doubts_shape(const td_shape *y)
  * worth making the filter's. Blocks are of about the same size. */
 static int64_t block_of(const winograd *p)
 {
-    int64_t both = p->c + p->results * panel_width(p), wider = p->results > 1 && p->f > p->c ? p->f : p->c;
-    int64_t most = (filter_fits(p) ? CACHE_FLOATS / (POINTS * both) : MOST_FLOATS / (POINTS * wider)) / ROWS * ROWS;
+    int64_t of_tile = p->c + p->results * panel_width(p), wider = p->results > 1 && p->f > p->c ? p->f : p->c;
+    int64_t most = (filter_fits(p) ? CACHE_FLOATS / (POINTS * of_tile) : MOST_FLOATS / (POINTS * wider)) / ROWS * ROWS;
     if (most < ROWS)
         most = ROWS;
     int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
