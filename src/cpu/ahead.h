@@ -1,10 +1,20 @@
-/* ahead.h - memory that is read or written next, asked for meanwhile: a line at each step of a product. */
+/* ahead.h - memory that is read or written next, asked for meanwhile: all at once, or a line at each step of a product.
+ */
 #ifndef TDI_CPU_AHEAD_H
 #define TDI_CPU_AHEAD_H
 
 #include <stdint.h>
 
 enum { TDI_LINE = 64 /* bytes of the cache's */ };
+
+/* Elements [begin, end) of rows, asked for all at once: memory, or another core's cache, gives several lines in the
+ * time of one. */
+static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = begin; k < end; k += TDI_LINE / (int64_t)sizeof *from)
+            __builtin_prefetch(from + i * row + k);
+}
 
 /* `runs` of `count` lines, `step` bytes apart. */
 typedef struct tdi_ahead {

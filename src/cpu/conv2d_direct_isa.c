@@ -69,8 +69,7 @@ static void set_chunks(conv *v, const tdi_call *call)
     v->element = (int64_t)td_dtype_size(call->in[0].dtype);
     v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
-    int64_t most = tdi_most(ROOM / v->words, ROWS), chunks = (v->pixels + most - 1) / most;
-    v->chunk = tdi_rounded_up((v->pixels + chunks - 1) / chunks, ROWS);
+    v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(ROOM / v->words, ROWS)), ROWS);
     v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
     v->span = v->whole ? places_of(v) : 1;
     int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;

@@ -68,9 +68,7 @@ static conv conv_of(const tdi_call *call)
     v.step = v.pairs ? 2 : 1;
     v.packs_dy = v.pairs || v.f > ROWS_IN_PLACE;
     v.pixels = v.samples * v.oh * v.ow;
-    int64_t steps = (v.pixels + v.step - 1) / v.step, most = v.c * v.f > LARGE ? MORE_STEPS : STEPS;
-    int64_t chunks = (steps + most - 1) / most;
-    v.chunk = (steps + chunks - 1) / chunks;
+    v.chunk = tdi_share_of((v.pixels + v.step - 1) / v.step, v.c * v.f > LARGE ? MORE_STEPS : STEPS);
     return v;
 }
 

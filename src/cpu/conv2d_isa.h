@@ -47,11 +47,12 @@ static inline void tdi_clear(float *to, int64_t count)
     memset(to, 0, (size_t)count * sizeof *to);
 }
 
-/* `all` in nearly equal shares of at most `limit`: the next of them. */
-static inline int64_t tdi_share_of(int64_t all, int64_t limit)
+/* Floats from one point's matrix, or one image's, to the next: an odd number of lines, so that the same place in all of
+ * them does not share a cache set. */
+static inline int64_t tdi_odd_lines(int64_t floats)
 {
-    int64_t shares = (all + limit - 1) / limit;
-    return (all + shares - 1) / shares;
+    enum { LINE_FLOATS = 16 };
+    return ((floats + LINE_FLOATS - 1) / LINE_FLOATS | 1) * LINE_FLOATS;
 }
 
 static inline int64_t tdi_conv_row_of_x(const tdi_conv *p)

@@ -272,4 +272,11 @@ static inline int64_t tdi_most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* `all` in nearly equal shares of at most `limit`: the next of them. */
+static inline int64_t tdi_share_of(int64_t all, int64_t limit)
+{
+    int64_t shares = (all + limit - 1) / limit;
+    return shares ? (all + shares - 1) / shares : 0;
+}
+
 #endif

@@ -4,6 +4,7 @@
 #define TDI_CPU_LSTM_ISA_H
 
 #include "base/thread.h"
+#include "cpu/ahead.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 #include "cpu/softmax_isa.h"
@@ -254,14 +255,6 @@ static inline const char *tdi_lstm_declines(const tdi_call *call)
     const tdi_lstm_attrs *attrs = call->attrs;
     bool over_units = tdi_lstm_over_units(attrs->activation) || tdi_lstm_over_units(attrs->recurrent_activation);
     return over_units ? "softmax over units" : NULL;
-}
-
-/* What other lanes have made, asked for all at once: each line comes from another core's cache. */
-static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = begin; k < end; k += 16)
-            __builtin_prefetch(from + i * row + k);
 }
 
 static inline void tdi_lstm_step_is_made(const tdi_call *call, const tdi_lstm_share *own)

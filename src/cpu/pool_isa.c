@@ -4,6 +4,7 @@
  * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
  * group by group, a group being the channels of one position. Samples that stand abreast are so many channels more. */
 #include "cpu/abreast_isa.h"
+#include "cpu/ahead.h"
 #include "cpu/loops.h"
 #include "ops/pool2d.h"
 
@@ -444,19 +445,12 @@ static void any_max_grad(const pool *p, const float *x, const float *y, const fl
     }
 }
 
-static void ask(const float *from, int64_t floats)
-{
-    for (int64_t i = 0; i < floats; i += 16)
-        __builtin_prefetch(from + i);
-}
-
 /* Windows of 2x2: a line of them gives to two rows. The rows under the next line are asked for. */
 static void take_line_2x2(const pool *p, const float *x, const float *y, const float *dy, float *gradient)
 {
     const int64_t line = p->line, c = p->channels;
     for (int64_t ox = 0; ox < p->y->dim[2]; ox++, x += 2 * c, gradient += 2 * c, y += c, dy += c) {
-        ask(x + 2 * line, 2 * c);
-        ask(x + 3 * line, 2 * c);
+        tdi_fetch(x + 2 * line, line, 2, 0, 2 * c);
         TDI_LANES for (int64_t k = 0; k < c; k++)
         {
             float most = y[k], left = dy[k];

@@ -14,7 +14,7 @@
  * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
  * are turned back as soon as their sums are there. Values may be bfloat16; what is multiplied is float32. */
 #include "cpu/ahead.h"
-#include "cpu/isa.h"
+#include "cpu/conv2d_isa.h"
 #include "cpu/loops.h"
 #include "cpu/made_isa.h"
 #include "cpu/narrow_isa.h"
@@ -25,7 +25,7 @@ enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
 #else
 enum { ROWS = 4, COLUMNS = 3 };
 #endif
-enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN, LINE = 16 /* floats */ };
+enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN };
 enum { GRAIN = 16, FEWEST = 32, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
 enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 5 << 17 };
 
@@ -204,7 +204,7 @@ static piece piece_of(const winograd *p, int64_t panel, int64_t f, int64_t slice
                                                : COLUMNS,
                    .slice = slice,
                    .c = c,
-                   .depth = p->c - c < DEPTH ? p->c - c : DEPTH};
+                   .depth = tdi_least(p->c - c, DEPTH)};
 }
 
 static piece first_piece(const winograd *p)
@@ -239,28 +239,22 @@ static int64_t slice_depth(const winograd *p)
     return first_piece(p).depth;
 }
 
-/* Between the matrices of two points: an odd number of lines, so that a tile's 36 values do not share a cache set. */
-static int64_t point_stride(int64_t floats)
-{
-    return (floats / LINE | 1) * LINE + (floats % LINE ? 2 * LINE : 0);
-}
-
 /* Of a slice of the image, [points, tiles, depth]. */
 static int64_t image_stride(const winograd *p)
 {
-    return point_stride(p->block * slice_depth(p));
+    return tdi_odd_lines(p->block * slice_depth(p));
 }
 
 /* Of a panel of the result or its gradient, [points, tiles, columns]. */
 static int64_t result_stride(const winograd *p)
 {
-    return point_stride(p->block * panel_width(p));
+    return tdi_odd_lines(p->block * panel_width(p));
 }
 
 /* Of a piece, a slice by a panel, of the filter, [points, depth, columns]. */
 static int64_t filter_stride(const winograd *p)
 {
-    return point_stride(slice_depth(p) * panel_width(p));
+    return tdi_odd_lines(slice_depth(p) * panel_width(p));
 }
 
 /* May all of the filter's points stay in the second-level cache? Otherwise they are made anew for each block. */
@@ -446,7 +440,7 @@ static void interpolate_tile(const winograd *p, const float *from, int64_t width
 
 TDI_INLINE void put_tile(bool narrow, const winograd *p, tile t, const float *from, piece q, void *y)
 {
-    int64_t height = p->oh - t.y < OUT ? p->oh - t.y : OUT, width = p->ow - t.x < OUT ? p->ow - t.x : OUT;
+    int64_t height = tdi_least(p->oh - t.y, OUT), width = tdi_least(p->ow - t.x, OUT);
     for (int64_t i = 0; i < height; i++)
         for (int64_t j = 0; j < width; j++) {
             int64_t pixel = (t.sample * p->oh + t.y + i) * p->ow + t.x + j;
@@ -483,7 +477,7 @@ typedef struct room {
 
 static int64_t zeros_of(const winograd *p)
 {
-    return p->c > p->f ? p->c : p->f;
+    return tdi_most(p->c, p->f);
 }
 
 static int64_t image_floats(const winograd *p)
@@ -577,7 +571,7 @@ static void convolve(const winograd *p, const tdi_call *call, const float *bias,
     bool make = tdi_must_make(call);
     tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
-        int64_t count = p->tiles - begin < p->block ? p->tiles - begin : p->block;
+        int64_t count = tdi_least(p->tiles - begin, p->block);
         convolve_block(p, &r, call, !p->whole || (make && begin == 0), begin, count, bias, activation);
         TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
@@ -640,7 +634,7 @@ static void correlate(const winograd *p, const tdi_call *call)
 {
     room r = room_of(call, p);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block)
-        correlate_block(p, &r, call, begin, p->tiles - begin < p->block ? p->tiles - begin : p->block);
+        correlate_block(p, &r, call, begin, tdi_least(p->tiles - begin, p->block));
 }
 
 /* ---- what is taken ---- */
@@ -677,12 +671,9 @@ static tdi_doubt doubts_shape(const td_shape *y)
  * worth making the filter's. Blocks are of about the same size. */
 static int64_t block_of(const winograd *p)
 {
-    int64_t of_tile = p->c + p->results * panel_width(p), wider = p->results > 1 && p->f > p->c ? p->f : p->c;
+    int64_t of_tile = p->c + p->results * panel_width(p), wider = p->results > 1 ? tdi_most(p->c, p->f) : p->c;
     int64_t most = (filter_fits(p) ? CACHE_FLOATS / (POINTS * of_tile) : MOST_FLOATS / (POINTS * wider)) / ROWS * ROWS;
-    if (most < ROWS)
-        most = ROWS;
-    int64_t blocks = (p->tiles + most - 1) / most, each = blocks ? (p->tiles + blocks - 1) / blocks : 0;
-    return (each + ROWS - 1) / ROWS * ROWS;
+    return tdi_rounded_up(tdi_share_of(p->tiles, tdi_most(most, ROWS)), ROWS);
 }
 
 /* The convolution with the filter, or with the turned one. */

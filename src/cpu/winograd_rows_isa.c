@@ -31,14 +31,9 @@ typedef struct steps {
     int64_t point, tile, row;
 } steps;
 
-static int64_t point_stride(int64_t floats)
-{
-    return ((floats + LINE - 1) / LINE | 1) * LINE;
-}
-
 static steps steps_of(const winograd *p, int64_t rows, int64_t channels)
 {
-    int64_t one = channels * TDI_WIDTH, point = point_stride(rows * p->tiles * one);
+    int64_t one = channels * TDI_WIDTH, point = tdi_odd_lines(rows * p->tiles * one);
     return p->turned ? (steps){point, one, p->tiles * one} : (steps){point, rows * one, one};
 }
 
@@ -73,7 +68,7 @@ static int64_t filter_row(const winograd *p)
 /* Whole vectors are written, of which the last may reach beyond the end. */
 static int64_t filter_stride(const winograd *p)
 {
-    return point_stride(p->conv.kh * filter_row(p) + TDI_WIDTH);
+    return tdi_odd_lines(p->conv.kh * filter_row(p) + TDI_WIDTH);
 }
 
 static int64_t line_floats(int64_t floats)
