@@ -547,7 +547,7 @@ typedef struct td_explain_args {
  * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained"),
  * or that one makes it too, in its own time ("within").
  * A choice is null where the clock was not asked, else an object: what was "taken", the "us" of each candidate by its
- * name, and whether other processes have "disturbed" the timing.
+ * name, and whether that is "unsure" and timed again by the next process, as beside other processes.
  *
  * With .time too, each step has "calls", "us", "floor_us" and "bound" (arithmetic or memory), over all parts, and
  * "time" has "threads", "steps" (that were timed), "us" (a step), "waiting_us", "feeding_us", "rest_us", "floor_us",

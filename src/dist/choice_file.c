@@ -5,7 +5,7 @@
  *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
  *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
  *
- * and "disturbed": 2 in a choice that was timed twice, beside other processes. */
+ * and "unsure": 2 in a choice that was timed twice, beside other processes or against what is preferred. */
 #include "dist/choice_file.h"
 
 #include <errno.h>
@@ -46,8 +46,8 @@ static json_t *choice_to_json(const tdi_choice *choice)
     for (int i = 0; i < choice->count; i++)
         json_array_append_new(times, json_pack("[s, f]", choice->candidates[i].name, choice->candidates[i].us));
     json_t *json = json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
-    if (choice->disturbed)
-        json_object_set_new(json, "disturbed", json_integer(choice->disturbed));
+    if (choice->unsure)
+        json_object_set_new(json, "unsure", json_integer(choice->unsure));
     return json;
 }
 
@@ -59,9 +59,9 @@ static bool candidate_of_json(const json_t *pair, tdi_candidate *candidate)
     return candidate->name && json_is_number(us) && isfinite(candidate->us) && candidate->us >= 0;
 }
 
-static int disturbed_of(const json_t *json)
+static int unsure_of(const json_t *json)
 {
-    json_int_t times = json_integer_value(json_object_get(json, "disturbed"));
+    json_int_t times = json_integer_value(json_object_get(json, "unsure"));
     return times < 0 ? 0 : times > TDI_OFTEN_ENOUGH ? TDI_OFTEN_ENOUGH : (int)times;
 }
 
@@ -71,7 +71,7 @@ static bool choice_of_json(const json_t *json, tdi_choice *choice)
     const json_t *times = json_object_get(json, "us");
     size_t count = json_array_size(times);
     choice->chosen = -1;
-    choice->disturbed = disturbed_of(json);
+    choice->unsure = unsure_of(json);
     if (!take || count < 1 || count > TDI_MAX_CANDIDATES)
         return false;
     for (size_t i = 0; i < count; i++) {
@@ -110,13 +110,13 @@ static bool is_root(const json_t *root)
            json_is_object(json_object_get(root, "machines"));
 }
 
-/* A run that is resumed makes the choices that it made, disturbed or not. */
+/* A run that is resumed makes the choices that it made, unsure or not. */
 json_t *tdi_choices_export(const tdi_choices *choices)
 {
     json_t *root = empty_root();
     for (int i = 0; root && i < choices->all.count; i++) {
         tdi_choice choice = *choices->all.at[i];
-        choice.disturbed = 0;
+        choice.unsure = 0;
         if (choice.used && !put(root, &choice)) {
             json_decref(root);
             return NULL;
@@ -236,11 +236,11 @@ td_status tdi_choices_restore(td_context *context, const json_t *exported, tdi_e
     return tdi_choices_import(choices, exported, error);
 }
 
-/* What others have measured undisturbed meanwhile is better than what was disturbed here; what lasts is the first's. */
+/* What others have measured meanwhile and are sure of is better than what is unsure here; what lasts is the first's. */
 static bool worth_writing(json_t *root, const tdi_choice *choice)
 {
     const json_t *other = json_object_get(machine_of(root, choice->machine), choice->key);
-    bool better = !choice->lasting && (!choice->disturbed || disturbed_of(other));
+    bool better = !choice->lasting && (!choice->unsure || unsure_of(other));
     return choice->measured && (better || !other);
 }
 

@@ -24,8 +24,8 @@ static json_t *choice_to_json(const tdi_choice *choice)
         json_object_set_new(times, choice->candidates[i].name, json_real(choice->candidates[i].us));
     if (!choice)
         return json_null();
-    return json_pack("{s:s, s:o, s:b}", "taken", choice->candidates[choice->chosen].name, "us", times, "disturbed",
-                     choice->disturbed > 0);
+    return json_pack("{s:s, s:o, s:b}", "taken", choice->candidates[choice->chosen].name, "us", times, "unsure",
+                     choice->unsure > 0);
 }
 
 static json_t *op_to_json(const tdi_plan_op *op)

@@ -86,7 +86,7 @@ static td_status compete(rehearsal *r, tdi_error *error)
         TDI_TRY(take_turns(r, steps, error));
         good += !tdi_watch_was_disturbed(&watch);
     }
-    r->choice->disturbed = good < rounds;
+    r->choice->unsure = good < rounds;
     return TD_OK;
 }
 

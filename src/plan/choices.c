@@ -74,24 +74,34 @@ tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
     return kept;
 }
 
-bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found)
+bool tdi_choice_is_last_word(const tdi_choice *choice)
 {
-    return choices->untimed ||
-           (found && (found->measured || !found->disturbed || asked->lasting || found->disturbed >= TDI_OFTEN_ENOUGH));
+    return !choice->unsure || choice->unsure >= TDI_OFTEN_ENOUGH;
 }
 
-static void add_disturbed(tdi_choice *before, const tdi_choice *measured)
+bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found)
+{
+    return choices->untimed || (found && (found->measured || asked->lasting || tdi_choice_is_last_word(found)));
+}
+
+static void add_unsure(tdi_choice *before, const tdi_choice *measured)
 {
     before->measured = true;
-    if (!before->disturbed)
+    if (!before->unsure)
         return;
     for (int i = 0; i < before->count; i++)
         if (measured->candidates[i].us < before->candidates[i].us)
             before->candidates[i].us = measured->candidates[i].us;
     before->preferred = measured->preferred;
     before->worth_it = measured->worth_it;
-    if (++before->disturbed == TDI_OFTEN_ENOUGH)
+    if (++before->unsure == TDI_OFTEN_ENOUGH)
         before->chosen = tdi_fastest(before);
+}
+
+/* What slows cores down for some seconds, or parts them, on the host of a virtual machine is not seen from inside. */
+static bool is_unsure(const tdi_choice *measured)
+{
+    return measured->unsure || (measured->worth_it > 0 && measured->chosen != measured->preferred);
 }
 
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
@@ -100,10 +110,12 @@ tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
     for (int i = 0; i < measured->count; i++)
         names[i] = measured->candidates[i].name;
     tdi_choice *before = tdi_choices_find(choices, measured->machine, measured->key, measured->count, names);
+    tdi_choice settled = *measured;
+    settled.unsure = is_unsure(measured);
     choices->changed = true;
-    if (!before || !measured->disturbed)
-        return tdi_choices_keep(choices, measured);
-    add_disturbed(before, measured);
+    if (!before || !settled.unsure)
+        return tdi_choices_keep(choices, &settled);
+    add_unsure(before, &settled);
     return before;
 }
 

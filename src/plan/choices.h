@@ -25,10 +25,10 @@ typedef struct tdi_choice {
     int preferred;   /* taken unless another candidate takes less than worth_it of its time */
     double worth_it; /* 0: none is preferred */
     bool measured;   /* here, and not read from a file */
-    int disturbed;   /* how often it was, always beside other processes: fewer than TDI_OFTEN_ENOUGH, and whoever asks
-                        next measures again */
+    int unsure;      /* how often it was, never to be relied on: beside other processes, or against what is preferred.
+                        Fewer than TDI_OFTEN_ENOUGH, and whoever asks next measures again */
     bool used;       /* by a plan made here */
-    bool lasting;    /* bfloat16 is at stake, so more than last bits: made once, and never again, disturbed or not */
+    bool lasting;    /* bfloat16 is at stake, so more than last bits: made once, and never again, unsure or not */
 } tdi_choice;
 
 typedef struct tdi_choices {
@@ -47,10 +47,12 @@ tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, co
                              const char *const *names);
 /* Keeps a choice, copied, in the place of an older one for the same machine and key; NULL when memory is out. */
 tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice);
+/* By its own times: sure, or unsure often enough. */
+bool tdi_choice_is_last_word(const tdi_choice *choice);
 /* Need the clock not be asked? `found`: the choice that there is; NULL: none. */
 bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found);
-/* Keeps a choice that has been measured; but one that was disturbed does not take the place of one made before, so that
- * on a machine that is always busy, too, the same question gets the same answer. When it has been so TDI_OFTEN_ENOUGH
+/* Keeps a choice that has been measured; but one that is unsure does not take the place of one made before, so that on
+ * a machine that is always busy, too, the same question gets the same answer. When it has been so TDI_OFTEN_ENOUGH
  * times, the least times of all decide. NULL when memory is out. */
 tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured);
 /* Measuring has taken `seconds` more: when that has become long to wait for, the log says once what it is. */

@@ -104,9 +104,9 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
 void tdi_choice_explain(const tdi_choice *choice, FILE *out)
 {
     fprintf(out, "%s:",
-            !choice->measured   ? "timed before"
-            : choice->disturbed ? "timed beside other processes"
-                                : "timed");
+            !choice->measured                                    ? "timed before"
+            : choice->lasting || tdi_choice_is_last_word(choice) ? "timed"
+                                                                 : "timed, and again by the next run");
     for (int i = 0; i < choice->count; i++)
         fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
     fprintf(out, "\n");

@@ -247,7 +247,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     c.elapsed = c.arena ? TDI_NEW_ARRAY(c.arena, double, c.threads) : NULL;
     td_status status = c.elapsed ? enter_all(&c, kernels, count, all, error) : tdi_no_memory(error);
     if (status == TD_OK)
-        choice->disturbed = !compete(&c, all, count);
+        choice->unsure = !compete(&c, all, count);
     if (atomic_load(&c.failed))
         status = tdi_no_memory(error);
     for (int i = 0; i < count; i++)

@@ -89,7 +89,7 @@ static void test_comes_back(void **state)
     td_context_free(three);
 }
 
-static tdi_choice measured(const char *key, int chosen, bool disturbed)
+static tdi_choice measured(const char *key, int chosen, bool unsure)
 {
     return (tdi_choice){.machine = "here",
                         .key = key,
@@ -97,13 +97,13 @@ static tdi_choice measured(const char *key, int chosen, bool disturbed)
                         .chosen = chosen,
                         .candidates = {{names[0], 1.5}, {names[1], 2.25}},
                         .measured = true,
-                        .disturbed = disturbed,
+                        .unsure = unsure,
                         .used = true};
 }
 
-static const tdi_choice *settle(td_context *context, int chosen, bool disturbed)
+static const tdi_choice *settle(td_context *context, int chosen, bool unsure)
 {
-    tdi_choice choice = measured("hurried", chosen, disturbed);
+    tdi_choice choice = measured("hurried", chosen, unsure);
     const tdi_choice *settled = tdi_choices_settle(choices_of(context), &choice);
     assert_non_null(settled);
     tdi_choices_remember(context);
@@ -121,7 +121,7 @@ static bool stands(td_context *context, const tdi_choice *choice)
 }
 
 /* What was timed beside other processes is timed again by the next process, but holds until one is left alone. */
-static void test_disturbed(void **state)
+static void test_unsure(void **state)
 {
     (void)state;
     use_folder("");
@@ -149,7 +149,7 @@ static void test_disturbed(void **state)
 }
 
 /* On a machine that is always busy the least times of three processes are the last word. */
-static void test_always_disturbed(void **state)
+static void test_always_unsure(void **state)
 {
     (void)state;
     use_folder("");
@@ -171,6 +171,31 @@ static void test_always_disturbed(void **state)
     td_context_free(after);
 }
 
+/* An answer against what is preferred is asked again by the next process, and gives way to one for it. */
+static void test_against_preferred(void **state)
+{
+    (void)state;
+    use_folder("");
+    tdi_choice choice = measured("lanes", 0, false);
+    choice.preferred = 1;
+    choice.worth_it = 0.9;
+    td_context *one = fresh_context(), *two, *three;
+    assert_int_equal(tdi_choices_settle(choices_of(one), &choice)->chosen, 0);
+    tdi_choices_remember(one);
+    two = fresh_context();
+    assert_int_equal(find(two, "lanes")->chosen, 0);
+    assert_false(stands(two, find(two, "lanes")));
+    choice.chosen = 1;
+    assert_int_equal(tdi_choices_settle(choices_of(two), &choice)->chosen, 1);
+    tdi_choices_remember(two);
+    three = fresh_context();
+    assert_int_equal(find(three, "lanes")->chosen, 1);
+    assert_true(stands(three, find(three, "lanes")));
+    td_context_free(one);
+    td_context_free(two);
+    td_context_free(three);
+}
+
 /* Where bfloat16 is at stake the first answer stays, in the next process and beside one that asked at the same time. */
 static void test_lasting(void **state)
 {
@@ -187,7 +212,7 @@ static void test_lasting(void **state)
     later = fresh_context();
     const tdi_choice *found = tdi_choices_find(choices_of(later), "here", "precision", 2, names);
     assert_int_equal(found->chosen, 1);
-    assert_true(found->disturbed);
+    assert_true(found->unsure);
     assert_true(tdi_choice_stands(choices_of(later), &(tdi_choice){.lasting = true}, found));
     assert_false(stands(later, found));
     td_context_free(both[0]);
@@ -411,13 +436,20 @@ static void test_export_and_import(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comes_back),        cmocka_unit_test(test_disturbed),
-        cmocka_unit_test(test_always_disturbed),  cmocka_unit_test(test_lasting),
-        cmocka_unit_test(test_restored),          cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_wrong_entries),     cmocka_unit_test(test_nowhere_to_write),
-        cmocka_unit_test(test_export_and_import), cmocka_unit_test(test_long_wait),
-        cmocka_unit_test(test_described),         cmocka_unit_test(test_off),
-        cmocka_unit_test(test_no_file),           cmocka_unit_test(test_folders)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_comes_back),
+                                       cmocka_unit_test(test_unsure),
+                                       cmocka_unit_test(test_always_unsure),
+                                       cmocka_unit_test(test_against_preferred),
+                                       cmocka_unit_test(test_lasting),
+                                       cmocka_unit_test(test_restored),
+                                       cmocka_unit_test(test_damage),
+                                       cmocka_unit_test(test_wrong_entries),
+                                       cmocka_unit_test(test_nowhere_to_write),
+                                       cmocka_unit_test(test_export_and_import),
+                                       cmocka_unit_test(test_long_wait),
+                                       cmocka_unit_test(test_described),
+                                       cmocka_unit_test(test_off),
+                                       cmocka_unit_test(test_no_file),
+                                       cmocka_unit_test(test_folders)};
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

@@ -112,7 +112,7 @@ static void release(outcome *o)
 }
 
 /* All choices whose question begins so. */
-static void mark_file(const char *question, bool disturbed)
+static void mark_file(const char *question, bool unsure)
 {
     const char *machine, *key;
     json_t *of_machine, *choice, *root = json_load_file(scratch_path("choices.json"), 0, NULL);
@@ -120,7 +120,7 @@ static void mark_file(const char *question, bool disturbed)
         json_object_foreach(of_machine, key, choice)
     {
         if (strncmp(key, question, strlen(question)) == 0)
-            json_object_set_new(choice, "disturbed", json_integer(disturbed));
+            json_object_set_new(choice, "unsure", json_integer(unsure));
     }
     assert_true(!root || json_dump_file(root, scratch_path("choices.json"), 0) == 0);
     json_decref(root);
@@ -378,9 +378,9 @@ static void test_precision(void **state)
     outcome wide = train(convolutions, 0);
     assert_int_equal(said, 1);
     mark_file("way", true);
-    outcome disturbed = train(convolutions, 0);
-    assert_non_null(strstr(disturbed.explained, "float32 4321 us"));
-    assert_memory_equal(disturbed.weights, wide.weights, (size_t)wide.count * sizeof(float));
+    outcome unsure = train(convolutions, 0);
+    assert_non_null(strstr(unsure.explained, "float32 4321 us"));
+    assert_memory_equal(unsure.weights, wide.weights, (size_t)wide.count * sizeof(float));
     edit_file("way", 0);
     mark_file("way", true);
     outcome again = train(convolutions, 0);
@@ -399,7 +399,7 @@ static void test_precision(void **state)
     release(&asked[1]);
     release(&narrow);
     release(&wide);
-    release(&disturbed);
+    release(&unsure);
     release(&again);
     release(&plain);
 }

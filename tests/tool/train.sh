@@ -43,7 +43,7 @@ expect 0 explain lenet5.keras --batch-size 32 --json
 export TANDEM_CACHE="$PWD/choices"
 expect 0 explain lenet5.keras --batch-size 32 --json
 export TANDEM_CACHE=off
-tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,"[^"]*":[0-9.]*[^}]*},"disturbed":' ||
+tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,"[^"]*":[0-9.]*[^}]*},"unsure":' ||
     fail "explain --json has no kernel that was timed: $(cat out)"
 tells_of_keys
 json of timed kernels

@@ -72,7 +72,7 @@ static void take_other_way(void)
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
         json_object_foreach(of_machine, key, choice)
     {
-        json_object_set_new(choice, "disturbed", json_false());
+        json_object_set_new(choice, "unsure", json_false());
         if (strncmp(key, "way", 3) == 0)
             json_object_set(choice, "take", json_array_get(json_array_get(json_object_get(choice, "us"), 1), 0));
     }
