@@ -65,15 +65,16 @@ static conv back_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *dy = &call->in[0].shape, *filter = &call->in[1].shape, *dx = &call->out.shape;
-    bool rows = call->split == TDI_ROWS;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     conv v = {.first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : dx->dim[0],
               .y_h = dx->dim[1],
               .y_w = dx->dim[2],
               .filters = dx->dim[3],
+              .filter = columns ? call->begin : 0,
               .groups = a->groups,
               .c = dy->dim[3] / a->groups,
-              .f = filter->dim[2],
+              .f = columns ? call->end - call->begin : filter->dim[2],
               .kh = filter->dim[0],
               .kw = filter->dim[1],
               .stride_h = 1,
@@ -120,7 +121,7 @@ static void pack_rows(const conv *v, const float *filter, int64_t count, float *
         tdi_store(to, tdi_load_part(filter + k * v->filters, count));
 }
 
-/* Of filter [kh * kw][f][channels of dy], places from the last on: `count` rows become lanes. */
+/* Of filter [kh * kw][filters of a group][channels of dy], places from the last on: `count` rows become lanes. */
 static void pack_turned(const conv *v, const float *filter, int64_t count, float *to)
 {
     int64_t k = 0;
@@ -135,12 +136,13 @@ static void pack_turned(const conv *v, const float *filter, int64_t count, float
 static void pack_vector(const conv *v, const float *filter, int64_t group, int64_t f, float *to)
 {
     int64_t first = v->filter + group * v->f + f, count = v->f - f, places = v->kh * v->kw;
+    int64_t place = v->filters / v->groups * v->x.c; /* turned */
     tdi_store(to, v->bias ? tdi_load_part(v->bias + first, count) : (tdi_vector){0});
     to += TDI_WIDTH;
     if (!v->back)
         pack_rows(v, filter + first, count, to);
     for (int64_t i = places - 1; i >= 0 && v->back; i--, to += v->c * TDI_WIDTH)
-        pack_turned(v, filter + (i * v->f + f) * v->x.c + group * v->c, count, to);
+        pack_turned(v, filter + i * place + (v->filter + f) * v->x.c + group * v->c, count, to);
 }
 
 static void pack(const conv *v, const float *filter, float *to)
@@ -349,14 +351,19 @@ static tdi_doubt conv2d_doubts(const tdi_call *call)
     return tdi_broadcast_doubts(call, work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
+static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
+{
+    if (call->split == TDI_COLUMNS && v->groups > 1)
+        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
+    *scratch = room_of(call, v);
+    return TD_OK;
+}
+
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     conv v = forward_of(call);
-    if (call->split == TDI_COLUMNS && v.groups > 1)
-        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
-    *scratch = room_of(call, &v);
-    return TD_OK;
+    return prepare(call, &v, scratch, error);
 }
 
 static size_t conv2d_keeps(const tdi_call *call)
@@ -385,10 +392,9 @@ static tdi_doubt back_doubts(const tdi_call *call)
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     conv v = back_of(call);
-    *scratch = room_of(call, &v);
-    return TD_OK;
+    return prepare(call, &v, scratch, error);
 }
 
 static size_t back_keeps(const tdi_call *call)
@@ -416,7 +422,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d) = {.name = TDI_ISA_TEXT 
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_input) = {.name = TDI_ISA_TEXT
                                                                       " broadcast conv2d_grad_input",
                                                                       .op = &tdi_op_conv2d_grad_input,
-                                                                      .splits = TDI_CAN_ROWS,
+                                                                      .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                       .declines = back_declines,
                                                                       .doubts = back_doubts,
                                                                       .prepare = back_prepare,

@@ -116,7 +116,8 @@ static conv back_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *dy = &call->in[0].shape, *filter = &call->in[1].shape, *dx = &call->out.shape;
-    bool rows = call->split == TDI_ROWS, apart = a->stride_h > 1 || a->stride_w > 1;
+    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
+    bool apart = a->stride_h > 1 || a->stride_w > 1;
     conv v = {.first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : dx->dim[0],
               .h = dy->dim[1],
@@ -125,7 +126,8 @@ static conv back_of(const tdi_call *call)
               .y_h = dx->dim[1],
               .y_w = dx->dim[2],
               .filters = dx->dim[3],
-              .f = dx->dim[3],
+              .filter = columns ? call->begin : 0,
+              .f = columns ? call->end - call->begin : dx->dim[3],
               .grid_h = apart ? dy->dim[1] : dx->dim[1],
               .grid_w = apart ? dy->dim[2] : dx->dim[2],
               .apart_h = a->stride_h,
@@ -216,13 +218,13 @@ TDI_INLINE void turn_rows(bool pairs, const conv *v, const float *from, tdi_word
             tdi_transpose_square(from + c, v->c, (float *)(void *)to, WIDE);
 }
 
-/* The same of filter [places, the last one first][f][c]. */
+/* The same of filter [places, the last one first][filters][c]. */
 TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
     int64_t last = places_of(v) - 1 - place, group = group_from(v, f), block = v->words * WIDE;
     for (int64_t i = 0; i < group; i += SIDE)
         for (int64_t j = 0; j < v->span; j++)
-            turn_rows(pairs, v, filter + ((last - j) * v->f + f + i) * v->c,
+            turn_rows(pairs, v, filter + ((last - j) * v->filters + v->filter + f + i) * v->c,
                       to + (i / WIDE * v->span + j) * block + i % WIDE);
 }
 
@@ -249,7 +251,7 @@ static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, i
     int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter,
             size = v->c * v->filters;
     if (v->back)
-        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + f * v->c,
+        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
                             group * v->c * (int64_t)sizeof *filter);
     return (tdi_ahead){.at = (const char *)(filter + place * size + v->filter + f),
                        .step = v->filters * (int64_t)sizeof *filter,
@@ -475,13 +477,18 @@ static size_t bytes_to_keep(const tdi_call *call, const conv *v)
     return tdi_is_steady(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
 }
 
+static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
+{
+    packed p;
+    *scratch = lay_out(v, tdi_is_steady(call, 1), NULL, &p);
+    return v->f % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
+}
+
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     conv v = forward_of(call);
-    packed p;
-    *scratch = lay_out(&v, tdi_is_steady(call, 1), NULL, &p);
-    return v.f % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
+    return prepare(call, &v, scratch, error);
 }
 
 static size_t conv2d_keeps(const tdi_call *call)
@@ -498,11 +505,9 @@ static void conv2d_run(const tdi_call *call)
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     conv v = back_of(call);
-    packed p;
-    *scratch = lay_out(&v, tdi_is_steady(call, 1), NULL, &p);
-    return TD_OK;
+    return prepare(call, &v, scratch, error);
 }
 
 static size_t back_keeps(const tdi_call *call)
@@ -511,12 +516,22 @@ static size_t back_keeps(const tdi_call *call)
     return bytes_to_keep(call, &v);
 }
 
+/* Also where no pixel goes. */
+static void clear_made(const conv *v, char *y)
+{
+    int64_t image = v->y_h * v->y_w, pixel = v->filters * v->element;
+    bool all = v->f == v->filters;
+    int64_t runs = all ? v->samples : v->samples * image, run = all ? image * pixel : pixel;
+    y += v->first * image * pixel + v->filter * v->element;
+    for (int64_t i = 0; i < runs; i++)
+        memset(y + i * run, 0, (size_t)(all ? run : v->f * v->element));
+}
+
 static void back_run(const tdi_call *call)
 {
     conv v = back_of(call);
-    int64_t image = v.y_h * v.y_w * v.f * v.element;
     if (v.apart_h > 1 || v.apart_w > 1)
-        memset((char *)call->out.data + v.first * image, 0, (size_t)(v.samples * image));
+        clear_made(&v, call->out.data);
     run(&v, call);
 }
 
@@ -552,7 +567,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_ISA_TEXT " direct conv2d_grad_input",
                                                                    .op = &tdi_op_conv2d_grad_input,
                                                                    .takes = TDI_TAKES_BOTH,
-                                                                   .splits = TDI_CAN_ROWS,
+                                                                   .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                    .declines = back_declines,
                                                                    .doubts = direct_doubts,
                                                                    .prepare = back_prepare,

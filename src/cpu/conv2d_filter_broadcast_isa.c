@@ -15,6 +15,7 @@ enum { VECTORS = 2, ROOM = 1 << 14 /* floats of dy */ };
 typedef struct conv {
     tdi_seen x;
     int64_t samples, y_h, y_w, filters;
+    int64_t filter;       /* the first that is made */
     int64_t groups, c, f; /* of a group */
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
     int64_t runs, run; /* straight stretches of x under a row of the filter; numbers in each */
@@ -25,13 +26,15 @@ static conv conv_of(const tdi_call *call)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *x = &call->in[0].shape, *dy = &call->in[1].shape, *filter = &call->out.shape;
+    bool columns = call->split == TDI_COLUMNS;
     conv v = {.samples = x->dim[0],
               .y_h = dy->dim[1],
               .y_w = dy->dim[2],
               .filters = dy->dim[3],
+              .filter = columns ? call->begin : 0,
               .groups = a->groups,
               .c = filter->dim[2],
-              .f = dy->dim[3] / a->groups,
+              .f = columns ? call->end - call->begin : dy->dim[3] / a->groups,
               .kh = filter->dim[0],
               .kw = filter->dim[1],
               .stride_h = a->stride_h,
@@ -146,8 +149,8 @@ static void add_rows(const conv *v, const float *x, const float *dy, int64_t oy,
         for (int64_t r = 0; r < v->runs; r++)
             for (int64_t group = 0; group < v->groups; group++) {
                 at.x = x + (oy * v->stride_h + ky * v->dilation_h) * row + r * v->dilation_w * v->x.c + group * v->c;
-                at.dy = dy + oy * v->y_w * v->filters + group * v->f;
-                at.sums = sums + (ky * v->runs + r) * v->run * v->filters + group * v->f;
+                at.dy = dy + oy * v->y_w * v->filters + v->filter + group * v->f;
+                at.sums = sums + (ky * v->runs + r) * v->run * v->filters + v->filter + group * v->f;
                 add_run(v, at);
             }
 }
@@ -173,8 +176,10 @@ static tdi_doubt doubts(const tdi_call *call)
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     conv v = conv_of(call);
+    if (call->split == TDI_COLUMNS && v.groups > 1)
+        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
     *scratch = (size_t)tdi_seen_floats(&v.x) * sizeof(float);
     return TD_OK;
 }
@@ -194,6 +199,7 @@ static void run(const tdi_call *call)
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_filter) = {.name = TDI_ISA_TEXT
                                                                        " broadcast conv2d_grad_filter",
                                                                        .op = &tdi_op_conv2d_grad_filter,
+                                                                       .splits = TDI_CAN_COLUMNS,
                                                                        .declines = declines,
                                                                        .doubts = doubts,
                                                                        .prepare = prepare,

@@ -15,7 +15,8 @@ enum { MOST_PIXELS = 256, ROOM_FLOATS = 1 << 21 };
 typedef struct conv {
     int64_t first, samples, chunk; /* to make; copied at a time */
     int64_t h, w, c, kh, kw, oh, ow, f;
-    int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
+    int64_t filter, filters;   /* the first of the f, of so many */
+    int64_t channel, channels; /* of x the first that is made; how many are */
     int64_t stride_h, stride_w, dilation_h, dilation_w, before_h, before_w;
     bool direct; /* x is the left factor */
 } conv;
@@ -27,13 +28,13 @@ static int64_t pixels_of(const conv *p)
 
 static int64_t taps_of(const conv *p)
 {
-    return p->kh * p->kw * p->c;
+    return p->kh * p->kw * p->channels;
 }
 
 static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
 {
     const tdi_conv2d_attrs *a = call->attrs;
-    bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
+    bool rows = call->split == TDI_ROWS;
     conv p = {.first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : x->dim[0],
               .h = x->dim[1],
@@ -43,9 +44,9 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
               .kw = filter->dim[1],
               .oh = y->dim[1],
               .ow = y->dim[2],
-              .f = columns ? call->end - call->begin : y->dim[3],
-              .filter = columns ? call->begin : 0,
+              .f = y->dim[3],
               .filters = y->dim[3],
+              .channels = x->dim[3],
               .stride_h = a->stride_h,
               .stride_w = a->stride_w,
               .dilation_h = a->dilation_h,
@@ -55,6 +56,24 @@ static conv conv_of(const tdi_call *call, const td_shape *x, const td_shape *fil
     p.direct = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.oh == p.h && p.ow == p.w;
     int64_t fits = ROOM_FLOATS / (pixels_of(&p) * taps_of(&p));
     p.chunk = p.direct || fits > p.samples ? p.samples : fits > 1 ? fits : 1;
+    return p;
+}
+
+static conv by_filters(const tdi_call *call, conv p)
+{
+    if (call->split == TDI_COLUMNS) {
+        p.filter = call->begin;
+        p.f = call->end - call->begin;
+    }
+    return p;
+}
+
+static conv by_channels(const tdi_call *call, conv p)
+{
+    if (call->split == TDI_COLUMNS) {
+        p.channel = call->begin;
+        p.channels = call->end - call->begin;
+    }
     return p;
 }
 
@@ -84,10 +103,10 @@ static float *copy_pixel(const conv *p, const float *image, int64_t oy, int64_t 
 static const float *add_pixel(const conv *p, const float *from, int64_t oy, int64_t ox, float *image)
 {
     for (int64_t i = 0; i < p->kh; i++)
-        for (int64_t j = 0; j < p->kw; j++, from += p->c) {
+        for (int64_t j = 0; j < p->kw; j++, from += p->channels) {
             int64_t at = seen_at(p, oy, ox, i, j);
-            for (int64_t c = 0; at >= 0 && c < p->c; c++)
-                image[at + c] += from[c];
+            for (int64_t c = 0; at >= 0 && c < p->channels; c++)
+                image[at + p->channel + c] += from[c];
         }
     return from;
 }
@@ -108,7 +127,8 @@ static const float *taken_apart(const conv *p, const float *x, int64_t n, int64_
 static void put_together(const conv *p, const float *from, int64_t n, int64_t count, float *x)
 {
     int64_t image = p->h * p->w * p->c;
-    memset(x + n * image, 0, (size_t)(count * image) * sizeof *x);
+    for (float *to = x + n * image + p->channel, *end = x + (n + count) * image; to < end; to += p->c)
+        memset(to, 0, (size_t)p->channels * sizeof *to);
     for (int64_t s = n; s < n + count; s++)
         for (int64_t pixel = 0; pixel < pixels_of(p); pixel++)
             from = add_pixel(p, from, pixel / p->ow, pixel % p->ow, x + s * image);
@@ -159,7 +179,7 @@ static tdi_doubt conv2d_doubts(const tdi_call *call)
 
 static conv forward_conv(const tdi_call *call)
 {
-    return conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
+    return by_filters(call, conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape));
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -207,7 +227,7 @@ static tdi_doubt grad_input_doubts(const tdi_call *call)
 
 static conv grad_input_conv(const tdi_call *call)
 {
-    return conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
+    return by_channels(call, conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape));
 }
 
 static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -218,16 +238,28 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
     return TD_OK;
 }
 
+/* dy's `rows` pixels times the filter: rows of taps, `row` floats apart. Places whose channels are all made are one
+ * product. */
+static void multiply_back(const conv *p, const float *dy, int64_t rows, const float *filter, float *to, int64_t row)
+{
+    bool all = p->channels == p->c;
+    int64_t places = all ? 1 : p->kh * p->kw, each = taps_of(p) / places;
+    tdi_factor left = {dy, p->f, 'N'};
+    for (int64_t i = 0; i < places; i++) {
+        tdi_factor right = {filter + (i * p->c + p->channel) * p->f, p->f, 'T'};
+        tdi_sgemm(rows, each, p->f, left, right, 0, to + i * each, row);
+    }
+}
+
 static void grad_input_run(const tdi_call *call)
 {
     conv p = grad_input_conv(call);
     float *x = call->out.data;
     for (int64_t n = p.first; n < p.first + p.samples; n += p.chunk) {
-        int64_t count = count_from(&p, n), taps = taps_of(&p);
+        int64_t count = count_from(&p, n);
         const float *dy = (const float *)call->in[0].data + n * pixels_of(&p) * p.f;
-        float *to = p.direct ? x + n * p.h * p.w * p.c : call->scratch;
-        tdi_factor left = {dy, p.f, 'N'}, filter = {call->in[1].data, p.f, 'T'};
-        tdi_sgemm(count * pixels_of(&p), taps, p.f, left, filter, 0, to, taps);
+        float *to = p.direct ? x + n * p.h * p.w * p.c + p.channel : call->scratch;
+        multiply_back(&p, dy, count * pixels_of(&p), call->in[1].data, to, p.direct ? p.c : taps_of(&p));
         if (!p.direct)
             put_together(&p, call->scratch, n, count, x);
     }
@@ -235,7 +267,7 @@ static void grad_input_run(const tdi_call *call)
 
 const tdi_kernel tdi_cpu_conv2d_grad_input_matmul_onednn = {.name = "onednn conv2d_grad_input as matmul",
                                                             .op = &tdi_op_conv2d_grad_input,
-                                                            .splits = TDI_CAN_ROWS,
+                                                            .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                             .declines = grad_input_declines,
                                                             .doubts = grad_input_doubts,
                                                             .prepare = grad_input_prepare,
@@ -255,7 +287,7 @@ static tdi_doubt grad_filter_doubts(const tdi_call *call)
 
 static conv grad_filter_conv(const tdi_call *call)
 {
-    return conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
+    return by_filters(call, conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape));
 }
 
 static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -271,14 +303,16 @@ static void grad_filter_run(const tdi_call *call)
     conv p = grad_filter_conv(call);
     for (int64_t n = 0; n < p.samples; n += p.chunk) {
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
-        const float *dy = (const float *)call->in[1].data + n * pixels_of(&p) * p.f;
-        tdi_factor left = {x, taps_of(&p), 'T'}, right = {dy, p.f, 'N'};
-        tdi_sgemm(taps_of(&p), p.f, count_from(&p, n) * pixels_of(&p), left, right, n > 0 ? 1 : 0, call->out.data, p.f);
+        const float *dy = (const float *)call->in[1].data + n * pixels_of(&p) * p.filters + p.filter;
+        tdi_factor left = {x, taps_of(&p), 'T'}, right = {dy, p.filters, 'N'};
+        tdi_sgemm(taps_of(&p), p.f, count_from(&p, n) * pixels_of(&p), left, right, n > 0 ? 1 : 0,
+                  (float *)call->out.data + p.filter, p.filters);
     }
 }
 
 const tdi_kernel tdi_cpu_conv2d_grad_filter_matmul_onednn = {.name = "onednn conv2d_grad_filter as matmul",
                                                              .op = &tdi_op_conv2d_grad_filter,
+                                                             .splits = TDI_CAN_COLUMNS,
                                                              .declines = grad_filter_declines,
                                                              .doubts = grad_filter_doubts,
                                                              .prepare = grad_filter_prepare,

@@ -40,15 +40,25 @@ static int64_t count_samples(const tdi_call *call, const conv_values *v)
     return call->split == TDI_ROWS ? call->end - call->begin : v->x->shape.dim[0];
 }
 
-/* Forwards, of the filters. */
-static int64_t first_filter(const tdi_call *call)
+/* Of the channels of what is made: y's, which are filters, or x's. */
+static int64_t first_made(const tdi_call *call)
 {
     return call->split == TDI_COLUMNS ? call->begin : 0;
 }
 
-static int64_t count_filters(const tdi_call *call, const td_shape *filter)
+static int64_t count_made(const tdi_call *call)
 {
-    return call->split == TDI_COLUMNS ? call->end - call->begin : filter->dim[3];
+    return call->split == TDI_COLUMNS ? call->end - call->begin : call->out.shape.dim[3];
+}
+
+static int64_t count_channels(const tdi_call *call, const conv_values *v)
+{
+    return v->x == &call->out ? count_made(call) : v->x->shape.dim[3];
+}
+
+static int64_t count_filters(const tdi_call *call, const conv_values *v)
+{
+    return v->y == &call->out ? count_made(call) : v->y->shape.dim[3];
 }
 
 /* ---- description ---- */
@@ -61,13 +71,16 @@ static dnnl_status_t describe_image(tdi_md *md, const tdi_value *image, int64_t 
     return tdi_md_create(md, 4, dims, tdi_onednn_type(image->dtype), strides);
 }
 
-/* [kh, kw, c / groups, f] as (groups,) out, in, h, w, `made` of the f: in the library's layout of `type`, or as it is,
- * float32. */
-static dnnl_status_t describe_filter(tdi_md *md, const td_shape *filter, int64_t made, int groups, bool any,
+/* [kh, kw, c / groups, f] as (groups,) out, in, h, w, of the lane's share: in the library's layout of `type`, or as it
+ * is, float32. */
+static dnnl_status_t describe_filter(tdi_md *md, const tdi_call *call, const conv_values *v, bool any,
                                      dnnl_data_type_t type)
 {
+    const td_shape *filter = &v->filter->shape;
+    int64_t groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
     int64_t h = filter->dim[0], w = filter->dim[1], in = filter->dim[2], out = filter->dim[3];
-    dnnl_dims_t dims = {groups, made / groups, in, h, w}, strides = {out / groups, 1, out, w * in * out, in * out};
+    dnnl_dims_t dims = {groups, count_filters(call, v) / groups, count_channels(call, v) / groups, h, w};
+    dnnl_dims_t strides = {out / groups, 1, out, w * in * out, in * out};
     int skip = groups == 1 ? 1 : 0;
     return tdi_md_create(md, 5 - skip, dims + skip, type, any ? NULL : strides + skip);
 }
@@ -96,14 +109,13 @@ static tdi_onednn_convolution window_of(const tdi_call *call, const conv_values 
 
 static dnnl_status_t describe_operands(tdi_onednn_operands *o, const tdi_call *call, const conv_values *v)
 {
-    int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
-    int64_t samples = count_samples(call, v), filters = count_filters(call, &v->filter->shape);
+    int64_t samples = count_samples(call, v), filters = count_filters(call, v);
     o->has_bias = v->bias && v->bias->shape.rank;
-    dnnl_status_t status = describe_image(&o->src, v->x, samples, v->x->shape.dim[3]);
+    dnnl_status_t status = describe_image(&o->src, v->x, samples, count_channels(call, v));
     if (status == dnnl_success)
         status = describe_image(&o->dst, v->y, samples, filters);
     if (status == dnnl_success)
-        status = describe_filter(&o->weights, &v->filter->shape, filters, groups, false, dnnl_f32);
+        status = describe_filter(&o->weights, call, v, false, dnnl_f32);
     if (status == dnnl_success && o->has_bias)
         status = tdi_md_create(&o->bias, 1, (dnnl_dims_t){filters}, dnnl_f32, (dnnl_dims_t){1});
     return status;
@@ -132,16 +144,14 @@ static dnnl_status_t describe(direction way, const tdi_call *call, dnnl_engine_t
                               const_dnnl_primitive_attr_t attr, tdi_onednn_operands *o, dnnl_primitive_desc_t *pd)
 {
     conv_values v = values_of(call, way);
-    int groups = ((const tdi_conv2d_attrs *)call->attrs)->groups;
-    int64_t filters = count_filters(call, &v.filter->shape);
     dnnl_data_type_t type = tdi_onednn_type(v.x->dtype);
     tdi_md weights = {0}, forward = {0};
     o->makes_weights = way == GRAD_FILTER;
     dnnl_status_t status = describe_operands(o, call, &v);
     if (status == dnnl_success)
-        status = describe_filter(&weights, &v.filter->shape, filters, groups, true, o->makes_weights ? dnnl_f32 : type);
+        status = describe_filter(&weights, call, &v, true, o->makes_weights ? dnnl_f32 : type);
     if (status == dnnl_success)
-        status = describe_filter(&forward, &v.filter->shape, filters, groups, true, type);
+        status = describe_filter(&forward, call, &v, true, type);
     tdi_onednn_convolution c = window_of(call, &v);
     c.src = TDI_MD_VIEW(o->src);
     c.weights = TDI_MD_VIEW(weights);
@@ -180,27 +190,33 @@ static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describ
     return count_samples(call, &v) ? tdi_onednn_prepare(call, describe_way, state, scratch, error) : TD_OK;
 }
 
-/* Some of the filters' results are made close to each other, behind which the library's scratch is. */
+/* Some of the channels are made close to each other, behind which the library's scratch is. */
 static size_t apart_bytes(const tdi_call *call)
 {
     const td_shape *y = &call->out.shape;
-    int64_t elements = y->dim[0] * y->dim[1] * y->dim[2] * count_filters(call, &call->in[1].shape);
+    int64_t elements = y->dim[0] * y->dim[1] * y->dim[2] * count_made(call);
     size_t bytes = call->split == TDI_COLUMNS ? (size_t)elements * td_dtype_size(call->out.dtype) : 0;
     return (bytes + 63) / 64 * 64;
 }
 
-static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+static td_status prepare_made(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
+                              size_t *scratch, tdi_error *error)
 {
     if (call->split == TDI_COLUMNS && ((const tdi_conv2d_attrs *)call->attrs)->groups > 1)
         return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
-    td_status status = prepare(call, FORWARD, describe_forward, state, scratch, error);
+    td_status status = prepare(call, way, describe_way, state, scratch, error);
     *scratch += apart_bytes(call);
     return status;
 }
 
+static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
+{
+    return prepare_made(call, FORWARD, describe_forward, state, scratch, error);
+}
+
 static td_status prepare_grad_input(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare(call, GRAD_INPUT, describe_grad_input, state, scratch, error);
+    return prepare_made(call, GRAD_INPUT, describe_grad_input, state, scratch, error);
 }
 
 static td_status prepare_grad_filter(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -217,21 +233,27 @@ static void *sample(const tdi_value *value, int64_t n)
            n * shape->dim[1] * shape->dim[2] * shape->dim[3] * (int64_t)td_dtype_size(value->dtype);
 }
 
+static void *address_of(const tdi_call *call, const tdi_value *image)
+{
+    bool apart = call->split == TDI_COLUMNS && image == &call->out;
+    return apart ? call->scratch : sample(image, first_sample(call));
+}
+
 static tdi_onednn_addresses addresses_of(const tdi_call *call, direction way)
 {
     conv_values v = values_of(call, way);
-    int64_t first = first_sample(call), filter = first_filter(call);
-    return (tdi_onednn_addresses){.src = sample(v.x, first),
+    int64_t first = first_made(call), filter = way == GRAD_INPUT ? first * v.filter->shape.dim[3] : first;
+    return (tdi_onednn_addresses){.src = address_of(call, v.x),
                                   .weights = (float *)v.filter->data + filter,
                                   .bias = v.bias && v.bias->data ? (float *)v.bias->data + filter : NULL,
-                                  .dst = call->split == TDI_COLUMNS ? call->scratch : sample(v.y, first)};
+                                  .dst = address_of(call, v.y)};
 }
 
 static void activate(const tdi_call *call, void *first)
 {
     conv_values v = values_of(call, FORWARD);
     const td_shape *y = &v.y->shape;
-    int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * count_filters(call, &v.filter->shape);
+    int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * count_made(call);
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
     if (v.y->dtype == TD_BFLOAT16)
         tdi_cpu_loops()->activate_bfloat16(count, activation, first);
@@ -239,7 +261,7 @@ static void activate(const tdi_call *call, void *first)
         tdi_cpu_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
-/* What was made apart to its place between the other filters' results. */
+/* What was made apart to its place between the other channels. */
 static void put_between(const tdi_call *call, const char *made)
 {
     const td_shape *y = &call->out.shape;
@@ -263,9 +285,13 @@ static void conv2d_run(const tdi_call *call)
 
 static void conv2d_grad_input_run(const tdi_call *call)
 {
-    if (call->state)
-        tdi_onednn_run(call, addresses_of(call, GRAD_INPUT), call->scratch, DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
-                       DNNL_ARG_DIFF_DST);
+    if (!call->state)
+        return;
+    tdi_onednn_addresses at = addresses_of(call, GRAD_INPUT);
+    tdi_onednn_run(call, at, (char *)call->scratch + apart_bytes(call), DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
+                   DNNL_ARG_DIFF_DST);
+    if (call->split == TDI_COLUMNS)
+        put_between(call, at.src);
 }
 
 static void conv2d_grad_filter_run(const tdi_call *call)
@@ -333,7 +359,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .takes = TDI_TAKES_BOTH,
                                                      .declines = declines,
                                                      .doubts = doubts,
-                                                     .splits = TDI_CAN_ROWS,
+                                                     .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                      .prepare = prepare_grad_input,
                                                      .keeps = tdi_onednn_keeps,
                                                      .release = tdi_onednn_release,

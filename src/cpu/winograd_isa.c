@@ -38,7 +38,7 @@ static const float over_a = -1 / 1.5f, over_b = 1 / 6.0f; /* 1 / 2A^2(A^2 - B^2)
 typedef struct winograd {
     int64_t first, samples; /* to make */
     int64_t h, w, c, oh, ow, f, before_h, before_w;
-    int64_t filter, filters; /* forwards: the first of the f that are made, of so many */
+    int64_t filter, filters; /* the first of the f that are made, of so many */
     int64_t tiles_h, tiles_w, tiles;
     int64_t block;   /* tiles worked on at a time: a multiple of ROWS */
     int64_t results; /* panels of their results that have room */
@@ -332,9 +332,9 @@ static void image_points_of(const winograd *p, const window *of, piece q, float 
 static void gradient_points_of(const winograd *p, const window *of, piece q, float *to)
 {
     if (p->narrow)
-        points_of(true, evaluate_gradient, OUT, of, q.f, width_of(q), result_stride(p), to);
+        points_of(true, evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
     else
-        points_of(false, evaluate_gradient, OUT, of, q.f, width_of(q), result_stride(p), to);
+        points_of(false, evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
 }
 
 /* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
@@ -357,8 +357,8 @@ static void gradient_points(const winograd *p, const void *dy, const float *zero
     window of = {.size = OUT};
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
-        const void *image = element(p, dy, t.sample * p->oh * p->ow * p->f);
-        locate(p, image, p->oh, p->ow, p->f, t.y, t.x, zeros, &of);
+        const void *image = element(p, dy, t.sample * p->oh * p->ow * p->filters);
+        locate(p, image, p->oh, p->ow, p->filters, t.y, t.x, zeros, &of);
         for (piece q = first_piece(p); q.f < p->f; q = next_panel(p, q))
             gradient_points_of(p, &of, q, to + q.panel * POINTS * result_stride(p) + i * width_of(q));
     }
@@ -391,15 +391,15 @@ static void turned_square(const winograd *p, const float *filter, float *to, int
     float square[TAPS * TAPS][SQUARE];
     const int64_t stride = filter_stride(p);
     for (int i = 0; i < TAPS * TAPS; i++)
-        tdi_transpose_square(filter + (TAPS * TAPS - 1 - i) * p->c * p->f, p->c, square[i], TDI_WIDTH);
+        tdi_transpose_square(filter + (TAPS * TAPS - 1 - i) * p->c * p->filters, p->c, square[i], TDI_WIDTH);
     for (int k = 0; k < TDI_WIDTH; k++)
         filter_points(square[0] + k * TDI_WIDTH, SQUARE, stride, to + k * row);
 }
 
-/* The filter that gives dx, turned about: of [3, 3, f, c], as the forward one is for p's f and c. */
+/* The filter that gives dx, turned about: of [3, 3, filters, c], as the forward one is for p's filters and c. */
 static void make_turned(const winograd *p, const float *filter, piece q, float *to)
 {
-    filter += q.f * p->c + q.c;
+    filter += (p->filter + q.f) * p->c + q.c;
     for (int j = 0; j < width_of(q); j += TDI_WIDTH)
         for (int64_t k = 0; k < q.depth; k += TDI_WIDTH)
             turned_square(p, filter + j * p->c + k, to + k * width_of(q) + j, width_of(q));
@@ -419,9 +419,10 @@ static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ah
     enum { FLOAT = sizeof *filter };
     int64_t width = width_of(q);
     for (int tap = 0; tap < TAPS * TAPS && q.f < p->f; tap++, filter += p->c * p->filters)
-        ahead[tap] = p->turned ? tdi_rows_ahead(filter + q.f * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
-                               : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT,
-                                                q.depth, width * FLOAT);
+        ahead[tap] = p->turned
+                         ? tdi_rows_ahead(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
+                         : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
+                                          width * FLOAT);
 }
 
 /* [OUT, OUT, width] of a tile's results. */
@@ -477,7 +478,7 @@ typedef struct room {
 
 static int64_t zeros_of(const winograd *p)
 {
-    return tdi_most(p->c, p->f);
+    return tdi_most(p->c, p->filters);
 }
 
 static int64_t image_floats(const winograd *p)
@@ -601,8 +602,8 @@ static void add_products(const winograd *p, const room *r, piece q, int64_t coun
 
 static void store_piece(const winograd *p, const float *from, piece q, float *filter)
 {
-    const int64_t stride = filter_stride(p), row = width_of(q), to_row = p->f, tap = p->c * p->f;
-    filter += q.c * to_row + q.f;
+    const int64_t stride = filter_stride(p), row = width_of(q), to_row = p->filters, tap = p->c * p->filters;
+    filter += q.c * to_row + p->filter + q.f;
     for (int64_t k = 0; k < q.depth; k++)
         for (int j = 0; j < q.columns; j++) {
             tdi_vector points[POINTS], made[TAPS * TAPS];
@@ -722,12 +723,17 @@ static winograd forward_of(const tdi_call *call)
     return winograd_of(call, &call->in[0].shape, &call->out.shape, false);
 }
 
+static td_status prepare(const tdi_call *call, const winograd *p, size_t *scratch, tdi_error *error)
+{
+    *scratch = room_bytes(call, p);
+    return p->f % TDI_WIDTH ? tdi_fail(error, TD_UNSUPPORTED, "filters that are no whole vectors") : TD_OK;
+}
+
 static td_status forward_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     winograd p = forward_of(call);
-    *scratch = room_bytes(call, &p);
-    return p.f % TDI_WIDTH ? tdi_fail(error, TD_UNSUPPORTED, "filters that are no whole vectors") : TD_OK;
+    return prepare(call, &p, scratch, error);
 }
 
 static size_t forward_keeps(const tdi_call *call)
@@ -755,10 +761,9 @@ static winograd grad_input_of(const tdi_call *call)
 
 static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     winograd p = grad_input_of(call);
-    *scratch = room_bytes(call, &p);
-    return TD_OK;
+    return prepare(call, &p, scratch, error);
 }
 
 static size_t grad_input_keeps(const tdi_call *call)
@@ -795,10 +800,9 @@ static winograd grad_filter_of(const tdi_call *call)
 
 static td_status grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    (void)state, (void)error;
+    (void)state;
     winograd p = grad_filter_of(call);
-    *scratch = room_bytes(call, &p);
-    return TD_OK;
+    return prepare(call, &p, scratch, error);
 }
 
 static void grad_filter_run(const tdi_call *call)
@@ -815,8 +819,9 @@ static void grad_filter_run(const tdi_call *call)
 WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .moments = true,
                 .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
                 .keeps = forward_keeps, .run = forward_run);
-WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
-                .doubts = forward_doubts, .prepare = grad_input_prepare, .keeps = grad_input_keeps,
-                .run = grad_input_run);
-WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .declines = grad_filter_declines,
-                .doubts = grad_filter_doubts, .prepare = grad_filter_prepare, .run = grad_filter_run);
+WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+                .declines = grad_input_declines, .doubts = forward_doubts, .prepare = grad_input_prepare,
+                .keeps = grad_input_keeps, .run = grad_input_run);
+WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
+                .declines = grad_filter_declines, .doubts = grad_filter_doubts, .prepare = grad_filter_prepare,
+                .run = grad_filter_run);

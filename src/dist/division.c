@@ -160,28 +160,63 @@ static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division
                         : "with convolutions each core computes rows of the batch");
 }
 
-static tdi_division turned(const tdi_division *division, const char *why)
+static int cores_of(const tdi_division *division)
+{
+    return division->workers * division->lanes;
+}
+
+static tdi_division among(const tdi_division *division, int workers, const char *why)
 {
     tdi_division d = *division;
-    d.parts = d.workers = division->lanes;
-    d.lanes = division->workers;
+    d.parts = d.workers = workers;
+    d.lanes = cores_of(division) / workers;
     snprintf(d.why, sizeof d.why, "%s", why);
     return d;
 }
 
 tdi_division tdi_divide_otherwise(const tdi_division *division)
 {
-    return turned(division, "steps were the fastest so");
+    return among(division, division->lanes, "steps were the fastest so");
+}
+
+bool tdi_divides_into(const tdi_division *division, int parts)
+{
+    return parts == division->parts || (division->either && parts > 0 && cores_of(division) % parts == 0);
+}
+
+tdi_division tdi_divide_into(const tdi_division *division, int parts)
+{
+    return parts == division->parts ? *division : among(division, parts, "as in the run that is resumed");
+}
+
+/* Rows of a worker, to lanes: the time that a step takes, at best, of that which a core takes for a row. */
+static double time_by(int cores, int workers, int64_t rows)
+{
+    int64_t most = (rows + workers - 1) / workers;
+    return (double)most * workers / cores;
+}
+
+/* As many as need the least time. */
+static int workers_for(int cores, int64_t rows)
+{
+    int best = 1;
+    for (int workers = 2; workers <= rows && workers <= cores; workers++)
+        if (cores % workers == 0 && time_by(cores, workers, rows) <= time_by(cores, best, rows))
+            best = workers;
+    return best;
 }
 
 bool tdi_has_too_few(const tdi_division *division, int64_t rows)
 {
-    return division->either && division->lanes == 1 && rows < division->parts;
+    const double worth_it = 0.8;
+    int cores = cores_of(division);
+    return division->either && rows < division->parts && time_by(cores, workers_for(cores, rows), rows) <= worth_it;
 }
 
-tdi_division tdi_divide_few(const tdi_division *division)
+tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
 {
-    return turned(division, "there are fewer rows than cores, so the lanes share each of them");
+    return among(division, workers_for(cores_of(division), rows),
+                 "there are fewer rows than cores, so lanes share each of them");
 }
 
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,

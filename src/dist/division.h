@@ -29,9 +29,13 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
                      tdi_error *error);
 /* The other way to use the same cores, of a division that could be `either`. */
 tdi_division tdi_divide_otherwise(const tdi_division *division);
-/* Would workers have none of so few rows, where lanes could share them; and the division in which they do. */
+/* Would workers have none of so few rows, where lanes could share each of them; and the division in which they do: the
+ * workers have rows, their lanes are what cores there are. */
 bool tdi_has_too_few(const tdi_division *division, int64_t rows);
-tdi_division tdi_divide_few(const tdi_division *division);
+tdi_division tdi_divide_few(const tdi_division *division, int64_t rows);
+/* Can the same cores be used by so many parts; and the division in which they are. */
+bool tdi_divides_into(const tdi_division *division, int parts);
+tdi_division tdi_divide_into(const tdi_division *division, int parts);
 
 /* Has the model statistics that each replica takes on its own? */
 bool tdi_keeps_replicas_apart(const td_model *model);

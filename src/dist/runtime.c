@@ -156,7 +156,7 @@ bool tdi_has_few(const tdi_runtime *runtime, tdi_mode mode, int64_t rows)
 
 tdi_way tdi_way_for_few(const tdi_runtime *runtime)
 {
-    return (tdi_way){.division = tdi_divide_few(&runtime->division), .float32 = runtime->float32};
+    return (tdi_way){.division = tdi_divide_few(&runtime->division, 1), .float32 = runtime->float32};
 }
 
 static td_status runtime_for_few(td_model *model, tdi_runtime **runtime, tdi_error *error)
@@ -585,11 +585,9 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
 
 td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, tdi_error *error)
 {
-    tdi_division division = runtime->division;
-    if (parts != division.parts && division.either)
-        division = tdi_divide_otherwise(&division);
-    if (parts != division.parts)
+    if (!tdi_divides_into(&runtime->division, parts))
         return TD_OK;
+    tdi_division division = tdi_divide_into(&runtime->division, parts);
     runtime->settled = true;
     if (float32)
         say_float32(runtime->model, float32_is_faster);
@@ -629,7 +627,8 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     if (!is_asked(runtime, mode))
         return TD_OK;
     TDI_TRY(unsettle(runtime, mode, rows, plans, error));
-    TDI_TRY(tdi_choose_other(runtime, mode, rows, plans[0], &way, &other, error));
+    const tdi_plan *largest = plans[runtime->division.parts - 1];
+    TDI_TRY(tdi_choose_other(runtime, mode, rows, largest, &way, &other, error));
     if (!other)
         return TD_OK;
     td_status status = change_way(runtime, mode, &way, error);

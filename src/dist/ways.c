@@ -121,6 +121,12 @@ static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t row
            is_little(runtime, gradients);
 }
 
+/* Where workers would have no rows. */
+static bool lanes_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
+    return (mode == TDI_TRAIN || mode == TDI_GRADIENTS) && !is_short(runtime, plan);
+}
+
 static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     if (is_short(runtime, plan))
@@ -142,10 +148,12 @@ static void add_way(tdi_way *ways, char names[][48], tdi_choice *choice, const t
 td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
                            bool *other, tdi_error *error)
 {
-    tdi_division divisions[2] = {runtime->division, tdi_divide_otherwise(&runtime->division)};
+    bool few = tdi_has_too_few(&runtime->division, rows);
+    tdi_division divisions[2] = {runtime->division, few ? tdi_divide_few(&runtime->division, rows)
+                                                        : tdi_divide_otherwise(&runtime->division)};
     bool narrow = precision_in_doubt(runtime, plan);
     bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
-    bool sure = possible && rows_are_sure(runtime, mode, rows, plan);
+    bool sure = possible && (few ? lanes_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
     bool both = possible && !sure && runtime->chooser.choices && division_in_doubt(runtime, mode, plan);
     tdi_way ways[4];
     char names[4][48];
@@ -161,7 +169,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
         TDI_TRY(tdi_choose_way(runtime, mode, rows, plan, ways, &asked, &chosen, error));
     runtime->way = chosen;
     *way = ways[chosen ? chosen->chosen : 0];
-    if (sure)
+    if (sure && !few)
         snprintf(way->division.why, sizeof way->division.why,
                  "with more activations than weights each core computes rows of the batch");
     *other = sure || (chosen && chosen->chosen > 0);

@@ -149,10 +149,19 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     return by_rows(node, p, lanes);
 }
 
+/* The gradient may be shared by columns: as an update's share they would be the short stretches that split_matmul
+ * avoids. */
+static bool updates_filter(const tdi_node *node)
+{
+    return node->home == TDI_HOME_VARIABLE && node->shape.rank > 2;
+}
+
 static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t elements = tdi_shape_elements(out);
+    if (updates_filter(node) && can(node, p->splits, TDI_FLAT))
+        return elements >= MIN_ELEMENTS ? TDI_FLAT : TDI_WHOLE;
     if (by_rows(node, p, lanes) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
@@ -187,7 +196,7 @@ static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 /* As another value is shared, so that a lane goes on with what it has made. */
 static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
-    if (rule_of(node->op))
+    if (rule_of(node->op) || updates_filter(node))
         return false;
     for (int i = 0; i < node->n_in; i++) {
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};

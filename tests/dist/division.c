@@ -108,17 +108,49 @@ static void networks_without_convolutions_share_columns(void **state)
     assert_true(d.parts == d.workers && d.lanes == 1);
 }
 
+static tdi_division by_rows(int cores)
+{
+    return (tdi_division){.replicas = 1, .parts = cores, .groups = 1, .workers = cores, .lanes = 1, .either = true};
+}
+
+static void check_few(int cores, int64_t rows, int workers)
+{
+    tdi_division d = by_rows(cores), few;
+    assert_true(tdi_has_too_few(&d, rows));
+    few = tdi_divide_few(&d, rows);
+    assert_true(few.parts == workers && few.workers == workers && few.lanes == cores / workers);
+}
+
 static void few_rows_are_shared_by_lanes(void **state)
 {
     (void)state;
-    tdi_division d, few;
-    assert_int_equal(divide(SMALL_CNN, 0, 2, &d), TD_OK);
-    assert_true(d.parts == 1 || tdi_has_too_few(&d, d.parts - 1));
-    assert_false(tdi_has_too_few(&d, d.parts));
-    few = tdi_divide_few(&d);
-    assert_true(few.parts == 1 && few.workers == 1 && few.lanes == d.workers);
+    tdi_division d;
+    check_few(2, 1, 1);
+    check_few(16, 8, 8);
+    check_few(16, 1, 1);
+    check_few(64, 32, 32);
+    check_few(8, 6, 2); /* 3 rows for 4 lanes, not 2 for 2 */
+    check_few(64, 48, 16);
+    d = by_rows(8);
+    assert_false(tdi_has_too_few(&d, 7)); /* 7 eighths of the time */
+    assert_false(tdi_has_too_few(&d, 8));
     assert_int_equal(divide(SMALL_CNN, 4, 2, &d), TD_OK);
     assert_false(tdi_has_too_few(&d, 1)); /* shards are parts */
+}
+
+static void a_resumed_run_finds_its_parts(void **state)
+{
+    (void)state;
+    tdi_division d = by_rows(8), few = tdi_divide_few(&d, 4), back;
+    assert_true(tdi_divides_into(&d, 4) && tdi_divides_into(&few, 8));
+    assert_false(tdi_divides_into(&d, 3) || tdi_divides_into(&d, 16) || tdi_divides_into(&d, 0));
+    back = tdi_divide_into(&few, 8);
+    assert_true(back.parts == 8 && back.workers == 8 && back.lanes == 1);
+    back = tdi_divide_into(&back, 4);
+    assert_true(back.parts == 4 && back.workers == 4 && back.lanes == 2);
+    d.either = false;
+    assert_true(tdi_divides_into(&d, 8));
+    assert_false(tdi_divides_into(&d, 4));
 }
 
 int main(void)
@@ -131,6 +163,7 @@ int main(void)
         cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
         cmocka_unit_test(few_rows_are_shared_by_lanes),
+        cmocka_unit_test(a_resumed_run_finds_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

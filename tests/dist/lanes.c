@@ -45,6 +45,16 @@ static td_tensor *steps(td_tensor *in)
     return td_dense(td_lstm(td_lstm(rows, 128, .return_sequences = TD_YES), 64), CLASSES);
 }
 
+/* With few samples lanes share convolutions, and the gradients of both their inputs, by channels. */
+static td_tensor *images(td_tensor *in)
+{
+    td_tensor *out = td_conv2d(in, 64, 3, .strides = {2, 2}, .padding = TD_SAME, .activation = TD_TANH);
+    out = td_batch_normalization(td_conv2d(out, 96, 3, .padding = TD_SAME));
+    out = td_conv2d(td_activation_layer(out, TD_TANH), 64, 1, .strides = {2, 2}, .activation = TD_TANH);
+    out = td_average_pooling2d(td_conv2d(out, 64, 5, .padding = TD_SAME), 2);
+    return td_dense(td_flatten(out), CLASSES);
+}
+
 typedef struct net {
     const char *name;
     td_tensor *(*make)(td_tensor *in);
@@ -52,12 +62,12 @@ typedef struct net {
 } net;
 
 /* The few rows of an LSTM are shared by units, whose lanes wait for each other at every step; many by rows. */
-static const net nets[] = {
-    {"guide", guide, 32}, {"tiny", tiny, 8}, {"normalized", normalized, 21}, {"units", steps, 2}, {"rows", steps, 64}};
+static const net nets[] = {{"guide", guide, 32}, {"tiny", tiny, 8},   {"normalized", normalized, 21},
+                           {"units", steps, 2},  {"rows", steps, 64}, {"images", images, 2}};
 enum { NETS = sizeof nets / sizeof *nets };
 
-/* A model whose steps `lanes` lanes share. */
-static td_model *make_model(td_context *context, const net *net, int lanes)
+/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
+static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, 1));
     td_tensor *out = net->make(in);
@@ -65,7 +75,7 @@ static td_model *make_model(td_context *context, const net *net, int lanes)
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f),
                .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
     assert_string_equal(td_error(context), "");
-    tdi_way way = {.division = {.replicas = 1, .parts = 1, .groups = 1, .workers = 1, .lanes = lanes}};
+    tdi_way way = {.division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
     assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
     model->free_runtime = tdi_runtime_free;
     return model;
@@ -81,10 +91,10 @@ static void train_step(td_model *model, const net *net, int step)
 }
 
 /* The weights behind some steps, and what they predict. */
-static float *train(const net *net, int lanes, int64_t *count)
+static float *train(const net *net, int workers, int lanes, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, lanes);
+    td_model *model = make_model(context, net, workers, lanes);
     for (int step = 0; step < STEPS; step++)
         train_step(model, net, step);
     float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + CLASSES * net->batch) * 4);
@@ -95,21 +105,43 @@ static float *train(const net *net, int lanes, int64_t *count)
     return all;
 }
 
+static void check_division(const net *net, int workers, int lanes, const float *one)
+{
+    int64_t count;
+    float *first = train(net, workers, lanes, &count), *again = train(net, workers, lanes, &count);
+    double difference = relative_difference(first, one, count);
+    if (!(difference < 2e-6))
+        fail_msg("%s, %d rows, %d workers of %d lanes: off by %g", net->name, (int)net->batch, workers, lanes,
+                 difference);
+    assert_memory_equal(first, again, (size_t)count * sizeof(float));
+    free(first);
+    free(again);
+}
+
 static void lanes_make_what_one_makes(void **state)
 {
     (void)state;
     for (int n = 0; n < NETS; n++) {
         int64_t count;
-        float *one = train(&nets[n], 1, &count);
-        for (int i = 0; i < COUNTS; i++) {
-            float *first = train(&nets[n], lane_counts[i], &count), *again = train(&nets[n], lane_counts[i], &count);
-            double difference = relative_difference(first, one, count);
-            if (!(difference < 2e-6))
-                fail_msg("%s by %d lanes: off by %g", nets[n].name, lane_counts[i], difference);
-            assert_memory_equal(first, again, (size_t)count * sizeof(float));
-            free(first);
-            free(again);
-        }
+        float *one = train(&nets[n], 1, 1, &count);
+        for (int i = 0; i < COUNTS; i++)
+            check_division(&nets[n], 1, lane_counts[i], one);
+        free(one);
+    }
+}
+
+/* As fewer rows than cores are trained by. */
+static void workers_with_lanes_make_what_one_makes(void **state)
+{
+    (void)state;
+    static const int divisions[][2] = {{2, 2}, {2, 3}, {2, 8}, {4, 2}};
+    const net *images = &nets[NETS - 1];
+    for (int64_t batch = 2; batch <= 5; batch += 3) {
+        int64_t count;
+        net few = {images->name, images->make, batch};
+        float *one = train(&few, 1, 1, &count);
+        for (int i = 0; i < (int)(sizeof divisions / sizeof *divisions); i++)
+            check_division(&few, divisions[i][0], divisions[i][1], one);
         free(one);
     }
 }
@@ -119,7 +151,7 @@ static void lanes_make_what_one_makes(void **state)
 static float *train_twice(const net *net, int lanes, bool in_turn, int64_t *count)
 {
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, lanes);
+    td_model *model = make_model(context, net, 1, lanes);
     tdi_plan *plans[TDI_MAX_PARTS];
     train_step(model, net, 0);
     if (in_turn) {
@@ -155,7 +187,7 @@ static char *explain(const net *net, int lanes, bool json)
     char *text = NULL;
     size_t size = 0;
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, net, lanes);
+    td_model *model = make_model(context, net, 1, lanes);
     FILE *out = open_memstream(&text, &size);
     assert_int_equal(tdi_runtime_explain(model->runtime, TDI_TRAIN, net->batch, json, out, NULL), TD_OK);
     fclose(out);
@@ -270,9 +302,13 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_make_what_one_makes),        cmocka_unit_test(one_thread_makes_what_lanes_make),
-        cmocka_unit_test(an_op_gets_the_lanes_it_deserves), cmocka_unit_test(weights_stay_with_their_lanes),
-        cmocka_unit_test(steps_get_the_lanes_they_deserve), cmocka_unit_test(fewer_lanes_are_said),
+        cmocka_unit_test(lanes_make_what_one_makes),
+        cmocka_unit_test(workers_with_lanes_make_what_one_makes),
+        cmocka_unit_test(one_thread_makes_what_lanes_make),
+        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),
+        cmocka_unit_test(weights_stay_with_their_lanes),
+        cmocka_unit_test(steps_get_the_lanes_they_deserve),
+        cmocka_unit_test(fewer_lanes_are_said),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -1,5 +1,5 @@
-/* moments.c - a batch normalization's statistics that the convolution before it makes give what the references give,
- * and what a pass of their own gives where lanes share the convolution. */
+/* moments.c - a batch normalization's statistics that the convolution before it makes, whole or each lane those of its
+ * own filters, give what the references give; and so do those by a pass of their own, where lanes share its rows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "support/evaluate.h"
 #include "support/lone_plan.h"
 
-enum { ROWS = 3, H = 12, W = 11, C = 5, FILTERS = 20, X = ROWS * H * W * C, Y = ROWS * H * W * FILTERS };
+enum { ROWS = 3, H = 12, W = 11, C = 5, FILTERS = 64, X = ROWS * H * W * C, Y = ROWS * H * W * FILTERS };
 
 static float x[X], filter[3 * 3 * C * FILTERS];
 
@@ -52,15 +52,17 @@ static void make(const tdi_graph *graph, int lanes, made *result)
 
 static void check(bool between)
 {
-    static made one, two;
+    static made one, rows_of, filters_of;
     tdi_graph *graph = tdi_graph_create();
     assert_non_null(graph);
     graph->parts = 1;
     const tdi_node *node = lone_plan_output(graph, build(graph, between));
     make(graph, 1, &one);
-    make(graph, 2, &two);
+    make(graph, 2, &rows_of);
+    make(graph, ROWS + 1, &filters_of);
     assert_int_equal(one.within, !between);
-    assert_false(two.within);
+    assert_false(rows_of.within);
+    assert_int_equal(filters_of.within, !between);
     const void *inputs[] = {x, filter};
     int64_t rows = ROWS;
     evaluation *e = evaluation_create(&(evaluation_spec){.graph = graph, .parts = 1, .rows = &rows, .inputs = inputs});
@@ -68,7 +70,8 @@ static void check(bool between)
     const float *expected = evaluation_value(e, node, 0);
     for (int i = 0; i < Y; i++) {
         assert_true(fabs((double)one.values[i] - (double)expected[i]) <= 1e-5);
-        assert_true(fabs((double)two.values[i] - (double)expected[i]) <= 1e-5);
+        assert_true(fabs((double)rows_of.values[i] - (double)expected[i]) <= 1e-5);
+        assert_true(fabs((double)filters_of.values[i] - (double)expected[i]) <= 1e-5);
     }
     evaluation_free(e);
     tdi_graph_free(graph);

@@ -12,7 +12,7 @@ typedef struct lone_plan {
     int lanes; /* at most LONE_PLAN_LANES */
 } lone_plan;
 
-enum { LONE_PLAN_LANES = 2 };
+enum { LONE_PLAN_LANES = 4 };
 
 /* Fails the test when it cannot be made; lone_plan_free it before the graph. */
 lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes);
