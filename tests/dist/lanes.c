@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "dist/inside.h"
 #include "support/small.h"
 
@@ -66,8 +67,7 @@ static const net nets[] = {{"guide", guide, 32}, {"tiny", tiny, 8},   {"normaliz
                            {"units", steps, 2},  {"rows", steps, 64}, {"images", images, 2}};
 enum { NETS = sizeof nets / sizeof *nets };
 
-/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
-static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
+static td_model *make_undivided(td_context *context, const net *net)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, 1));
     td_tensor *out = net->make(in);
@@ -75,6 +75,13 @@ static td_model *make_model(td_context *context, const net *net, int workers, in
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f),
                .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
     assert_string_equal(td_error(context), "");
+    return model;
+}
+
+/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
+static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
+{
+    td_model *model = make_undivided(context, net);
     tdi_way way = {.division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
     assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
     model->free_runtime = tdi_runtime_free;
@@ -144,6 +151,25 @@ static void workers_with_lanes_make_what_one_makes(void **state)
             check_division(&few, divisions[i][0], divisions[i][1], one);
         free(one);
     }
+}
+
+/* Of one sample cores make each its share, by rules: the suite asks no clock. */
+static void a_lone_row_is_trained_by_all_cores(void **state)
+{
+    (void)state;
+    int64_t count;
+    net lone = {"one image", images, 1};
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_undivided(context, &lone);
+    for (int step = 0; step < STEPS; step++)
+        train_step(model, &lone, step);
+    const tdi_division *d = &((tdi_runtime *)model->runtime)->division;
+    assert_true(d->parts == 1 && d->workers == 1 && d->lanes == tdi_cores_allowed());
+    float *one = train(&lone, 1, 1, &count), *all = small_weights(model, &count);
+    assert_true(relative_difference(all, one, count) < 2e-6);
+    free(one);
+    free(all);
+    td_context_free(context);
 }
 
 /* The second of two steps by all lanes, or by one thread for all: in turn they find the rows and the control of the
@@ -302,13 +328,10 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_make_what_one_makes),
-        cmocka_unit_test(workers_with_lanes_make_what_one_makes),
-        cmocka_unit_test(one_thread_makes_what_lanes_make),
-        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),
-        cmocka_unit_test(weights_stay_with_their_lanes),
-        cmocka_unit_test(steps_get_the_lanes_they_deserve),
-        cmocka_unit_test(fewer_lanes_are_said),
+        cmocka_unit_test(lanes_make_what_one_makes),          cmocka_unit_test(workers_with_lanes_make_what_one_makes),
+        cmocka_unit_test(a_lone_row_is_trained_by_all_cores), cmocka_unit_test(one_thread_makes_what_lanes_make),
+        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),   cmocka_unit_test(weights_stay_with_their_lanes),
+        cmocka_unit_test(steps_get_the_lanes_they_deserve),   cmocka_unit_test(fewer_lanes_are_said),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
