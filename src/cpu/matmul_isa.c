@@ -4,7 +4,8 @@
  * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
  * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
- * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn.
+ * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few rows
+ * of a are multiplied with b's rows as they lie, each product's sums side by side in a vector.
  *
  * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
  * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
@@ -20,7 +21,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #else
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { DEPTH = 1024, CHUNK = 64, GROUP = 16 };
+enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH / 2 /* rows */ };
 enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
@@ -375,11 +376,44 @@ static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t 
     }
 }
 
-/* Whatever has fewer numbers to be turned. */
+/* Of a row of a the products with WIDTH rows of b. */
+TDI_INLINE tdi_vector dots(const float *a, right b, int64_t depth)
+{
+    float square[TDI_WIDTH * TDI_WIDTH];
+    tdi_vector sum[TDI_WIDTH] = {{0}};
+    int64_t k = 0;
+    for (; k + TDI_WIDTH <= depth; k += TDI_WIDTH) {
+        tdi_vector of_a = tdi_load(a + k);
+        TDI_UNROLL
+        for (int i = 0; i < TDI_WIDTH; i++)
+            sum[i] += of_a * tdi_load(b.data + i * b.row + k);
+    }
+    TDI_UNROLL
+    for (int i = 0; i < TDI_WIDTH && k < depth; i++)
+        sum[i] += tdi_load_part(a + k, depth - k) * tdi_load_part(b.data + i * b.row + k, depth - k);
+    memcpy(square, sum, sizeof square);
+    return tdi_fold_rows(square);
+}
+
+/* Few rows, by rows of b where they lie. The last vector may overlap the one before it: what both make is the same. */
+static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
+{
+    for (int64_t j = 0; j < columns; j += TDI_WIDTH) {
+        int64_t at = tdi_least(j, columns - TDI_WIDTH);
+        right group = {b.data + at * b.row, b.row, false};
+        for (int64_t i = 0; i < rows; i++)
+            tdi_store(c.data + i * c.row + at, dots(a.data + i * a.row, group, depth));
+    }
+    end_rows(*e, rows, columns, c);
+}
+
+/* Whatever has fewer numbers to be turned; of few rows none are. */
 static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth,
                                   float *scratch, const ending *e)
 {
-    if (columns * depth < rows * (depth + columns))
+    if (rows <= FEW && columns >= TDI_WIDTH && a.step == 1)
+        multiply_by_dots(a, b, c, rows, columns, depth, e);
+    else if (columns * depth < rows * (depth + columns))
         multiply_by_turned(a, b, c, rows, columns, depth, scratch, e);
     else
         multiply_transposed(a, b, c, rows, columns, depth, scratch, e);
