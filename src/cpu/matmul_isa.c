@@ -4,8 +4,8 @@
  * COLUMNS vectors of b's row and multiplies them by ROWS elements of a. b's panel stays in the second-level cache from
  * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
- * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few rows
- * of a are multiplied with b's rows as they lie, each product's sums side by side in a vector.
+ * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few
+ * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector.
  *
  * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
  * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
@@ -21,7 +21,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #else
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH / 2 /* rows */ };
+enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */ };
 enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
