@@ -179,16 +179,6 @@ tdi_division tdi_divide_otherwise(const tdi_division *division)
     return among(division, division->lanes, "steps were the fastest so");
 }
 
-bool tdi_divides_into(const tdi_division *division, int parts)
-{
-    return parts == division->parts || (division->either && parts > 0 && cores_of(division) % parts == 0);
-}
-
-tdi_division tdi_divide_into(const tdi_division *division, int parts)
-{
-    return parts == division->parts ? *division : among(division, parts, "as in the run that is resumed");
-}
-
 /* Rows of a worker, to lanes: the time that a step takes, at best, of that which a core takes for a row. */
 static double time_by(int cores, int workers, int64_t rows)
 {
@@ -217,6 +207,16 @@ tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
 {
     return among(division, workers_for(cores_of(division), rows),
                  "there are fewer rows than cores, so lanes share each of them");
+}
+
+bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again)
+{
+    *again = *division;
+    if (parts != division->parts && tdi_has_too_few(division, rows))
+        *again = tdi_divide_few(division, rows);
+    else if (parts != division->parts && division->either)
+        *again = tdi_divide_otherwise(division);
+    return again->parts == parts;
 }
 
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,

@@ -33,9 +33,8 @@ tdi_division tdi_divide_otherwise(const tdi_division *division);
  * workers have rows, their lanes are what cores there are. */
 bool tdi_has_too_few(const tdi_division *division, int64_t rows);
 tdi_division tdi_divide_few(const tdi_division *division, int64_t rows);
-/* Can the same cores be used by so many parts; and the division in which they are. */
-bool tdi_divides_into(const tdi_division *division, int parts);
-tdi_division tdi_divide_into(const tdi_division *division, int parts);
+/* The division of the same cores in which a run with batches of `rows` had so many parts; false: none would have. */
+bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again);
 
 /* Has the model statistics that each replica takes on its own? */
 bool tdi_keeps_replicas_apart(const td_model *model);

@@ -583,11 +583,11 @@ static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *
     return status;
 }
 
-td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, tdi_error *error)
+td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error)
 {
-    if (!tdi_divides_into(&runtime->division, parts))
+    tdi_division division;
+    if (!tdi_divide_again(&runtime->division, parts, rows, &division))
         return TD_OK;
-    tdi_division division = tdi_divide_into(&runtime->division, parts);
     runtime->settled = true;
     if (float32)
         say_float32(runtime->model, float32_is_faster);

@@ -88,8 +88,8 @@ td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, i
 
 /* Have steps settled which way it goes: in how many parts, and whether in float32 where bfloat16 is wished for? */
 bool tdi_runtime_is_settled(const tdi_runtime *runtime, int *parts, bool *float32);
-/* Settles it so before the first step, unless it cannot go that way on these cores. */
-td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, tdi_error *error);
+/* Settles it so before the first step, of batches of `rows`, unless it cannot go that way on these cores. */
+td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error);
 
 /* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
 bool tdi_runtime_has_gradients(const tdi_runtime *runtime);

@@ -423,7 +423,7 @@ static td_status restore_choices(const td_state *state, td_model *model, tdi_err
 }
 
 /* Which way steps go may have been settled by others than this run's, before it. */
-static td_status restore_way(td_state *state, td_model *model, tdi_error *error)
+static td_status restore_way(td_state *state, td_model *model, int64_t batch, tdi_error *error)
 {
     tdi_runtime *runtime;
     int parts = 0;
@@ -434,7 +434,7 @@ static td_status restore_way(td_state *state, td_model *model, tdi_error *error)
     tdi_state_flag(state, "float32", &float32);
     TDI_TRY(outcome_of(state, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
-    return tdi_runtime_resume(runtime, parts, float32, error);
+    return tdi_runtime_resume(runtime, parts, float32, batch, error);
 }
 
 static td_status check_moment(const moment *m, const tdi_run *run, tdi_error *error)
@@ -459,7 +459,7 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     TDI_TRY(check_moment(&m, run, error));
     TDI_TRY(restore_choices(state, training->model, error));
     visit_model(state, training->model);
-    TDI_TRY(restore_way(state, training->model, error));
+    TDI_TRY(restore_way(state, training->model, run->batch, error));
     if (m.steps)
         TDI_TRY(restore_sums(state, training, error));
     training->seed = (uint64_t)m.seed;

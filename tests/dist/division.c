@@ -138,19 +138,26 @@ static void few_rows_are_shared_by_lanes(void **state)
     assert_false(tdi_has_too_few(&d, 1)); /* shards are parts */
 }
 
+static void check_again(const tdi_division *d, int parts, int64_t rows, int lanes)
+{
+    tdi_division again;
+    assert_int_equal(tdi_divide_again(d, parts, rows, &again), lanes > 0);
+    if (lanes)
+        assert_true(again.parts == parts && again.workers == parts && again.lanes == lanes);
+}
+
 static void a_resumed_run_finds_its_parts(void **state)
 {
     (void)state;
-    tdi_division d = by_rows(8), few = tdi_divide_few(&d, 4), back;
-    assert_true(tdi_divides_into(&d, 4) && tdi_divides_into(&few, 8));
-    assert_false(tdi_divides_into(&d, 3) || tdi_divides_into(&d, 16) || tdi_divides_into(&d, 0));
-    back = tdi_divide_into(&few, 8);
-    assert_true(back.parts == 8 && back.workers == 8 && back.lanes == 1);
-    back = tdi_divide_into(&back, 4);
-    assert_true(back.parts == 4 && back.workers == 4 && back.lanes == 2);
+    tdi_division d = by_rows(8);
+    check_again(&d, 8, 32, 1);
+    check_again(&d, 1, 32, 8);
+    check_again(&d, 4, 4, 2);
+    check_again(&d, 4, 32, 0); /* it had 4 cores */
+    check_again(&d, 3, 3, 0);
     d.either = false;
-    assert_true(tdi_divides_into(&d, 8));
-    assert_false(tdi_divides_into(&d, 4));
+    check_again(&d, 8, 32, 1);
+    check_again(&d, 1, 1, 0);
 }
 
 int main(void)
