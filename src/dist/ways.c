@@ -106,10 +106,15 @@ static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan 
     return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
 }
 
+static bool trains(tdi_mode mode)
+{
+    return mode == TDI_TRAIN || mode == TDI_GRADIENTS;
+}
+
 /* By lanes that share the weights, though they need not. */
 static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
 {
-    return (mode == TDI_TRAIN || mode == TDI_GRADIENTS) && runtime->division.lanes > 1;
+    return trains(mode) && runtime->division.lanes > 1;
 }
 
 /* A core with few rows of its own would read all weights for little. */
@@ -121,15 +126,16 @@ static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t row
            is_little(runtime, gradients);
 }
 
-/* Where workers would have no rows. */
+/* Where workers would have no rows; of shorter steps meetings may cost as much as other cores bring. */
 static bool lanes_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    return (mode == TDI_TRAIN || mode == TDI_GRADIENTS) && !is_short(runtime, plan);
+    bool asked = runtime->chooser.choices && has_room(runtime, plan) && tdi_plan_flops(plan) < long_flops;
+    return trains(mode) && !is_short(runtime, plan) && !asked;
 }
 
-static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool few, const tdi_plan *plan)
 {
-    if (is_short(runtime, plan))
+    if (is_short(runtime, plan) || (few && trains(mode)))
         return true;
     return trains_by_lanes(runtime, mode) && runtime->model->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
@@ -154,7 +160,7 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
     bool narrow = precision_in_doubt(runtime, plan);
     bool possible = runtime->division.either && rows >= divisions[1].parts; /* every part has a row */
     bool sure = possible && (few ? lanes_are_sure(runtime, mode, plan) : rows_are_sure(runtime, mode, rows, plan));
-    bool both = possible && !sure && runtime->chooser.choices && division_in_doubt(runtime, mode, plan);
+    bool both = possible && !sure && runtime->chooser.choices && division_in_doubt(runtime, mode, few, plan);
     tdi_way ways[4];
     char names[4][48];
     char question[64];
