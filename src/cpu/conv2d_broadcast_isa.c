@@ -353,10 +353,8 @@ static tdi_doubt conv2d_doubts(const tdi_call *call)
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
 {
-    if (call->split == TDI_COLUMNS && v->groups > 1)
-        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
     *scratch = room_of(call, v);
-    return TD_OK;
+    return tdi_broadcast_check_share(call, error);
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -118,4 +118,11 @@ static inline const char *tdi_broadcast_declines(const tdi_call *call, const tdi
 #endif
 }
 
+/* TD_UNSUPPORTED: lanes do not share the channels of groups. */
+static inline td_status tdi_broadcast_check_share(const tdi_call *call, tdi_error *error)
+{
+    bool groups = ((const tdi_conv2d_attrs *)call->attrs)->groups > 1;
+    return call->split == TDI_COLUMNS && groups ? tdi_fail(error, TD_UNSUPPORTED, "groups by filters") : TD_OK;
+}
+
 #endif

@@ -520,11 +520,9 @@ static size_t back_keeps(const tdi_call *call)
 static void clear_made(const conv *v, char *y)
 {
     int64_t image = v->y_h * v->y_w, pixel = v->filters * v->element;
-    bool all = v->f == v->filters;
-    int64_t runs = all ? v->samples : v->samples * image, run = all ? image * pixel : pixel;
     y += v->first * image * pixel + v->filter * v->element;
-    for (int64_t i = 0; i < runs; i++)
-        memset(y + i * run, 0, (size_t)(all ? run : v->f * v->element));
+    for (int64_t i = 0; i < v->samples * image; i++, y += pixel)
+        memset(y, 0, (size_t)(v->f * v->element));
 }
 
 static void back_run(const tdi_call *call)

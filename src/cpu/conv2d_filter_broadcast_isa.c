@@ -178,10 +178,8 @@ static td_status prepare(const tdi_call *call, void **state, size_t *scratch, td
 {
     (void)state;
     conv v = conv_of(call);
-    if (call->split == TDI_COLUMNS && v.groups > 1)
-        return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
     *scratch = (size_t)tdi_seen_floats(&v.x) * sizeof(float);
-    return TD_OK;
+    return tdi_broadcast_check_share(call, error);
 }
 
 static void run(const tdi_call *call)

@@ -28,7 +28,7 @@ enum {
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
 typedef struct conv {
     int64_t samples, h, w, c, oh, ow, f, kh, kw;
-    int64_t filter, filters; /* the first of the f that are made, and behind the last */
+    int64_t begin, end; /* of the f, those that are made */
     int64_t stride_h, stride_w, dilation_h, dilation_w;
     int64_t top, left;    /* zeros above and beside x that the first place sees */
     int64_t element;      /* bytes of a channel of x, or dy */
@@ -57,8 +57,8 @@ static conv conv_of(const tdi_call *call)
               .oh = dy->dim[1],
               .ow = dy->dim[2],
               .f = dy->dim[3],
-              .filter = columns ? call->begin : 0,
-              .filters = columns ? call->end : dy->dim[3],
+              .begin = columns ? call->begin : 0,
+              .end = columns ? call->end : dy->dim[3],
               .kh = filter->dim[0],
               .kw = filter->dim[1],
               .stride_h = a->stride_h,
@@ -231,8 +231,7 @@ static td_status filter_prepare(const tdi_call *call, void **state, size_t *scra
     conv v = conv_of(call);
     packed p;
     *scratch = lay_out(&v, NULL, &p);
-    return (v.filters - v.filter) % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32")
-                                         : TD_OK;
+    return (v.end - v.begin) % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
 /* float32 rows of dy from a pixel on. */
@@ -271,8 +270,8 @@ static void ask_ahead(const conv *v, const tdi_call *call, int64_t first, packed
 static void make_chunk(const conv *v, const tdi_call *call, packed *p, int64_t first, int64_t count)
 {
     ask_ahead(v, call, first + count, p);
-    for (int64_t f = v->filter; f < v->filters; f += GROUP_OF_DY) {
-        int64_t filters = tdi_least(GROUP_OF_DY, v->filters - f);
+    for (int64_t f = v->begin; f < v->end; f += GROUP_OF_DY) {
+        int64_t filters = tdi_least(GROUP_OF_DY, v->end - f);
         if (v->packs_dy) {
             find_dy(v, call->in[1].data, first, count, p);
             pack(v, p, f, filters, count, p->dy);

@@ -182,14 +182,6 @@ static dnnl_status_t describe_grad_filter(const tdi_call *call, dnnl_engine_t en
     return describe(GRAD_FILTER, call, engine, attr, operands, pd);
 }
 
-/* An empty share has no state and does nothing. */
-static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
-                         size_t *scratch, tdi_error *error)
-{
-    conv_values v = values_of(call, way);
-    return count_samples(call, &v) ? tdi_onednn_prepare(call, describe_way, state, scratch, error) : TD_OK;
-}
-
 /* Some of the channels are made close to each other, behind which the library's scratch is. */
 static size_t apart_bytes(const tdi_call *call)
 {
@@ -199,24 +191,27 @@ static size_t apart_bytes(const tdi_call *call)
     return (bytes + 63) / 64 * 64;
 }
 
-static td_status prepare_made(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
-                              size_t *scratch, tdi_error *error)
+/* An empty share has no state and does nothing. */
+static td_status prepare(const tdi_call *call, direction way, tdi_onednn_describe *describe_way, void **state,
+                         size_t *scratch, tdi_error *error)
 {
+    conv_values v = values_of(call, way);
     if (call->split == TDI_COLUMNS && ((const tdi_conv2d_attrs *)call->attrs)->groups > 1)
         return tdi_fail(error, TD_UNSUPPORTED, "groups by filters");
-    td_status status = prepare(call, way, describe_way, state, scratch, error);
+    if (count_samples(call, &v))
+        TDI_TRY(tdi_onednn_prepare(call, describe_way, state, scratch, error));
     *scratch += apart_bytes(call);
-    return status;
+    return TD_OK;
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare_made(call, FORWARD, describe_forward, state, scratch, error);
+    return prepare(call, FORWARD, describe_forward, state, scratch, error);
 }
 
 static td_status prepare_grad_input(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
-    return prepare_made(call, GRAD_INPUT, describe_grad_input, state, scratch, error);
+    return prepare(call, GRAD_INPUT, describe_grad_input, state, scratch, error);
 }
 
 static td_status prepare_grad_filter(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

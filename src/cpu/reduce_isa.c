@@ -21,11 +21,7 @@ static float reduce_row(int kind, const float *x, int64_t n)
     return kind == TDI_MAX ? tdi_largest(x, n) : finish(kind, tdi_sum(x, n), n);
 }
 
-enum {
-    SIDE = 512,    /* floats that are added up side by side */
-    TOGETHER = 64, /* at least, of several rows */
-    FLUSH = 64     /* additions to each before doubles */
-};
+enum { SIDE = 512, /* floats that are added up side by side */ FLUSH = 64 /* additions to each before doubles */ };
 
 static void add_stretch(int64_t n, const float *x, float *sums)
 {
@@ -76,7 +72,7 @@ static void flush(int64_t n, int64_t columns, float *sums, double *totals)
 static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *totals)
 {
     float sums[SIDE] = {0};
-    int64_t together = columns < TOGETHER ? TOGETHER / columns : 1, side = together * columns, blocks = rows / together;
+    int64_t together = columns < 64 ? 64 / columns : 1, side = together * columns, blocks = rows / together;
     for (int64_t b = 0; b < blocks; b += FLUSH) {
         add_rows(x + b * side, tdi_least(FLUSH, blocks - b), side, side, sums);
         flush(side, columns, sums, totals);
@@ -97,11 +93,6 @@ static void sum_wide(const float *x, int64_t rows, int64_t stride, int64_t n, do
 
 static void sum_columns(int kind, const float *x, int64_t rows, int64_t stride, int64_t n, float *to)
 {
-    if (kind == TDI_SUM && rows <= FLUSH && n >= TOGETHER) { /* in doubles they would be the same */
-        memset(to, 0, (size_t)n * sizeof *to);
-        add_rows(x, rows, stride, n, to);
-        return;
-    }
     double totals[SIDE] = {0};
     if (n == stride)
         sum_narrow(x, rows, n, totals);

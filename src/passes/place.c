@@ -149,19 +149,24 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     return by_rows(node, p, lanes);
 }
 
-/* The gradient may be shared by columns: as an update's share they would be the short stretches that split_matmul
- * avoids. */
 static bool updates_filter(const tdi_node *node)
 {
     return node->home == TDI_HOME_VARIABLE && node->shape.rank > 2;
+}
+
+/* The gradient may be shared by columns: as an update's share they would be the short stretches that split_matmul
+ * avoids. */
+static tdi_split split_filter_update(const tdi_node *node, const tdi_placing *p, int lanes)
+{
+    (void)lanes;
+    bool enough = tdi_shape_elements(&p->call->out.shape) >= MIN_ELEMENTS;
+    return can(node, p->splits, TDI_FLAT) && enough ? TDI_FLAT : TDI_WHOLE;
 }
 
 static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lanes)
 {
     const td_shape *out = &p->call->out.shape;
     int64_t elements = tdi_shape_elements(out);
-    if (updates_filter(node) && can(node, p->splits, TDI_FLAT))
-        return elements >= MIN_ELEMENTS ? TDI_FLAT : TDI_WHOLE;
     if (by_rows(node, p, lanes) == TDI_ROWS && (elements >= MIN_ELEMENTS || starts_from_constants(node)))
         return TDI_ROWS;
     bool wide = tdi_split_extent(TDI_COLUMNS, out) >= (int64_t)16 * lanes;
@@ -173,9 +178,11 @@ typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lan
 
 /* Ops that are shared for their own sake, not as what they read; NULL: another. Norms and penalties are few numbers of
  * many; of what is scattered some rows are met far more often than others. */
-static split_rule *rule_of(const tdi_op *op)
+static split_rule *rule_of(const tdi_node *node)
 {
-    return op == &tdi_op_matmul                            ? split_matmul
+    const tdi_op *op = node->op;
+    return updates_filter(node)                            ? split_filter_update
+           : op == &tdi_op_matmul                          ? split_matmul
            : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
            : op == &tdi_op_squared_norm                    ? by_rows
            : op == &tdi_op_regularization                  ? by_rows
@@ -187,7 +194,7 @@ static split_rule *rule_of(const tdi_op *op)
 /* How so many lanes would share it. */
 static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    split_rule *rule = rule_of(node->op);
+    split_rule *rule = rule_of(node);
     return (rule ? rule : split_other)(node, p, lanes);
 }
 
@@ -196,7 +203,7 @@ static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 /* As another value is shared, so that a lane goes on with what it has made. */
 static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
-    if (rule_of(node->op) || updates_filter(node))
+    if (rule_of(node))
         return false;
     for (int i = 0; i < node->n_in; i++) {
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
