@@ -545,7 +545,7 @@ typedef struct td_explain_args {
  * and how many "lanes" do, "shape", "flops", "bytes" (read and written), "kept_bytes" (of them, of weights and slots),
  * whether products are of "bfloat16" numbers, whether it runs "once" for all parts of a replica, whether the lanes
  * meet before it ("barrier"), and whether it runs with the op before it, a stretch of elements at a time ("chained"),
- * or that one makes it too, in its own time ("within").
+ * or the op that makes its input makes it too, in its own time ("within").
  * A choice is null where the clock was not asked, else an object: what was "taken", the "us" of each candidate by its
  * name, and whether that is "unsure" and timed again by the next process, as beside other processes.
  *

@@ -298,7 +298,7 @@ static size_t bytes_to_keep(const tdi_call *call, const conv *v)
     return keeps(call) ? packed_bytes(v) : 0;
 }
 
-/* scratch: x as it is seen, the filter where it is not kept, and for statistics */
+/* scratch: x as it is seen, the filter where it is not kept, and for what follows */
 static size_t seen_bytes(const conv *v)
 {
     return (size_t)tdi_rounded_up(tdi_seen_floats(&v->x), 16) * sizeof(float);
@@ -410,7 +410,7 @@ static void back_run(const tdi_call *call)
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d) = {.name = TDI_ISA_TEXT " broadcast conv2d",
                                                            .op = &tdi_op_conv2d,
                                                            .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                           .moments = true,
+                                                           .shows = true,
                                                            .declines = conv2d_declines,
                                                            .doubts = conv2d_doubts,
                                                            .prepare = conv2d_prepare,

@@ -53,7 +53,7 @@ typedef struct packed {
     char **to;                /* [chunk], NULL: not of y */
     tdi_word *zeros, *filter; /* [f or group / WIDE][span][words][WIDE] */
     float *sums;              /* [group / WIDE][chunk][WIDE], from one span to the next */
-    void *made;               /* forwards, for statistics */
+    void *made;               /* forwards, for what follows */
 } packed;
 
 /* ---- shapes ---- */
@@ -555,7 +555,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .op = &tdi_op_conv2d,
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                        .moments = true,
+                                                        .shows = true,
                                                         .declines = declines,
                                                         .doubts = direct_doubts,
                                                         .prepare = conv2d_prepare,

@@ -1,13 +1,14 @@
-/* made_isa.h - statistics of each channel of a value that a kernel is making, of its rows as they get ready: they are
- * in the caches then. Nothing is done where call->moments is NULL. */
+/* made_isa.h - what a kernel `shows` (tdi_kernel) of the value it is making, and what the kernel that `follows` makes
+ * of that: statistics of each channel, or a batch normalization by moving statistics. Nothing where call->follower is
+ * NULL. */
 #ifndef TDI_CPU_MADE_ISA_H
 #define TDI_CPU_MADE_ISA_H
 
 #include "cpu/isa.h"
 
-/* Of out, as [rows, channels], the channels [begin, end); rows before `row` have been seen. */
+/* Of out, as [rows, channels], the channels [begin, end); rows before `row` have been shown. */
 typedef struct tdi_made {
-    const tdi_call *call;
+    const tdi_call *follower;
     int64_t row, begin, end;
     void *room;
 } tdi_made;

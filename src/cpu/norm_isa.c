@@ -196,40 +196,8 @@ static void batch_norm_stats_run(const tdi_call *call)
         put_moments(&all, &p, c, n, call->out.data);
     }
 }
-TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .run = batch_norm_stats_run);
-
-/* ---- the same of what another kernel has just made (made_isa.h) ---- */
-
-size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
-{
-    return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(moments);
-}
-
-tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room)
-{
-    tdi_made made = {.call = call, .row = row, .begin = channel, .end = channel + channels, .room = room};
-    if (call->moments)
-        memset(room, 0, TDI_ISA_NAME(tdi_made_bytes)(channels));
-    return made;
-}
-
-void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
-{
-    const tdi_value *y = &made->call->out;
-    part p = part_with(made->row, row, made->begin, made->end, tdi_last_extent(&y->shape));
-    moments *all = made->room;
-    for (int64_t c = p.begin; c < p.end && made->call->moments; c += BLOCK)
-        add_part(all++, &p, y->dtype == TD_BFLOAT16, tdi_element(y, c), block_size(&p, c));
-    made->row = row;
-}
-
-void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made)
-{
-    part p = part_with(0, 0, made->begin, made->end, tdi_last_extent(&made->call->out.shape));
-    const moments *all = made->room;
-    for (int64_t c = p.begin; c < p.end && made->call->moments; c += BLOCK)
-        put_moments(all++, &p, c, block_size(&p, c), made->call->moments);
-}
+TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .follows = true,
+               .run = batch_norm_stats_run);
 
 /* ---- (x - mean) * scale + shift ---- */
 
@@ -337,23 +305,91 @@ static void batch_norm_run(const tdi_call *call)
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
 
-static void batch_norm_inference_run(const tdi_call *call)
+/* The same by moving statistics. */
+static void set_moving_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, factors *f)
 {
     const float *mean = call->in[1].data, *variance = call->in[2].data;
     const float *gamma = call->in[3].data, *beta = call->in[4].data;
+    for (int64_t i = 0, at = c; i < n; i++, at++)
+        set_factor(f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)), channel(gamma, at),
+                   channel(beta, at));
+    spread_factors(p, n, f);
+}
+
+static void normalize_by_moving(const tdi_call *call, const part *p, int64_t c, const factors *f)
+{
+    normalize(call, p, c, block_size(p, c), residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL), f);
+}
+
+static void batch_norm_inference_run(const tdi_call *call)
+{
     part p = part_of(call, &call->out.shape);
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-        int64_t n = block_size(&p, c);
-        for (int64_t i = 0, at = c; i < n; i++, at++)
-            set_factor(&f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)),
-                       channel(gamma, at), channel(beta, at));
-        spread_factors(&p, n, &f);
-        normalize(call, &p, c, n, residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL), &f);
+        set_moving_factors(call, &p, c, block_size(&p, c), &f);
+        normalize_by_moving(call, &p, c, &f);
     }
 }
-TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
+TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .follows = true,
                .run = batch_norm_inference_run);
+
+/* ---- the same, and statistics, of what another kernel shows (made_isa.h) ---- */
+
+/* What is kept of a block of channels from the first rows to the last. */
+typedef union block {
+    moments moments;
+    factors factors;
+} block;
+
+static bool makes_moments(const tdi_call *follower)
+{
+    return follower->run == batch_norm_stats_run;
+}
+
+size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
+{
+    return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(block);
+}
+
+tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room)
+{
+    tdi_made made = {call->follower, row, channel, channel + channels, room};
+    part p = part_with(0, 0, made.begin, made.end, tdi_last_extent(&call->out.shape));
+    block *of = room;
+    for (int64_t c = p.begin; c < p.end && made.follower; c += BLOCK, of++)
+        if (makes_moments(made.follower))
+            of->moments = (moments){.rows = 0};
+        else
+            set_moving_factors(made.follower, &p, c, block_size(&p, c), &of->factors);
+    return made;
+}
+
+void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
+{
+    const tdi_call *follower = made->follower;
+    if (!follower)
+        return;
+    const tdi_value *x = &follower->in[0];
+    part p = part_with(made->row, row, made->begin, made->end, tdi_last_extent(&x->shape));
+    block *of = made->room;
+    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
+        if (makes_moments(follower))
+            add_part(&of->moments, &p, x->dtype == TD_BFLOAT16, tdi_element(x, c), block_size(&p, c));
+        else
+            normalize_by_moving(follower, &p, c, &of->factors);
+    made->row = row;
+}
+
+void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made)
+{
+    if (!made->follower || !makes_moments(made->follower))
+        return;
+    const tdi_value *out = &made->follower->out;
+    part p = part_with(0, 0, made->begin, made->end, tdi_last_extent(&out->shape));
+    const block *of = made->room;
+    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
+        put_moments(&of->moments, &p, c, block_size(&p, c), out->data);
+}
 
 /* ---- gradient ---- */
 

@@ -470,7 +470,7 @@ static void store_tiles(const winograd *p, const float *from, piece q, int64_t b
 
 /* ---- the convolution ---- */
 
-/* scratch: zeros, image, result, filter where it is not kept, and for statistics */
+/* scratch: zeros, image, result, filter where it is not kept, and for what follows */
 typedef struct room {
     float *zeros, *image, *result, *filter;
     void *made;
@@ -816,7 +816,7 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .moments = true,
+WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .shows = true,
                 .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
                 .keeps = forward_keeps, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,

@@ -64,11 +64,12 @@ struct tdi_call {
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
     tdi_value out;
     const void *attrs;
-    void *state;    /* made by the kernel's prepare */
-    void *kept;     /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
-    void *scratch;  /* of the size that prepare asked for; 64-byte aligned; this lane's own */
-    float *sums;    /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
-    float *moments; /* [3, channels]: where a kernel's `moments` of out go; NULL: nobody wants them */
+    void *state;   /* made by the kernel's prepare */
+    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
+    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
+    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
+    /* What is made of out's rows by a kernel that `follows`, as the one that makes out `shows` them; NULL: nothing. */
+    const tdi_call *follower;
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;

@@ -30,8 +30,10 @@ typedef struct tdi_kernel {
      * share from another. */
     bool pointwise;
 
-    /* Makes the statistics of what it makes too, as batch_norm_stats does, where call->moments is. */
-    bool moments;
+    /* Shows what it makes, as rows get ready, to the kernel of call->follower; and can be that: makes its value of rows
+     * of its first input that it is shown, while they are in the caches. Of a device's list, all that follow know all
+     * that show. */
+    bool shows, follows;
 
     /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
      * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This

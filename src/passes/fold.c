@@ -125,6 +125,15 @@ static void rectify(const folder *f, tdi_node *end, const tdi_node *from, tdi_no
     note(f, end, residual ? "add and relu" : "relu");
 }
 
+/* Of two normalizations the one whose input is made later: what is added to it is there then, and it can be made of
+ * rows as they get ready. */
+static int main_path_of(const folder *f, const tdi_node *sum)
+{
+    if (can_rectify(f, sum->in[0]) && can_rectify(f, sum->in[1]))
+        return sum->in[1]->in[0]->id > sum->in[0]->in[0]->id;
+    return can_rectify(f, sum->in[1]);
+}
+
 static void fold_relu(const folder *f, tdi_node *node)
 {
     tdi_node *from = node->in[0];
@@ -137,7 +146,7 @@ static void fold_relu(const folder *f, tdi_node *node)
     bool sum = from->op == &tdi_op_binary && ((const tdi_binary_attrs *)from->attrs)->kind == TDI_ADD;
     if (!sum || f->readers[from->id] != 1 || !tdi_shape_equal(&from->in[0]->shape, &from->in[1]->shape))
         return;
-    int main_path = can_rectify(f, from->in[1]) ? 1 : 0;
+    int main_path = main_path_of(f, from);
     if (can_rectify(f, from->in[main_path]) && from->in[0] != from->in[1])
         rectify(f, node, from->in[main_path], from->in[1 - main_path]);
 }

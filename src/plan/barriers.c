@@ -39,6 +39,8 @@ static void remember(tracker *t, const tdi_touch *touches, int n)
 static void visit(tracker *t, tdi_planned *step, tdi_touch *touches)
 {
     int n = tdi_touches_of(t->plan, step, false, touches);
+    if (step->follower)
+        n += tdi_touches_of(t->plan, step->follower, false, touches + n);
     for (int i = 0; i < n && !step->barrier; i++)
         step->barrier = conflicts(t, &touches[i]);
     if (step->barrier)
@@ -64,7 +66,7 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
         tdi_planned *step = &plan->planned[s];
         if (plan->spec.schedule->at[s].kind != TDI_STEP_KERNEL)
             t.since.count = 0; /* lanes meet at every collective */
-        else if (step->node && !step->constant)
+        else if (step->node && !step->constant && !step->maker)
             visit(&t, step, touches);
     }
     tdi_vec_free(&t.since);

@@ -31,9 +31,17 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
     return node->op->moves && bytes > made ? made : bytes;
 }
 
+/* What its maker makes is written over while it is in the caches. */
+static bool is_written_over(const tdi_plan *plan, const tdi_planned *step)
+{
+    const tdi_placed *placed = tdi_placed_of(plan, step->node);
+    return step->maker && placed->storage >= 0 && placed->storage == tdi_placed_of(plan, step->maker->node)->storage;
+}
+
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    return bytes_read(plan, step, false) + (step->passes ? 0 : (double)tdi_node_bytes(plan, step->node));
+    bool written = !step->passes && !is_written_over(plan, step);
+    return bytes_read(plan, step, false) + (written ? (double)tdi_node_bytes(plan, step->node) : 0);
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
@@ -143,7 +151,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
     explain_lanes(plan, step, out);
     if (step->maker)
-        fprintf(out, "%-22s   by the op before it, of what that has just made\n", "");
+        fprintf(out, "%-22s   by the op that makes its input, of rows that are in the caches\n", "");
     if (step->chained)
         fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
                 step->taken ? ", whose value is not stored" : "");

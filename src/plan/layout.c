@@ -74,6 +74,15 @@ static bool reads_elsewhere(const tdi_node *node, int over, const tdi_node *from
     return reads;
 }
 
+/* Is the step made early, and would another that comes before it find its result in place of `from`? */
+static bool is_read_in_between(const tdi_plan *plan, const tdi_node *from, int position)
+{
+    bool read = false;
+    for (int s = 0; s < position && plan->planned[position].maker && !read; s++)
+        read = plan->planned[s].node && reads_elsewhere(plan->planned[s].node, -1, from);
+    return read;
+}
+
 /* May the node be written over this input? Only where that input dies here and each lane reads what it writes. */
 static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over, int position)
 {
@@ -88,7 +97,7 @@ static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over
     bool same_share =
         plan->spec.lanes == 1 || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
                                   node->op->reads && node->op->reads(node, over, by->split) == by->split);
-    return same_share && !reads_elsewhere(node, over, from) ? storage : -1;
+    return same_share && !reads_elsewhere(node, over, from) && !is_read_in_between(plan, from, position) ? storage : -1;
 }
 
 static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int position)
@@ -97,6 +106,13 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
     for (int i = 0; i < node->n_in && i < 32 && storage < 0; i++)
         storage = storage_of_input(plan, node, i, position);
     return storage;
+}
+
+/* That writes it. */
+static int first_step(const tdi_plan *plan, int s)
+{
+    const tdi_planned *maker = plan->planned[s].maker;
+    return maker ? (int)(maker - plan->planned) : s;
 }
 
 static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
@@ -109,15 +125,8 @@ static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
         return;
     }
     placed->storage = plan->n_storages++;
-    plan->storages[placed->storage] =
-        (tdi_storage){.bytes = tdi_node_bytes(plan, node), .first = position, .last = lifetime_end(plan, node)};
-}
-
-/* That writes it. */
-static int first_step(const tdi_plan *plan, int s)
-{
-    const tdi_planned *maker = plan->planned[s].maker;
-    return maker ? (int)(maker - plan->planned) : s;
+    plan->storages[placed->storage] = (tdi_storage){
+        .bytes = tdi_node_bytes(plan, node), .first = first_step(plan, position), .last = lifetime_end(plan, node)};
 }
 
 static void lay_out_constants(tdi_plan *plan)
@@ -162,7 +171,7 @@ td_status tdi_lay_out(tdi_plan *plan, tdi_error *error)
     for (int s = 0; s < plan->n_steps; s++) {
         const tdi_node *node = plan->spec.schedule->at[s].node;
         if (node && in_activations(plan, node))
-            lay_out_node(plan, node, first_step(plan, s));
+            lay_out_node(plan, node, s);
         if (plan->planned[s].finish)
             lay_out_sums(plan, &plan->planned[s], s);
     }

@@ -73,7 +73,7 @@ static td_status make_locksteps(tdi_plan *plan, tdi_error *error)
 static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
 {
     const tdi_call *call = &step->calls[lane];
-    if (!call->run || step->constant || step->maker)
+    if (!call->run || step->constant)
         return false;
     bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
     return !shared_memory_once || plan->spec.replica == 0;
@@ -106,6 +106,8 @@ static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_it
     const tdi_call *call = &step->calls[lane];
     tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->passes, step->taken};
     bool lockstep = in_lockstep(plan, step);
+    if (step->maker && call->run)
+        return list_inputs(step->node, call, list);
     if (!has_work(plan, step, lane))
         return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_APART}));
     if (lockstep)
@@ -161,7 +163,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(tdi_choose_layout(plan, error));
     TDI_TRY(choose_kernels(plan, error));
     TDI_TRY(make_locksteps(plan, error));
-    tdi_find_moments(plan);
+    tdi_find_followers(plan);
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
@@ -294,8 +296,6 @@ void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
             bind_call(plan, bindings, step, &step->calls[lane], lane);
             if (step->finish)
                 bind_sums(plan, bindings, step, lane);
-            if (step->maker)
-                step->maker->calls[lane].moments = step->calls[lane].out.data;
             if (step->constant && step->calls[lane].run)
                 step->calls[lane].run(&step->calls[lane]);
         }

@@ -1,7 +1,8 @@
 /* Every kernel of the CPU device against the op's reference: whole, and shared by 2 and 3 lanes in each way it says it
  * can be; those of every instruction set this CPU has. The ops' own cases serve, and larger ones where a vector loop
  * has more than one way through. Kernels that take samples abreast are given them so, in every mixture with values that
- * stand row after row. */
+ * stand row after row; those that show what they make are followed by what makes statistics, or a normalization, of it.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -22,180 +23,16 @@
 #include "cpu/cpu.h"
 #include "cpu/large.h"
 #include "cpu/tiles.h"
+#include "cpu/trial.h"
 #include "ops/lstm.h"
 #include "ops/widen.h"
 #include "passes/passes.h"
 #include "support/op_case.h"
 #include "support/sanitized.h"
 
-enum { MAX_IN = 8, MAX_LANES = 3 };
+enum { MAX_LANES = 3 };
 
-/* ---- a call on values of its own ---- */
-
-typedef struct trial {
-    tdi_call call;
-    tdi_value in[MAX_IN];
-} trial;
-
-static size_t bytes_of(const tdi_value *value)
-{
-    return (size_t)tdi_shape_elements(&value->shape) * td_dtype_size(value->dtype);
-}
-
-static void *copy_of(const tdi_value *value)
-{
-    void *copy = tdi_buffer_create(bytes_of(value) + 1);
-    assert_non_null(copy);
-    return memcpy(copy, value->data, bytes_of(value));
-}
-
-enum { NAN_BYTE = 0xff }; /* numbers made of them are NaN, float32 or bfloat16 */
-
-static void trial_init(trial *t, const tdi_call *call)
-{
-    assert_true(call->n_in <= MAX_IN);
-    t->call = *call;
-    t->call.in = t->in;
-    t->call.out.data = NULL;
-    for (int i = 0; i < call->n_in; i++) {
-        t->in[i] = call->in[i];
-        if (!call->in[i].data)
-            continue;
-        t->in[i].data = copy_of(&call->in[i]);
-        if (call->in[i].data == call->out.data)
-            t->call.out.data = t->in[i].data;
-    }
-    if (!t->call.out.data) {
-        t->call.out.data = copy_of(&call->out);
-        if (call->out.dtype == TD_FLOAT32 ||
-            call->out.dtype == TD_BFLOAT16) /* what is not written stays, and is seen */
-            memset(t->call.out.data, NAN_BYTE, bytes_of(&call->out));
-    }
-}
-
-static void trial_release(trial *t)
-{
-    bool own = true;
-    for (int i = 0; i < t->call.n_in; i++) {
-        own = own && t->in[i].data != t->call.out.data;
-        tdi_buffer_free(t->in[i].data);
-    }
-    if (own)
-        tdi_buffer_free(t->call.out.data);
-}
-
-/* ---- comparing ---- */
-
-typedef struct context {
-    const op_run *run;
-    const tdi_kernel *kernel;
-    int split, lanes;
-    double summed;
-} context;
-
-static void complain(const context *at, const char *what, int64_t i, double seen, double expected)
-{
-    fail_msg("%s, case \"%s\", split %d, %d lanes: %s: element %lld is %.9g, not %.9g", at->kernel->name,
-             at->run->c->name, at->split, at->lanes, what, (long long)i, seen, expected);
-}
-
-/* Moved, counted or drawn values are the reference's bits; computed ones are within rounding of the largest of them. */
-static double tolerance(const tdi_op *op)
-{
-    static const tdi_op *const exact[] = {&tdi_op_identity,
-                                          &tdi_op_cast,
-                                          &tdi_op_fill,
-                                          &tdi_op_slice,
-                                          &tdi_op_concat,
-                                          &tdi_op_pad,
-                                          &tdi_op_broadcast,
-                                          &tdi_op_dropout,
-                                          &tdi_op_max_pool2d,
-                                          &tdi_op_gather,
-                                          &tdi_op_reduce_scatter,
-                                          &tdi_op_sparse_categorical_accuracy,
-                                          &tdi_op_categorical_accuracy,
-                                          &tdi_op_binary_accuracy,
-                                          &tdi_op_in_top_k,
-                                          &tdi_op_valid_weights,
-                                          &tdi_op_class_pairs,
-                                          &tdi_op_buckets};
-    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
-        if (op == exact[i])
-            return 0;
-    return 1e-6;
-}
-
-/* Of floats, or of bfloat16s. */
-static double number_at(const tdi_value *value, int64_t i)
-{
-    return value->dtype == TD_BFLOAT16 ? (double)tdi_widen(((const tdi_bfloat16 *)value->data)[i])
-                                       : (double)((const float *)value->data)[i];
-}
-
-static double largest(const tdi_value *value)
-{
-    double most = 0;
-    for (int64_t i = 0; i < tdi_shape_elements(&value->shape); i++) {
-        double x = number_at(value, i);
-        most = isfinite(x) && fabs(x) > most ? fabs(x) : most;
-    }
-    return most;
-}
-
-/* The sums inside an LSTM's steps; h is below 1. */
-static double summed_steps(const tdi_op *op, const tdi_call *call)
-{
-    const td_shape *first = &call->in[0].shape;
-    double units = (double)tdi_last_extent(&call->out.shape), features = (double)tdi_last_extent(first);
-    if (op == &tdi_op_lstm && tdi_lstm_has(call, TDI_LSTM_W))
-        return sqrt(units) * largest(&call->in[TDI_LSTM_R]) +
-               sqrt(features) * largest(&call->in[TDI_LSTM_Z]) * largest(&call->in[TDI_LSTM_W]);
-    if (op == &tdi_op_lstm)
-        return sqrt(units) * largest(&call->in[TDI_LSTM_R]);
-    if (op == &tdi_op_lstm_grad)
-        return sqrt(TDI_LSTM_GATES * units) * largest(&call->in[TDI_LSTM_GRAD_DY]) *
-               largest(&call->in[TDI_LSTM_GRAD_R]);
-    if (op == &tdi_op_lstm_grad_recurrent)
-        return sqrt((double)(first->dim[0] * first->dim[1])) * largest(&call->in[TDI_LSTM_RECURRENT_DZ]);
-    return 0;
-}
-
-/* What a long sum's terms come to when they do not cancel: its rounding errors grow with that, whatever the result. */
-static double summed(const tdi_op *op, const tdi_call *call)
-{
-    bool product = op == &tdi_op_matmul || op == &tdi_op_conv2d || op == &tdi_op_conv2d_grad_input ||
-                   op == &tdi_op_conv2d_grad_filter;
-    if (op != &tdi_op_reduce && !product)
-        return summed_steps(op, call);
-    double terms = op->flops(call) / (product ? 2 : 1) / (double)tdi_shape_elements(&call->out.shape);
-    return sqrt(terms) * largest(&call->in[0]) * (product ? largest(&call->in[1]) : 1);
-}
-
-/* A bfloat16 is off by 2^-9 of its size for each rounding: the expected one was rounded once, the kernel's up to twice,
- * before and after an activation. */
-static void compare_floats(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
-{
-    int64_t count = tdi_shape_elements(&seen->shape);
-    double exact = tolerance(at->run->node->op), roundings = expected->dtype == TD_BFLOAT16 && exact > 0 ? 3 : 0;
-    double bound = exact * fmax(largest(expected), at->summed) + roundings * 0x1p-9 * largest(expected);
-    for (int64_t i = 0; i < count; i++) {
-        double a = number_at(seen, i), b = number_at(expected, i);
-        bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound;
-        if (!same)
-            complain(at, what, i, a, b);
-    }
-}
-
-static void compare_values(const context *at, const char *what, const tdi_value *seen, const tdi_value *expected)
-{
-    if (!expected->data)
-        return;
-    if (expected->dtype == TD_FLOAT32 || expected->dtype == TD_BFLOAT16)
-        compare_floats(at, what, seen, expected);
-    else if (memcmp(seen->data, expected->data, bytes_of(expected)) != 0)
-        complain(at, what, 0, 0, 0);
-}
+/* ---- running ---- */
 
 static bool belongs(const tdi_call *call, int64_t i)
 {
@@ -209,8 +46,6 @@ static bool belongs(const tdi_call *call, int64_t i)
         position = shape->rank ? i % shape->dim[shape->rank - 1] : 0;
     return position >= call->begin && position < call->end;
 }
-
-/* ---- running ---- */
 
 static void set_share(const context *at, int lane, tdi_call *call)
 {
@@ -325,58 +160,195 @@ static bool run_together(const context *at, const tdi_call *call)
     return true;
 }
 
-/* [3, channels], where the kernel makes statistics of what it makes; not by rows, of which lanes have each their own.
- */
-static float *make_moments(const context *at, const tdi_call *call)
+static void run_reference(const tdi_op *op, tdi_call *call)
 {
-    size_t count = at->kernel->moments && at->split != TDI_ROWS ? 3 * (size_t)tdi_last_extent(&call->out.shape) : 0;
-    return count ? make_scratch(count * sizeof(float)) : NULL;
+    call->split = TDI_WHOLE;
+    if (!tdi_needs_widening(op, call)) {
+        op->reference(call);
+        return;
+    }
+    void *room = tdi_buffer_create(tdi_widened_bytes(call));
+    assert_non_null(room);
+    tdi_widened_run(op, call, room);
+    tdi_buffer_free(room);
 }
 
-static void compare_moments(const context *at, const tdi_call *call)
+/* The library's and those compiled once are in every instruction set's list. */
+static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 {
-    td_shape shape = {.rank = 2, .dim = {3, tdi_last_extent(&call->out.shape)}};
-    float *floats = calloc((size_t)tdi_shape_elements(&call->out.shape) + 1, sizeof *floats);
-    float *numbers = calloc((size_t)tdi_shape_elements(&shape), sizeof *numbers);
-    assert_true(floats && numbers);
-    for (int64_t i = 0; i < tdi_shape_elements(&call->out.shape); i++)
-        floats[i] = (float)number_at(&call->out, i);
-    tdi_value made = call->out, expected = {.data = numbers, .shape = shape, .dtype = TD_FLOAT32};
-    tdi_value seen = {.data = call->moments, .shape = shape, .dtype = TD_FLOAT32};
-    made.data = floats;
-    made.dtype = TD_FLOAT32;
-    tdi_op_batch_norm_stats.reference(&(tdi_call){.in = &made, .n_in = 1, .out = expected});
-    compare_values(at, "the result's statistics", &seen, &expected);
-    free(floats);
-    free(numbers);
+    const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
+    while (*k && *k != kernel)
+        k++;
+    return *k;
+}
+
+/* False: nothing was run. */
+static bool run_lanes(const context *at, tdi_call *call)
+{
+    if (at->kernel->together && at->split == TDI_COLUMNS)
+        return run_together(at, call);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            run_lane(at, call);
+    }
+    return true;
+}
+
+static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
+{
+    for (int i = 0; i < from->n_in; i++)
+        if (from->in[i].data && zeros)
+            memset(t->in[i].data, 0, bytes_of(&from->in[i]));
+        else if (from->in[i].data)
+            memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
+}
+
+/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+{
+    tdi_control control = *from->control;
+    tdi_call *call = &t->call;
+    size_t scratch = 0;
+    call->steady = ~0u;
+    call->control = &control;
+    assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
+    size_t kept = at->kernel->keeps(call);
+    call->kept = kept ? tdi_buffer_create(TDI_KEPT_HEAD + kept + GUARD) : NULL;
+    if (kept)
+        memset(tdi_kept(call), NAN_BYTE, kept + GUARD);
+    call->scratch = make_scratch(scratch);
+    for (int run = 0; run < 3; run++) {
+        control.weights = run ? 2 : 1;
+        fill_inputs(t, from, run == 0);
+        at->kernel->run(call);
+    }
+    for (size_t i = kept; kept && i < kept + GUARD; i++)
+        assert_int_equal(((unsigned char *)tdi_kept(call))[i], NAN_BYTE);
+    if (at->kernel->release && call->state)
+        at->kernel->release(call->state);
+    free_scratch(at, call->scratch, scratch);
+    tdi_buffer_free(call->kept);
+    call->kept = NULL;
+}
+
+static void run_kept_lanes(const context *at, const tdi_call *call, trial *t)
+{
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, &t->call);
+        if (t->call.begin < t->call.end)
+            run_kept_lane(at, call, t);
+    }
+}
+
+static void check_result(const context *at, const tdi_call *call, const trial *expected)
+{
+    trial t;
+    trial_init(&t, call);
+    if (run_lanes(at, &t.call)) {
+        compare_values(at, "the result", &t.call.out, &expected->call.out);
+        for (int i = 0; i < call->n_in; i++)
+            if (t.in[i].data != t.call.out.data)
+                compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
+    }
+    trial_release(&t);
+}
+
+/* ---- what follows a kernel that shows its rows ---- */
+
+/* The op's kernel that follows one of the same instruction set. */
+static const tdi_kernel *follower_of(const tdi_kernel *kernel, const tdi_op *op)
+{
+    tdi_cpu_isa isa = TDI_CPU_BASELINE;
+    while (!was_listed_before(isa + 1, kernel))
+        isa++;
+    const tdi_kernel *const *k = tdi_cpu_kernels(isa);
+    while ((*k)->op != op || !(*k)->follows)
+        k++;
+    return *k;
+}
+
+/* The op of the first value in `in`, by its reference. */
+static void expect(const tdi_op *op, const tdi_call *follower, const tdi_value *in, tdi_value *out)
+{
+    tdi_call by_reference = *follower;
+    by_reference.in = in;
+    *out = follower->out;
+    out->data = tdi_buffer_create(bytes_of(out) + 1);
+    assert_non_null(out->data);
+    by_reference.out = *out;
+    run_reference(op, &by_reference);
+}
+
+/* `kept`: by what is kept of the filter, so that the scratch is another. */
+static void check_statistics(const context *at, const tdi_call *call, bool kept)
+{
+    trial t;
+    trial_init(&t, call);
+    int64_t channels = tdi_last_extent(&call->out.shape);
+    size_t bytes = 3 * (size_t)channels * sizeof(float);
+    tdi_value made = t.call.out, expected;
+    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run, .in = &made, .n_in = 1};
+    follower.out = (tdi_value){make_scratch(bytes), {.rank = 2, .dim = {3, channels}}, TD_FLOAT32, 0};
+    t.call.follower = &follower;
+    if (kept)
+        run_kept_lanes(at, call, &t);
+    else
+        run_lanes(at, &t.call);
+    expect(&tdi_op_batch_norm_stats, &follower, &made, &expected);
+    compare_values(at, "the result's statistics", &follower.out, &expected);
+    free_scratch(at, follower.out.data, bytes);
+    tdi_buffer_free(expected.data);
+    trial_release(&t);
+}
+
+static float *made_up(int64_t count, float from, float step)
+{
+    float *numbers = tdi_buffer_create((size_t)count * sizeof *numbers + 1);
+    assert_non_null(numbers);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = from + step * (float)(i % 7);
+    return numbers;
+}
+
+/* Over the result itself, with what is added; factors below 1, so that no rounding error grows. */
+static void check_normalized(const context *at, const tdi_call *call, const trial *made)
+{
+    enum { MEAN = 1, VARIANCE, GAMMA, BETA, INPUTS = TDI_BATCH_NORM_INFERENCE_RESIDUAL + 1 };
+    static const float from[] = {[MEAN] = -0.3f, [VARIANCE] = 4, [GAMMA] = 0.5f, [BETA] = -0.2f};
+    trial t;
+    trial_init(&t, call);
+    int64_t channels = tdi_last_extent(&call->out.shape);
+    tdi_batch_norm_attrs attrs = {.epsilon = 1e-3f, .relu = true};
+    tdi_value in[INPUTS] = {t.call.out}, expected;
+    for (int i = MEAN; i <= BETA; i++)
+        in[i] = (tdi_value){made_up(channels, from[i], 0.1f), {.rank = 1, .dim = {channels}}, TD_FLOAT32, 0};
+    in[TDI_BATCH_NORM_INFERENCE_RESIDUAL] = made->call.out;
+    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_inference)->run,
+                         .in = in,
+                         .n_in = INPUTS,
+                         .out = t.call.out,
+                         .attrs = &attrs};
+    t.call.follower = &follower;
+    run_lanes(at, &t.call);
+    in[0] = made->call.out;
+    expect(&tdi_op_batch_norm_inference, &follower, in, &expected);
+    compare_values(at, "the result, normalized", &t.call.out, &expected);
+    for (int i = MEAN; i <= BETA; i++)
+        tdi_buffer_free(in[i].data);
+    tdi_buffer_free(expected.data);
+    trial_release(&t);
 }
 
 static void check(const context *at, const tdi_call *call, const trial *expected)
 {
-    trial t;
     if (!can_share(at, call))
         return;
-    trial_init(&t, call);
-    t.call.moments = make_moments(at, call);
-    bool meets = at->kernel->together && at->split == TDI_COLUMNS;
-    if (meets && !run_together(at, &t.call)) {
-        trial_release(&t);
-        return;
-    }
-    for (int lane = 0; lane < at->lanes && !meets; lane++) {
-        set_share(at, lane, &t.call);
-        if (t.call.begin < t.call.end)
-            run_lane(at, &t.call);
-    }
-    compare_values(at, "the result", &t.call.out, &expected->call.out);
-    for (int i = 0; i < call->n_in; i++)
-        if (t.in[i].data != t.call.out.data)
-            compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
-    if (t.call.moments) {
-        compare_moments(at, &t.call);
-        free_scratch(at, t.call.moments, 3 * (size_t)tdi_last_extent(&call->out.shape) * sizeof(float));
-    }
-    trial_release(&t);
+    check_result(at, call, expected);
+    if (at->kernel->shows && at->split != TDI_ROWS)
+        check_statistics(at, call, false);
+    if (at->kernel->shows)
+        check_normalized(at, call, expected);
 }
 
 /* ---- samples abreast ---- */
@@ -518,19 +490,6 @@ static void check_by_depth(const context *at, const tdi_call *call, const trial 
     trial_release(&t);
 }
 
-static void run_reference(const tdi_op *op, tdi_call *call)
-{
-    call->split = TDI_WHOLE;
-    if (!tdi_needs_widening(op, call)) {
-        op->reference(call);
-        return;
-    }
-    void *room = tdi_buffer_create(tdi_widened_bytes(call));
-    assert_non_null(room);
-    tdi_widened_run(op, call, room);
-    tdi_buffer_free(room);
-}
-
 /* The result over each input that it may take the place of, by the kernel and by the reference. */
 static void check_in_place(const context *at, const tdi_call *call, const trial *expected)
 {
@@ -551,43 +510,6 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
     }
 }
 
-static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
-{
-    for (int i = 0; i < from->n_in; i++)
-        if (from->in[i].data && zeros)
-            memset(t->in[i].data, 0, bytes_of(&from->in[i]));
-        else if (from->in[i].data)
-            memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
-}
-
-/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
-static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
-{
-    tdi_control control = *from->control;
-    tdi_call *call = &t->call;
-    size_t scratch = 0;
-    call->steady = ~0u;
-    call->control = &control;
-    assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
-    size_t kept = at->kernel->keeps(call);
-    call->kept = kept ? tdi_buffer_create(TDI_KEPT_HEAD + kept + GUARD) : NULL;
-    if (kept)
-        memset(tdi_kept(call), NAN_BYTE, kept + GUARD);
-    call->scratch = make_scratch(scratch);
-    for (int run = 0; run < 3; run++) {
-        control.weights = run ? 2 : 1;
-        fill_inputs(t, from, run == 0);
-        at->kernel->run(call);
-    }
-    for (size_t i = kept; kept && i < kept + GUARD; i++)
-        assert_int_equal(((unsigned char *)tdi_kept(call))[i], NAN_BYTE);
-    if (at->kernel->release && call->state)
-        at->kernel->release(call->state);
-    free_scratch(at, call->scratch, scratch);
-    tdi_buffer_free(call->kept);
-    call->kept = NULL;
-}
-
 /* Kernels whose lanes wait for each other are shared in tests of the whole. */
 static void check_kept(const context *at, const tdi_call *call, const trial *expected)
 {
@@ -595,13 +517,11 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
     if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, &t.call);
-        if (t.call.begin < t.call.end)
-            run_kept_lane(at, call, &t);
-    }
+    run_kept_lanes(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
+    if (at->kernel->shows)
+        check_statistics(at, call, true);
 }
 
 static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
@@ -638,15 +558,6 @@ typedef struct takers {
 static bool is_meant(const op_case *c, const tdi_kernel *kernel)
 {
     return !strstr(c->name, "by tiles") || !tdi_tiles_work() || strstr(kernel->name, "by tiles");
-}
-
-/* The library's and those compiled once are in every instruction set's list. */
-static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
-{
-    const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
-    while (*k && *k != kernel)
-        k++;
-    return *k;
 }
 
 /* Which of all kernels are checked. */

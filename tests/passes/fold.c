@@ -88,6 +88,24 @@ static void so_does_what_is_added_before_it(void **state)
         }
 }
 
+/* Of two that are added, the one that begins with what is made later takes the other. */
+static void the_later_of_two_adds_the_other(void **state)
+{
+    (void)state;
+    for (int inference = 0; inference < 2; inference++)
+        for (int side = 0; side < 2; side++) {
+            net n;
+            net_init(&n);
+            tdi_node *later = tdi_affine(n.graph, n.x, 2, 0), *b = normalized(&n, later, inference);
+            tdi_node *a = normalized(&n, n.x, inference);
+            tdi_node *end = tdi_unary(n.graph, tdi_binary(n.graph, TDI_ADD, side ? a : b, side ? b : a), TD_RELU);
+            fold(&n, end);
+            assert_ptr_equal(end->in[0], later);
+            assert_ptr_equal(end->in[residual_of(inference)], a);
+            tdi_graph_free(n.graph);
+        }
+}
+
 /* What others read stays; other activations, and what is spread over the batch, are not taken over. */
 static void nothing_else_does(void **state)
 {
@@ -136,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rectifier_goes_into_what_it_follows),
         cmocka_unit_test(so_does_what_is_added_before_it),
+        cmocka_unit_test(the_later_of_two_adds_the_other),
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(a_pool_skips_pads_around_what_is_rectified),
     };
