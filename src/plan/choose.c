@@ -379,7 +379,7 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, const 
     return !key->failed;
 }
 
-static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, const candidates *all, tdi_choice *choice,
+static td_status measure_choice(tdi_plan *plan, const tdi_node *node, const candidates *all, tdi_choice *choice,
                                 tdi_choice **kept, tdi_error *error)
 {
     tdi_choices *choices = plan->spec.chooser->choices;
@@ -395,7 +395,7 @@ static td_status measure_choice(const tdi_plan *plan, const tdi_node *node, cons
 }
 
 /* The candidate that the clock prefers, now or at an earlier time. */
-static td_status choose_by_clock(const tdi_plan *plan, tdi_planned *step, const candidates *all, int *chosen,
+static td_status choose_by_clock(tdi_plan *plan, tdi_planned *step, const candidates *all, int *chosen,
                                  tdi_error *error)
 {
     const char *names[TDI_MAX_CANDIDATES];

@@ -79,6 +79,13 @@ typedef struct tdi_lane_items {
     const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
 } tdi_lane_items;
 
+/* Memory for timing kernels, which lies there from one contest to the next. */
+typedef struct tdi_spare {
+    char *memory;
+    size_t size;
+    bool used;
+} tdi_spare;
+
 struct tdi_plan {
     tdi_plan_spec spec;
     tdi_arena *arena;
@@ -93,6 +100,7 @@ struct tdi_plan {
     size_t packed_bytes;             /* that kernels keep from step to step */
     tdi_lane_items *lanes;           /* [lanes] */
     uint64_t labelled;               /* the trace that the labels belong to */
+    tdi_vec(tdi_spare) spares;       /* while kernels are chosen */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
@@ -126,8 +134,9 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
 void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls); /* what they hold */
 
 /* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
-td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
+td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
                       tdi_error *error);
+void tdi_spares_release(tdi_plan *plan);
 
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */

@@ -2,7 +2,9 @@
  * run such steps at the same time, so that what they share (cache, memory) is shared.
  *
  * Candidates take turns, and of each the best round counts: what disturbs the machine then disturbs none of them more.
- * There are rounds until enough of them were not disturbed by other processes, or too many were. */
+ * There are rounds until enough of them were not disturbed by other processes, or too many were. Memory goes from one
+ * contest to the next: the system takes long to hand out more. */
+#include <math.h>
 #include <string.h>
 
 #include "base/bfloat16.h"
@@ -11,7 +13,7 @@
 
 enum { ROUNDS = 3, MOST_ROUNDS = 6, MOST_REPETITIONS = 64 };
 static const double shortest_round = 4e-4; /* seconds */
-static const double hopeless = 2.5;        /* times the best: not timed again */
+static const double hopeless = 1.5;        /* times the best, in an undisturbed round: not timed again */
 
 typedef struct contestant {
     tdi_prepared *workers; /* [workers] */
@@ -23,11 +25,10 @@ typedef struct contestant {
 } contestant;
 
 typedef struct contest {
-    const tdi_plan *plan;
+    tdi_plan *plan;
     const tdi_node *node;
     tdi_arena *arena;
     int workers, threads;
-    tdi_vec(char *) buffers;
     tdi_barrier start;
     const contestant *turn;
     double *elapsed; /* [threads] */
@@ -37,15 +38,50 @@ typedef struct contest {
 
 /* ---- memory ---- */
 
+/* Of those that nobody uses the smallest that is large enough, else the largest; NULL: all are used. */
+static tdi_spare *best_spare(tdi_plan *plan, size_t size)
+{
+    tdi_spare *best = NULL;
+    for (int i = 0; i < plan->spares.count; i++) {
+        tdi_spare *spare = &plan->spares.at[i];
+        bool fits = spare->size >= size, best_fits = best && best->size >= size;
+        bool better = !best || (fits ? !best_fits || spare->size < best->size : !best_fits && spare->size > best->size);
+        if (!spare->used && better)
+            best = spare;
+    }
+    return best;
+}
+
 static char *buffer(contest *c, size_t size)
 {
     tdi_device *device = c->plan->spec.device;
-    char *memory = device->allocate(device, size);
-    if (memory && tdi_push(&c->buffers, memory))
-        return memory;
-    if (memory)
-        device->release(device, memory);
-    return NULL;
+    tdi_spare *spare = best_spare(c->plan, size);
+    if (!spare) {
+        if (!tdi_push(&c->plan->spares, ((tdi_spare){.memory = NULL})))
+            return NULL;
+        spare = &c->plan->spares.at[c->plan->spares.count - 1];
+    }
+    if (!spare->memory || spare->size < size) {
+        if (spare->memory)
+            device->release(device, spare->memory);
+        *spare = (tdi_spare){device->allocate(device, size), size, false};
+    }
+    spare->used = spare->memory;
+    return spare->memory;
+}
+
+static void give_back(const tdi_plan *plan)
+{
+    for (int i = 0; i < plan->spares.count; i++)
+        plan->spares.at[i].used = false;
+}
+
+void tdi_spares_release(tdi_plan *plan)
+{
+    for (int i = 0; i < plan->spares.count; i++)
+        if (plan->spares.at[i].memory)
+            plan->spec.device->release(plan->spec.device, plan->spares.at[i].memory);
+    tdi_vec_free(&plan->spares);
 }
 
 /* Numbers of ordinary size: neither zero pages nor denormals. */
@@ -198,21 +234,25 @@ static double best_of(const contestant *all, int count)
     return best;
 }
 
-/* The first turn says how often a run must be repeated to be seen by the clock. */
+/* The first turn, which nothing is ready for, says how often a run must be repeated to be seen by the clock; of a short
+ * run the second. */
 static void warm_up(contest *c, contestant *all, int count)
 {
     for (int i = 0; i < count; i++) {
-        take_turn(c, &all[i]);
-        all[i].seconds = take_turn(c, &all[i]);
-        double wanted = shortest_round / (all[i].seconds > 1e-9 ? all[i].seconds : 1e-9) + 1;
+        double seconds = take_turn(c, &all[i]);
+        if (seconds < shortest_round)
+            seconds = take_turn(c, &all[i]);
+        double wanted = shortest_round / (seconds > 1e-9 ? seconds : 1e-9) + 1;
         all[i].repetitions = wanted < MOST_REPETITIONS ? (int)wanted : MOST_REPETITIONS;
+        all[i].seconds = INFINITY;
     }
 }
 
-static void take_turns(contest *c, contestant *all, int count)
+/* `all_of_them`: no round was good yet, by which some were hopeless. */
+static void take_turns(contest *c, contestant *all, int count, bool all_of_them)
 {
     for (int i = 0; i < count; i++) {
-        if (all[i].seconds > hopeless * best_of(all, count))
+        if (!all_of_them && all[i].seconds > hopeless * best_of(all, count))
             continue;
         double seconds = take_turn(c, &all[i]);
         all[i].seconds = seconds < all[i].seconds ? seconds : all[i].seconds;
@@ -226,13 +266,13 @@ static bool compete(contest *c, contestant *all, int count)
     warm_up(c, all, count);
     for (int round = 0; good < ROUNDS && round < MOST_ROUNDS; round++) {
         tdi_watch watch = tdi_watch_begin();
-        take_turns(c, all, count);
+        take_turns(c, all, count, good == 0);
         good += !tdi_watch_was_disturbed(&watch);
     }
     return good == ROUNDS;
 }
 
-td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
+td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
                       tdi_error *error)
 {
     const tdi_chooser *chooser = plan->spec.chooser;
@@ -253,9 +293,7 @@ td_status tdi_measure(const tdi_plan *plan, const tdi_node *node, const tdi_kern
     for (int i = 0; i < count; i++)
         choice->candidates[i].us = all[i].seconds * 1e6;
     leave_all(&c, all, count);
-    for (int i = 0; i < c.buffers.count; i++)
-        plan->spec.device->release(plan->spec.device, c.buffers.at[i]);
-    tdi_vec_free(&c.buffers);
+    give_back(plan);
     tdi_arena_free(c.arena);
     return status;
 }

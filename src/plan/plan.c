@@ -161,7 +161,9 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(resolve_shapes(plan, error));
     tdi_lay_out_exchange(plan);
     TDI_TRY(tdi_choose_layout(plan, error));
-    TDI_TRY(choose_kernels(plan, error));
+    td_status chosen = choose_kernels(plan, error);
+    tdi_spares_release(plan);
+    TDI_TRY(chosen);
     TDI_TRY(make_locksteps(plan, error));
     tdi_find_followers(plan);
     TDI_TRY(tdi_lay_out(plan, error));
