@@ -82,6 +82,7 @@ struct tdi_runtime {
     bool settled;           /* nobody asks the clock for another way any more */
     bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
     tdi_division by_rules;  /* before the clock was asked */
+    bool for_few;           /* divided for steps of fewer rows than cores */
     bool float32;           /* although bfloat16 is wished for and the device has it */
     int sharing;            /* lanes that share ops; 0: each plan finds out for itself */
     const tdi_choice *way;  /* what the clock said of whole steps; NULL: it was not asked */
@@ -99,9 +100,9 @@ typedef struct tdi_way {
 /* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
 
-/* Are steps predictions of so few rows that they have a way of their own? */
-bool tdi_has_few(const tdi_runtime *runtime, tdi_mode mode, int64_t rows);
-tdi_way tdi_way_for_few(const tdi_runtime *runtime);
+/* Do steps go another way than the runtime's? Predictions of fewer rows than it has parts do, and where it is divided
+ * for few, those of many. */
+bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way);
 
 /* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);

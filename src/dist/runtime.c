@@ -149,27 +149,29 @@ td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *erro
     return TD_OK;
 }
 
-bool tdi_has_few(const tdi_runtime *runtime, tdi_mode mode, int64_t rows)
+static bool is_many(const tdi_runtime *runtime, int64_t rows)
 {
-    return mode == TDI_PREDICT && tdi_has_too_few(&runtime->division, rows);
+    return rows >= runtime->by_rules.parts;
 }
 
-tdi_way tdi_way_for_few(const tdi_runtime *runtime)
+bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way)
 {
-    return (tdi_way){.division = tdi_divide_few(&runtime->division, 1), .float32 = runtime->float32};
+    bool few = tdi_has_too_few(&runtime->division, rows), many = runtime->for_few && is_many(runtime, rows);
+    *way = (tdi_way){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
+                     .float32 = runtime->float32};
+    return mode == TDI_PREDICT && (few || many);
 }
 
-static td_status runtime_for_few(td_model *model, tdi_runtime **runtime, tdi_error *error)
+static td_status runtime_apart(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
 {
-    if (model->runtime_for_few && model->runtime_for_few->float32 != (*runtime)->float32) {
-        tdi_runtime_free(model->runtime_for_few);
-        model->runtime_for_few = NULL;
+    tdi_runtime **apart = &model->runtimes_apart[way->division.parts > 1];
+    if (*apart && (*apart)->float32 != way->float32) {
+        tdi_runtime_free(*apart);
+        *apart = NULL;
     }
-    if (!model->runtime_for_few) {
-        tdi_way way = tdi_way_for_few(*runtime);
-        TDI_TRY(create(model, &way, &model->runtime_for_few, error));
-    }
-    *runtime = model->runtime_for_few;
+    if (!*apart)
+        TDI_TRY(create(model, way, apart, error));
+    *runtime = *apart;
     return TD_OK;
 }
 
@@ -182,8 +184,9 @@ static bool lacks_precision(const tdi_runtime *runtime)
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
 {
     TDI_TRY(tdi_runtime_of(model, runtime, error));
-    bool own = !tdi_has_few(*runtime, mode, rows) || lacks_precision(*runtime);
-    return own ? TD_OK : runtime_for_few(model, runtime, error);
+    tdi_way way;
+    bool own = !tdi_goes_apart(*runtime, mode, rows, &way) || lacks_precision(*runtime);
+    return own ? TD_OK : runtime_apart(model, &way, runtime, error);
 }
 
 static void free_part(tdi_runtime *runtime, int index)
@@ -593,6 +596,7 @@ td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int6
         say_float32(runtime->model, float32_is_faster);
     if (parts == runtime->division.parts && float32 == runtime->float32)
         return TD_OK;
+    runtime->for_few = parts != runtime->division.parts && tdi_has_too_few(&runtime->division, rows);
     return change_way(runtime, TDI_TRAIN, &(tdi_way){.division = division, .float32 = float32}, error);
 }
 
@@ -616,6 +620,7 @@ static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi
     if (changed)
         TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
     runtime->way = NULL;
+    runtime->for_few = false;
     runtime->settled_for_now = !runtime->settled;
     return changed ? plans_of(runtime, mode, rows, plans, error) : TD_OK;
 }
@@ -628,6 +633,7 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
         return TD_OK;
     TDI_TRY(unsettle(runtime, mode, rows, plans, error));
     const tdi_plan *largest = plans[runtime->division.parts - 1];
+    bool few = tdi_has_too_few(&runtime->division, rows);
     TDI_TRY(tdi_choose_other(runtime, mode, rows, largest, &way, &other, error));
     if (!other)
         return TD_OK;
@@ -637,9 +643,21 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
         runtime->way = NULL;
         return status;
     }
+    runtime->for_few = few && way.division.parts != runtime->by_rules.parts;
     if (way.float32)
         say_float32(runtime->model, float32_is_faster);
     return plans_of(runtime, mode, rows, plans, error);
+}
+
+/* Of steps that train, the first that has many rows ends the way for few: where both come, those of few go by rows. */
+static td_status outgrow(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
+{
+    if (!runtime->for_few || (mode != TDI_TRAIN && mode != TDI_GRADIENTS) || !is_many(runtime, rows))
+        return TD_OK;
+    tdi_way way = {.division = runtime->by_rules, .float32 = runtime->float32};
+    TDI_TRY(change_way(runtime, mode, &way, error));
+    runtime->for_few = false;
+    return TD_OK;
 }
 
 static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
@@ -660,6 +678,7 @@ td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
 {
     const tdi_choices *choices = runtime->chooser.choices;
     double measured = choices ? choices->seconds : 0;
+    TDI_TRY(outgrow(runtime, mode, rows, error));
     TDI_TRY(plans_of(runtime, mode, rows, plans, error));
     TDI_TRY(settle(runtime, mode, rows, plans, error));
     if (choices && choices->seconds > measured)

@@ -39,9 +39,8 @@ static td_status make_runtime(const td_model *model, tdi_timing *t, tdi_error *e
     if (own)
         way = (tdi_way){own->division, own->float32, own->sharing};
     TDI_TRY(tdi_runtime_create(&t->shadow.model, own && own->settled ? &way : NULL, &t->runtime, error));
-    if (!tdi_has_few(t->runtime, t->shadow.mode, t->shadow.rows))
+    if (!tdi_goes_apart(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
         return TD_OK;
-    way = tdi_way_for_few(t->runtime);
     tdi_runtime_free(t->runtime);
     t->runtime = NULL;
     return tdi_runtime_create(&t->shadow.model, &way, &t->runtime, error);

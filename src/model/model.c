@@ -232,11 +232,12 @@ td_status tdi_model_check_idle(const td_model *model, const char *function, tdi_
 
 void tdi_model_drop_runtime(td_model *model)
 {
-    if (model->runtime_for_few)
-        model->free_runtime(model->runtime_for_few);
-    if (model->runtime)
-        model->free_runtime(model->runtime);
-    model->runtime = model->runtime_for_few = NULL;
+    tdi_runtime **all[] = {&model->runtimes_apart[0], &model->runtimes_apart[1], &model->runtime};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (*all[i])
+            model->free_runtime(*all[i]);
+        *all[i] = NULL;
+    }
 }
 
 td_status tdi_model_set_recipe(td_model *model, const char *recipe, tdi_error *error)

@@ -15,7 +15,7 @@ static float *copy_floats(const float *from, int64_t count)
 td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error)
 {
     *shadow = *model;
-    shadow->runtime = shadow->runtime_for_few = NULL;
+    shadow->runtime = shadow->runtimes_apart[0] = shadow->runtimes_apart[1] = NULL;
     shadow->recipe = NULL;
     shadow->fitting = false;
     shadow->values = copy_floats(model->values, model->total);
