@@ -100,8 +100,8 @@ typedef struct tdi_way {
 /* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
 
-/* Do steps go another way than the runtime's? Predictions of fewer rows than it has parts do, and where it is divided
- * for few, those of many. */
+/* Do steps go another way than the runtime's? Predictions and evaluations of fewer rows than it has parts do, and where
+ * it is divided for few, those of many. */
 bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way);
 
 /* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */

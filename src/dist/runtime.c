@@ -159,7 +159,7 @@ bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi
     bool few = tdi_has_too_few(&runtime->division, rows), many = runtime->for_few && is_many(runtime, rows);
     *way = (tdi_way){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
                      .float32 = runtime->float32};
-    return mode == TDI_PREDICT && (few || many);
+    return (mode == TDI_PREDICT || mode == TDI_EVALUATE) && (few || many);
 }
 
 static td_status runtime_apart(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)

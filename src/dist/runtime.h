@@ -53,8 +53,8 @@ typedef struct tdi_job {
 
 /* The model's runtime, made on first use. */
 td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
-/* The one for steps of `rows` rows. Predictions have one of their own where they go another way: of fewer rows than
- * cores, which share each row; and of many, where training has been divided for few. */
+/* The one for steps of `rows` rows. Predictions and evaluations have one of their own where they go another way: of
+ * fewer rows than cores, which share each row; and of many, where training has been divided for few. */
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
 void tdi_runtime_free(tdi_runtime *runtime);
 

@@ -51,12 +51,13 @@ struct td_model {
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
-    bool fitting;                   /* a td_fit of it is under way */
-    bool by_rules;                  /* the clock is asked nothing: so it was in the run that is resumed */
-    bool float32_said;              /* that it takes the place of the bfloat16 asked for */
-    bool apart;                     /* replicas are never computed as one: the tests of replicas ask for it */
-    tdi_runtime *runtime;           /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
-    tdi_runtime *runtimes_apart[2]; /* of predictions that go otherwise: in one part, or several; the same */
+    bool fitting;         /* a td_fit of it is under way */
+    bool by_rules;        /* the clock is asked nothing: so it was in the run that is resumed */
+    bool float32_said;    /* that it takes the place of the bfloat16 asked for */
+    bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
+    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
+    tdi_runtime
+        *runtimes_apart[2]; /* of predictions and evaluations that go otherwise: in one part, or several; the same */
     void (*free_runtime)(tdi_runtime *runtime);
 };
 

@@ -26,6 +26,12 @@ static bool is_open(const tdi_pass *pass)
     return pass->samples == TDI_SAMPLES_UNKNOWN;
 }
 
+static td_status runtime_of(const tdi_pass *pass, tdi_runtime **runtime, tdi_error *error)
+{
+    int64_t rows = is_open(pass) || pass->batch < pass->samples ? pass->batch : pass->samples;
+    return tdi_runtime_for(pass->model, pass->job.mode, rows, runtime, error);
+}
+
 static int64_t chunk_steps(const tdi_pass *pass)
 {
     int64_t left = pass->steps - pass->done, wanted = 1;
@@ -213,8 +219,7 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
                              .training = pass->job.mode == TDI_TRAIN,
                              .columns = tdi_input_slots(pass->model, pass->job.mode),
                              .stop = pass->job.stop};
-    int64_t rows = is_open(pass) || pass->batch < pass->samples ? pass->batch : pass->samples;
-    TDI_TRY(tdi_runtime_for(pass->model, pass->job.mode, rows, &runtime, error));
+    TDI_TRY(runtime_of(pass, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);
     tdi_source_end(pass->source);
@@ -322,7 +327,7 @@ td_status tdi_evaluate_source(td_model *model, tdi_source *source, tdi_mode mode
                      .epoch = epoch,
                      .progress = &progress,
                      .job = {.mode = mode}};
-    TDI_TRY(tdi_runtime_of(model, &runtime, error));
+    TDI_TRY(runtime_of(&pass, &runtime, error));
     tdi_runtime_reset_sums(runtime, mode);
     TDI_TRY(tdi_pass_run_in_order(&pass, out, error));
     *samples = pass.samples;

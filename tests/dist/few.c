@@ -40,6 +40,14 @@ static void expect_near(const float *seen, const float *expected)
         assert_true(fabs((double)seen[i] - (double)expected[i]) <= 1e-6);
 }
 
+static void expect_same_loss(td_model *a, td_model *b, int64_t rows)
+{
+    td_logs of_a, of_b;
+    assert_int_equal(td_test_on_batch(a, rows, x, y, &of_a), TD_OK);
+    assert_int_equal(td_test_on_batch(b, rows, x, y, &of_b), TD_OK);
+    assert_true(fabs(of_a.entry[0].value - of_b.entry[0].value) <= 1e-6);
+}
+
 static void many_rows_after_few(void **state)
 {
     (void)state;
@@ -52,6 +60,7 @@ static void many_rows_after_few(void **state)
     assert_int_equal(td_predict_on_batch(by_rows, MANY, x, expected), TD_OK);
     assert_int_equal(td_predict_on_batch(model, MANY, x, seen), TD_OK);
     expect_near(seen, expected);
+    expect_same_loss(model, by_rows, MANY);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(td_compute_gradients(by_rows, MANY, x, y, NULL), TD_OK);
         assert_int_equal(td_train_on_batch(by_rows, 1, x, y, NULL), TD_OK);
@@ -62,6 +71,8 @@ static void many_rows_after_few(void **state)
         assert_int_equal(td_predict_on_batch(model, MANY, x, seen), TD_OK);
         expect_near(seen, expected);
         assert_int_equal(tdi_runtime_parts(model->runtimes_apart[1]), cores);
+        expect_same_loss(model, by_rows, 1);
+        expect_same_loss(model, by_rows, MANY);
     }
     assert_int_equal(td_train_on_batch(by_rows, MANY, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(model, MANY, x, y, NULL), TD_OK);
