@@ -4,7 +4,8 @@
 #include "ops/ops.h"
 #include "plan/inside.h"
 
-/* The step that makes input 0 of step s; NULL: none, or what stands in between may not come after step s. */
+/* The step that makes input 0 of step s; NULL: none, or a step in between may write what step s reads, as updates do.
+ */
 static tdi_planned *maker_of(tdi_plan *plan, int s)
 {
     for (int i = s - 1; i >= 0 && plan->spec.schedule->at[i].kind == TDI_STEP_KERNEL; i--) {
