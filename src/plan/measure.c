@@ -154,7 +154,7 @@ static td_status enter(contest *c, const tdi_kernel *kernel, contestant *one, td
             return tdi_no_memory(error);
     }
     for (int t = 0; t < c->threads; t++) {
-        one->scratch[t] = buffer(c, one->workers[0].scratch_bytes);
+        one->scratch[t] = buffer(c, one->workers[t / c->plan->spec.lanes].scratch_bytes);
         if (!one->scratch[t])
             return tdi_no_memory(error);
     }
