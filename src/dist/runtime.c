@@ -149,14 +149,21 @@ td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *erro
     return TD_OK;
 }
 
-static bool is_many(const tdi_runtime *runtime, int64_t rows)
+/* Divided for few rows, is it to make many? */
+static bool is_outgrown(const tdi_runtime *runtime, int64_t rows)
 {
-    return rows >= runtime->by_rules.parts;
+    return runtime->for_few && !tdi_has_too_few(&runtime->by_rules, rows);
+}
+
+void tdi_runtime_outgrow(td_model *model, int64_t rows)
+{
+    if (model->runtime && is_outgrown(model->runtime, rows))
+        tdi_model_drop_runtime(model);
 }
 
 bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way)
 {
-    bool few = tdi_has_too_few(&runtime->division, rows), many = runtime->for_few && is_many(runtime, rows);
+    bool few = tdi_has_too_few(&runtime->division, rows), many = is_outgrown(runtime, rows);
     *way = (tdi_way){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
                      .float32 = runtime->float32};
     return (mode == TDI_PREDICT || mode == TDI_EVALUATE) && (few || many);
@@ -649,17 +656,6 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     return plans_of(runtime, mode, rows, plans, error);
 }
 
-/* Of steps that train, the first that has many rows ends the way for few: where both come, those of few go by rows. */
-static td_status outgrow(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_error *error)
-{
-    if (!runtime->for_few || (mode != TDI_TRAIN && mode != TDI_GRADIENTS) || !is_many(runtime, rows))
-        return TD_OK;
-    tdi_way way = {.division = runtime->by_rules, .float32 = runtime->float32};
-    TDI_TRY(change_way(runtime, mode, &way, error));
-    runtime->for_few = false;
-    return TD_OK;
-}
-
 static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
 {
     bool *grown = &runtime->unbound; /* until all are bound, though there be no room for some */
@@ -678,7 +674,6 @@ td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows,
 {
     const tdi_choices *choices = runtime->chooser.choices;
     double measured = choices ? choices->seconds : 0;
-    TDI_TRY(outgrow(runtime, mode, rows, error));
     TDI_TRY(plans_of(runtime, mode, rows, plans, error));
     TDI_TRY(settle(runtime, mode, rows, plans, error));
     if (choices && choices->seconds > measured)

@@ -56,6 +56,9 @@ td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *erro
 /* The one for steps of `rows` rows. Predictions and evaluations have one of their own where they go another way: of
  * fewer rows than cores, which share each row; and of many, where training has been divided for few. */
 td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
+/* Where steps that train have been divided for few rows and are to have `rows`, which are many: drops the model's
+ * runtime, so that all is settled anew. Gradients that were not applied are lost. */
+void tdi_runtime_outgrow(td_model *model, int64_t rows);
 void tdi_runtime_free(tdi_runtime *runtime);
 
 /* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */

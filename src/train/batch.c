@@ -78,6 +78,9 @@ static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_log
 {
     tdi_runtime *runtime;
     TDI_TRY(check(model, b, job->mode, error));
+    TDI_TRY(tdi_model_check_rows(model, b->rows, error));
+    if (job->mode == TDI_TRAIN || job->mode == TDI_GRADIENTS)
+        tdi_runtime_outgrow(model, b->rows);
     TDI_TRY(tdi_runtime_for(model, job->mode, b->rows, &runtime, error));
     tdi_array_feed feed = feed_of(model, b, job->mode);
     job->feed = tdi_feed_arrays(&feed);

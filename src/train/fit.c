@@ -322,6 +322,7 @@ static td_status run(fit *f, tdi_error *error)
     if (f->args->adapt == TD_YES)
         TDI_TRY(tdi_adapt(f->model, f->train, error));
     TDI_TRY(tdi_model_set_recipe(f->model, td_data_recipe(f->args->data), error));
+    tdi_runtime_outgrow(f->model, f->batch);
     TDI_TRY(begin(f, error));
     scale_rate(f);
     td_status status = run_epochs(f, error);

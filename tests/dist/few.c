@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -48,6 +49,20 @@ static void expect_same_loss(td_model *a, td_model *b, int64_t rows)
     assert_true(fabs(of_a.entry[0].value - of_b.entry[0].value) <= 1e-6);
 }
 
+/* Explaining a step of many changes nothing: gradients stay where they are, and can be applied. */
+static void explain_in_between(td_model *model)
+{
+    FILE *nowhere = fopen("/dev/null", "w");
+    assert_non_null(nowhere);
+    assert_int_equal(td_compute_gradients(model, 1, x, y, NULL), TD_OK);
+    const float *gradient = td_gradient(model, 0);
+    assert_int_equal(td_explain(model, nowhere, .batch_size = MANY, .mode = TD_MODE_TRAIN), TD_OK);
+    assert_ptr_equal(td_gradient(model, 0), gradient);
+    assert_int_equal(td_apply_gradients(model), TD_OK);
+    assert_int_equal(parts(model), 1);
+    fclose(nowhere);
+}
+
 static void many_rows_after_few(void **state)
 {
     (void)state;
@@ -74,6 +89,8 @@ static void many_rows_after_few(void **state)
         expect_same_loss(model, by_rows, 1);
         expect_same_loss(model, by_rows, MANY);
     }
+    explain_in_between(model);
+    assert_int_equal(td_train_on_batch(by_rows, 1, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(by_rows, MANY, x, y, NULL), TD_OK);
     assert_int_equal(td_train_on_batch(model, MANY, x, y, NULL), TD_OK);
     assert_int_equal(parts(model), cores);
