@@ -149,6 +149,12 @@ td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *erro
     return TD_OK;
 }
 
+/* Is it not divided by the rules because steps of `rows` rows have too few? */
+static bool is_for_few(const tdi_runtime *runtime, int64_t rows)
+{
+    return runtime->division.parts != runtime->by_rules.parts && tdi_has_too_few(&runtime->by_rules, rows);
+}
+
 /* Divided for few rows, is it to make many? */
 static bool is_outgrown(const tdi_runtime *runtime, int64_t rows)
 {
@@ -603,8 +609,9 @@ td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int6
         say_float32(runtime->model, float32_is_faster);
     if (parts == runtime->division.parts && float32 == runtime->float32)
         return TD_OK;
-    runtime->for_few = parts != runtime->division.parts && tdi_has_too_few(&runtime->division, rows);
-    return change_way(runtime, TDI_TRAIN, &(tdi_way){.division = division, .float32 = float32}, error);
+    TDI_TRY(change_way(runtime, TDI_TRAIN, &(tdi_way){.division = division, .float32 = float32}, error));
+    runtime->for_few = is_for_few(runtime, rows);
+    return TD_OK;
 }
 
 /* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
@@ -640,7 +647,6 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
         return TD_OK;
     TDI_TRY(unsettle(runtime, mode, rows, plans, error));
     const tdi_plan *largest = plans[runtime->division.parts - 1];
-    bool few = tdi_has_too_few(&runtime->division, rows);
     TDI_TRY(tdi_choose_other(runtime, mode, rows, largest, &way, &other, error));
     if (!other)
         return TD_OK;
@@ -650,7 +656,7 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
         runtime->way = NULL;
         return status;
     }
-    runtime->for_few = few && way.division.parts != runtime->by_rules.parts;
+    runtime->for_few = is_for_few(runtime, rows);
     if (way.float32)
         say_float32(runtime->model, float32_is_faster);
     return plans_of(runtime, mode, rows, plans, error);

@@ -56,8 +56,8 @@ struct td_model {
     bool float32_said;    /* that it takes the place of the bfloat16 asked for */
     bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
     tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
-    tdi_runtime
-        *runtimes_apart[2]; /* of predictions and evaluations that go otherwise: in one part, or several; the same */
+    /* The same, of predictions and evaluations that go another way: in one part, in several. */
+    tdi_runtime *runtimes_apart[2];
     void (*free_runtime)(tdi_runtime *runtime);
 };
 

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +23,6 @@
 #include "cpu/large.h"
 #include "cpu/tiles.h"
 #include "cpu/trial.h"
-#include "ops/lstm.h"
 #include "ops/widen.h"
 #include "passes/passes.h"
 #include "support/op_case.h"

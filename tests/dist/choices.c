@@ -13,6 +13,7 @@
 #include "cpu/cpu.h"
 #include "dist/choice_file.h"
 #include "files/scratch.h"
+#include "support/occurrences.h"
 #include "support/small.h"
 
 enum { SAMPLES = 8, SIDE = 8, CHANNELS = 32, SAMPLE = SIDE * SIDE * CHANNELS };
@@ -155,14 +156,6 @@ static void edit_file(const char *question, size_t index)
     }
     assert_int_equal(json_dump_file(root, scratch_path("choices.json"), 0), 0);
     json_decref(root);
-}
-
-static int occurrences(const char *text, const char *of)
-{
-    int count = 0;
-    for (; (text = strstr(text, of)); text++)
-        count++;
-    return count;
 }
 
 static void test_remembered(void **state)

@@ -4,15 +4,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/bfloat16.h"
 #include "support/evaluate.h"
 #include "support/lone_plan.h"
+#include "support/occurrences.h"
 
 enum { ROWS = 3, WIDTH = 30011, ELEMENTS = ROWS * WIDTH };
 
@@ -52,31 +51,17 @@ static tdi_node *narrowed(tdi_graph *graph)
     return tdi_binary(graph, TDI_ADD, y, more);
 }
 
-static char *explain(const tdi_plan *plan)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    tdi_plan_explain(plan, out);
-    fclose(out);
-    return text;
-}
-
 static void make(const tdi_graph *graph, int lanes, made *result)
 {
     lone_plan p = lone_plan_create(graph, ROWS, lanes);
-    result->explained = explain(p.plan);
+    result->explained = lone_plan_explain(&p);
     lone_plan_run(&p, (const float *[]){data[0], data[1]}, 2, result->values, ELEMENTS);
     lone_plan_free(&p);
 }
 
 static int chained(const made *result)
 {
-    int count = 0;
-    for (const char *at = result->explained; (at = strstr(at, "in one pass")); at++)
-        count++;
-    return count;
+    return occurrences(result->explained, "in one pass");
 }
 
 static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node **node)

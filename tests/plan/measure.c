@@ -35,7 +35,8 @@ static void *allocate(tdi_device *device, size_t size)
     buffers[at].size = size;
     assert_non_null(buffers[at].memory);
     memset(buffers[at].memory, 0, size);
-    return memset(buffers[at].memory + size, NAN_BYTE, GUARD) ? buffers[at].memory : NULL;
+    memset(buffers[at].memory + size, NAN_BYTE, GUARD);
+    return buffers[at].memory;
 }
 
 static void release(tdi_device *device, void *buffer)

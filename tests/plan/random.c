@@ -4,15 +4,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
 #include "passes/passes.h"
 #include "support/evaluate.h"
 #include "support/lone_plan.h"
+#include "support/occurrences.h"
 
 enum { ROWS = 3, H = 7, W = 9, WIDEST = 96, MOST_VALUES = 24, MOST_INPUTS = 64, GRAPHS = 60, OPS = 16 };
 
@@ -128,17 +127,10 @@ static const tdi_node *build(maker *m)
 static int check_lanes(const maker *m, int lanes, const float *expected, size_t count)
 {
     static float values[ROWS * H * W * WIDEST];
-    char *text = NULL;
-    size_t size = 0;
-    int shown = 0;
-    float most = 1;
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
     lone_plan p = lone_plan_create(m->graph, ROWS, lanes);
-    tdi_plan_explain(p.plan, out);
-    fclose(out);
-    for (const char *at = text; (at = strstr(at, "by the op that makes its input")) != NULL; at++)
-        shown++;
+    char *text = lone_plan_explain(&p);
+    int shown = occurrences(text, "by the op that makes its input");
+    float most = 1;
     lone_plan_run(&p, (const float *const *)m->inputs, m->n_inputs, values, count);
     for (size_t i = 0; i < count; i++)
         most = fmaxf(most, fabsf(expected[i]));

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -31,6 +32,17 @@ void lone_plan_free(lone_plan *p)
     tdi_plan_free(p->plan);
     tdi_vec_free(&p->schedule);
     p->device->close(p->device);
+}
+
+char *lone_plan_explain(const lone_plan *p)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    tdi_plan_explain(p->plan, out);
+    fclose(out);
+    return text;
 }
 
 void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs, float *values, size_t count)

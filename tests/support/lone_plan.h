@@ -18,6 +18,9 @@ enum { LONE_PLAN_LANES = 4 };
 lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes);
 void lone_plan_free(lone_plan *p);
 
+/* The plan in words; freed by the caller. */
+char *lone_plan_explain(const lone_plan *p);
+
 /* Runs one step, lane after lane; the first `count` numbers of the first output go to `values`. */
 void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs, float *values, size_t count);
 
