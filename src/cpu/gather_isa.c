@@ -48,6 +48,17 @@ static share share_of(const tdi_call *call)
     return s;
 }
 
+static void clear(const share *s, float *out)
+{
+    int64_t begin = s->row_begin * s->outer, end = s->row_end * s->outer, n = s->end - s->begin;
+    if (n == s->last) {
+        memset(out + begin * n, 0, (size_t)((end - begin) * n) * sizeof *out);
+        return;
+    }
+    for (int64_t at = begin; at < end; at++)
+        memset(out + at * s->last + s->begin, 0, (size_t)n * sizeof *out);
+}
+
 static void add(int64_t n, const float *from, float *to)
 {
     TDI_LANES for (int64_t i = 0; i < n; i++) to[i] += from[i];
@@ -60,8 +71,7 @@ static void scatter_add_run(const tdi_call *call)
     float *out = call->out.data;
     share s = share_of(call);
     int64_t count = tdi_shape_elements(&call->in[0].shape), n = s.end - s.begin;
-    for (int64_t at = s.row_begin * s.outer; at < s.row_end * s.outer; at++)
-        memset(out + at * s.last + s.begin, 0, (size_t)n * sizeof *out);
+    clear(&s, out);
     for (int64_t i = 0; i < count; i++)
         if (index[i] >= s.row_begin && index[i] < s.row_end)
             for (int64_t o = 0; o < s.outer; o++)

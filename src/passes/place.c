@@ -18,6 +18,10 @@ enum { LINE = 16 /* floats */ };
  * what a lane has made as columns it reads, without a meeting, as depth. */
 enum { MIN_FOR_LINES = 128 };
 
+/* An update of shorter stretches than a page is slow where there are many: a core's prefetcher takes the other core's
+ * lines away. */
+enum { SHORT_STRETCH = 1024 /* floats */, MANY_ELEMENTS = 64 * 1024 };
+
 /* From so many rows a lane on, products are worth more than reading weights once. */
 enum { MIN_STEP_ROWS = 4 };
 
@@ -149,6 +153,14 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     return by_rows(node, p, lanes);
 }
 
+/* Of what is scattered some rows may be met far more often than others, which costs the balance little where most of
+ * the work is to clear the table, and later to update it. */
+static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
+{
+    bool sparse = tdi_shape_elements(&p->call->in[1].shape) <= tdi_shape_elements(&p->call->out.shape);
+    return (sparse ? by_rows : by_columns_or_rows)(node, p, lanes);
+}
+
 static bool updates_filter(const tdi_node *node)
 {
     return node->home == TDI_HOME_VARIABLE && node->shape.rank > 2;
@@ -177,7 +189,7 @@ static tdi_split split_other(const tdi_node *node, const tdi_placing *p, int lan
 typedef tdi_split split_rule(const tdi_node *node, const tdi_placing *p, int lanes);
 
 /* Ops that are shared for their own sake, not as what they read; NULL: another. Norms and penalties are few numbers of
- * many; of what is scattered some rows are met far more often than others. */
+ * many. */
 static split_rule *rule_of(const tdi_node *node)
 {
     const tdi_op *op = node->op;
@@ -186,7 +198,7 @@ static split_rule *rule_of(const tdi_node *node)
            : op == &tdi_op_lstm || op == &tdi_op_lstm_grad ? split_steps
            : op == &tdi_op_squared_norm                    ? by_rows
            : op == &tdi_op_regularization                  ? by_rows
-           : op == &tdi_op_scatter_add                     ? by_columns_or_rows
+           : op == &tdi_op_scatter_add                     ? split_scatter
            : op == &tdi_op_matmul_update                   ? split_update
                                                            : NULL;
 }
@@ -200,6 +212,13 @@ static tdi_split split_by(const tdi_node *node, const tdi_placing *p, int lanes)
 
 /* ---- how many lanes ---- */
 
+static bool updates_short_stretches(const tdi_node *node, tdi_placement like)
+{
+    return node->home == TDI_HOME_VARIABLE && like.split == TDI_COLUMNS &&
+           tdi_split_extent(TDI_COLUMNS, &node->shape) < (int64_t)SHORT_STRETCH * like.lanes &&
+           tdi_shape_elements(&node->shape) >= MANY_ELEMENTS;
+}
+
 /* As another value is shared, so that a lane goes on with what it has made. */
 static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *placement)
 {
@@ -208,7 +227,7 @@ static bool follows(const tdi_node *node, const tdi_placing *p, tdi_placement *p
     for (int i = 0; i < node->n_in; i++) {
         tdi_placement like = node->in[i] ? p->placement_of(p->context, node->in[i]) : (tdi_placement){0};
         if (like.split != TDI_WHOLE && can(node, p->splits, like.split) &&
-            node->op->reads(node, i, like.split) == like.split) {
+            node->op->reads(node, i, like.split) == like.split && !updates_short_stretches(node, like)) {
             *placement = (tdi_placement){like.split, like.lanes, 0};
             return true;
         }

@@ -135,12 +135,60 @@ static void an_element_wise_op_follows(void **state)
     tdi_graph_free(graph);
 }
 
+/* ---- tables ---- */
+
+static tdi_placement place_scatter(int64_t rows, int64_t columns, int64_t numbers)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *indices = tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, numbers}}, TD_INT32);
+    tdi_node *dy = tdi_input(graph, 1, &(td_shape){3, {TDI_BATCH, numbers, columns}}, TD_FLOAT32);
+    tdi_placement placement = place(tdi_scatter_add(graph, indices, dy, &(td_shape){2, {rows, columns}}), 2);
+    tdi_graph_free(graph);
+    return placement;
+}
+
+/* Of 32 samples of 20 numbers each. */
+static void a_table_larger_than_its_rows_is_shared_by_rows(void **state)
+{
+    (void)state;
+    assert_int_equal(place_scatter(20000, 64, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(2 * 32 * 20, 1, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(100, 64, 20).split, TDI_COLUMNS);
+}
+
+static tdi_split place_update(int64_t rows, int64_t columns)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *gradient = tdi_input(graph, 0, &(td_shape){2, {rows, columns}}, TD_FLOAT32);
+    tdi_node *update = tdi_unary(graph, gradient, TD_TANH);
+    update->home = TDI_HOME_VARIABLE;
+    shared = gradient;
+    how = (tdi_placement){TDI_COLUMNS, 2, 0};
+    tdi_split split = place(update, 2).split;
+    shared = NULL;
+    tdi_graph_free(graph);
+    return split;
+}
+
+static void a_large_update_does_not_follow_in_short_stretches(void **state)
+{
+    (void)state;
+    assert_int_equal(place_update(1024, 128), TDI_ROWS);
+    assert_int_equal(place_update(32, 4096), TDI_COLUMNS); /* long ones */
+    assert_int_equal(place_update(8, 512), TDI_COLUMNS);   /* few */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_columns_and_depth_are_cut_alike), cmocka_unit_test(shares_are_all_of_it_in_order),
-        cmocka_unit_test(a_product_gets_the_lanes_it_deserves), cmocka_unit_test(two_lanes_share_what_can_be_shared),
-        cmocka_unit_test(more_work_gets_no_fewer_lanes),        cmocka_unit_test(an_element_wise_op_follows),
+        cmocka_unit_test(rows_columns_and_depth_are_cut_alike),
+        cmocka_unit_test(shares_are_all_of_it_in_order),
+        cmocka_unit_test(a_product_gets_the_lanes_it_deserves),
+        cmocka_unit_test(two_lanes_share_what_can_be_shared),
+        cmocka_unit_test(more_work_gets_no_fewer_lanes),
+        cmocka_unit_test(an_element_wise_op_follows),
+        cmocka_unit_test(a_table_larger_than_its_rows_is_shared_by_rows),
+        cmocka_unit_test(a_large_update_does_not_follow_in_short_stretches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
