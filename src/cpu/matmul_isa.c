@@ -5,7 +5,8 @@
  * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
  * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few
- * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector.
+ * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector, and so are all rows
+ * with b's columns where these are few.
  *
  * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
  * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
@@ -21,7 +22,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 #else
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
-enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */ };
+enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */, FEW_COLUMNS = 4 };
 enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
@@ -173,22 +174,7 @@ static void single_panel(left a, right b, result c, int64_t rows, const steps *o
     panel(a, b, c, rows, of, add, e, 1);
 }
 
-/* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
-static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
-{
-    float sum[ROWS][TDI_WIDTH] = {{0}};
-    for (int64_t i = 0; i < count && add; i++)
-        memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
-    if (count == ROWS)
-        block(a, (right){b, TDI_WIDTH, false}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS, 1);
-    for (int64_t i = 0; i < count && count < ROWS; i++)
-        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false}, (result){sum[i], TDI_WIDTH},
-              (steps){depth, NULL}, true, NULL, 1, 1);
-    for (int64_t i = 0; i < count; i++)
-        memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
-}
-
-/* The same for sums that are in the result already. */
+/* The same as ended(), for sums that are in the result already. */
 static void end_rows(ending e, int64_t rows, int64_t columns, result c)
 {
     for (int64_t i = 0; i < rows; i++, e = ending_at(e, c.row, 0), c.data += c.row) {
@@ -199,23 +185,6 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
         if (e.value)
             TDI_ISA_NAME(tdi_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
     }
-}
-
-static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
-{
-    enum { CUT = 128 };
-    float padded[CUT][TDI_WIDTH] = {{0}};
-    for (int64_t k = 0; k < depth; k += CUT) {
-        int64_t cut = depth - k < CUT ? depth - k : CUT;
-        for (int64_t i = 0; i < cut; i++)
-            for (int64_t j = 0; j < columns; j++)
-                padded[i][j] = b.data[(k + i) * b.row + j];
-        for (int64_t i = 0; i < rows; i += ROWS)
-            narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
-                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
-    }
-    if (e)
-        end_rows(*e, rows, columns, c);
 }
 
 /* One panel of the result from column `at` on. */
@@ -315,11 +284,111 @@ static void multiply_vectors(left a, right b, result c, int64_t rows, int64_t co
     }
 }
 
+/* ---- few columns ---- */
+
+/* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
+static void narrow_block(left a, const float *b, result c, int64_t count, int64_t columns, int64_t depth, bool add)
+{
+    float sum[ROWS][TDI_WIDTH] = {{0}};
+    for (int64_t i = 0; i < count && add; i++)
+        memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
+    if (count == ROWS)
+        block(a, (right){b, TDI_WIDTH, false}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS, 1);
+    for (int64_t i = 0; i < count && count < ROWS; i++)
+        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false}, (result){sum[i], TDI_WIDTH},
+              (steps){depth, NULL}, true, NULL, 1, 1);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
+}
+
+static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { CUT = 128 };
+    float padded[CUT][TDI_WIDTH] = {{0}};
+    for (int64_t k = 0; k < depth; k += CUT) {
+        int64_t cut = depth - k < CUT ? depth - k : CUT;
+        for (int64_t i = 0; i < cut; i++)
+            for (int64_t j = 0; j < columns; j++)
+                padded[i][j] = b.data[(k + i) * b.row + j];
+        for (int64_t i = 0; i < rows; i += ROWS)
+            narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
+                         (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);
+    }
+}
+
+/* A product of two rows. */
+static float dot(const float *a, const float *b, int64_t depth)
+{
+    enum { CHAINS = 4 };
+    tdi_vector sum[CHAINS] = {{0}};
+    int64_t k = 0;
+    for (; k + CHAINS * TDI_WIDTH <= depth; k += CHAINS * TDI_WIDTH) {
+        TDI_UNROLL
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] += tdi_load(a + k + i * TDI_WIDTH) * tdi_load(b + k + i * TDI_WIDTH);
+    }
+    for (; k < depth; k += TDI_WIDTH)
+        sum[0] += tdi_load_part(a + k, depth - k) * tdi_load_part(b + k, depth - k);
+    return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+/* Rows of a with turned columns of b. */
+static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    float turned[FEW_COLUMNS][DEPTH];
+    for (int64_t k = 0; k < depth || k == 0; k += DEPTH) {
+        int64_t cut = tdi_least(depth - k, DEPTH);
+        for (int64_t i = 0; i < cut; i++)
+            for (int64_t j = 0; j < columns; j++)
+                turned[j][i] = b.data[(k + i) * b.row + j];
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                float sum = dot(a.data + i * a.row + k, turned[j], cut), *to = c.data + i * c.row + j;
+                *to = k ? *to + sum : sum;
+            }
+    }
+}
+
+/* For a transposed a, of at least a vector of rows: result' = b' . op(a)'. The last rows may overlap those before them:
+ * what both make is the same. */
+static void narrow_turned(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
+{
+    enum { LONG = 4 * CHUNK };
+    float made[TDI_WIDTH][LONG];
+    int64_t count = tdi_least(rows, LONG);
+    for (int64_t done = 0; done < rows; done += count) {
+        int64_t i = tdi_least(done, rows - count);
+        int64_t whole = count / TDI_WIDTH * TDI_WIDTH, last = count - TDI_WIDTH;
+        left turned = {b.data, 1, b.row};
+        multiply_vectors(turned, (right){a.data + i, a.step, false}, (result){made[0], LONG}, columns, whole, depth,
+                         NULL);
+        if (whole < count)
+            multiply_vectors(turned, (right){a.data + i + last, a.step, false}, (result){made[0] + last, LONG}, columns,
+                             TDI_WIDTH, depth, NULL);
+        for (int64_t j = 0; j < columns; j++)
+            for (int64_t n = 0; n < count; n++)
+                c.data[(i + n) * c.row + j] = made[j][n];
+    }
+}
+
+/* Fewer columns than a vector has floats. */
+static void multiply_narrow(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
+{
+    if (a.row == 1 && a.step != 1 && rows >= TDI_WIDTH)
+        narrow_turned(a, b, c, rows, columns, depth);
+    else if (a.step == 1 && columns <= FEW_COLUMNS)
+        narrow_dots(a, b, c, rows, columns, depth);
+    else
+        narrow_panel(a, b, c, rows, columns, depth);
+    if (e)
+        end_rows(*e, rows, columns, c);
+}
+
 /* `e` NULL: the sums as they are. The last vector may overlap the one before it: what both make is the same. */
 static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
     if (columns < TDI_WIDTH) {
-        narrow_panel(a, b, c, rows, columns, depth, e);
+        multiply_narrow(a, b, c, rows, columns, depth, e);
         return;
     }
     int64_t whole = columns / TDI_WIDTH * TDI_WIDTH, last = columns - TDI_WIDTH;
@@ -411,7 +480,9 @@ static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t co
 static void multiply_by_transpose(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth,
                                   float *scratch, const ending *e)
 {
-    if (rows <= FEW && columns >= TDI_WIDTH && a.step == 1)
+    if (depth == 1 && b.row == 1) /* a row is what it is turned to */
+        multiply(a, b, c, rows, columns, depth, e);
+    else if (rows <= FEW && columns >= TDI_WIDTH && a.step == 1)
         multiply_by_dots(a, b, c, rows, columns, depth, e);
     else if (columns * depth < rows * (depth + columns))
         multiply_by_turned(a, b, c, rows, columns, depth, scratch, e);
