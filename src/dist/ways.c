@@ -18,22 +18,10 @@ static const double few_activations = 0.9, many_activations = 4;
  * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. */
 static const double worth_fewer_lanes = 0.9;
 
-static bool is_little(const tdi_runtime *runtime, double bytes)
-{
-    return bytes < (double)runtime->memory / LARGEST_SHARE;
-}
-
-/* A rehearsal has weights and slots of its own. */
-static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
-{
-    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
-                                  (double)runtime->model->total * 4 * sizeof(float));
-}
-
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    return has_room(runtime, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    return runtime->model->total <= LARGEST_MODEL && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
 
 /* ---- lanes ---- */
@@ -91,6 +79,18 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
     double flops = tdi_plan_flops(plan);
     return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.lanes &&
            tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
+}
+
+static bool is_little(const tdi_runtime *runtime, double bytes)
+{
+    return bytes < (double)runtime->memory / LARGEST_SHARE;
+}
+
+/* A rehearsal has weights and slots of its own. */
+static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
+{
+    return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
+                                  (double)runtime->model->total * 4 * sizeof(float));
 }
 
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
