@@ -5,8 +5,8 @@
  * one block of rows to the next; long depths are cut so that it does. a may be transposed at no cost, since its
  * elements are taken one by one; when b is, either b's rows are turned a panel at a time, or the product is computed
  * the other way round, result' = b . op(a)', over small transposed copies: whichever has fewer numbers to turn. Few
- * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector, and so are all rows
- * with b's columns where these are few.
+ * rows of a are multiplied with b's rows as they lie, each product's sums side by side in a vector. Where b has few
+ * columns they are turned, as is the product when a is transposed: vectors then stand along the depth, or a's rows.
  *
  * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
  * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
@@ -332,11 +332,11 @@ static float dot(const float *a, const float *b, int64_t depth)
     return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* Rows of a with turned columns of b. */
+/* Rows of a with turned columns of a b that has no more than FEW_COLUMNS. */
 static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
 {
     float turned[FEW_COLUMNS][DEPTH];
-    for (int64_t k = 0; k < depth || k == 0; k += DEPTH) {
+    for (int64_t k = 0; k < depth; k += DEPTH) {
         int64_t cut = tdi_least(depth - k, DEPTH);
         for (int64_t i = 0; i < cut; i++)
             for (int64_t j = 0; j < columns; j++)
@@ -376,7 +376,7 @@ static void multiply_narrow(left a, right b, result c, int64_t rows, int64_t col
 {
     if (a.row == 1 && a.step != 1 && rows >= TDI_WIDTH)
         narrow_turned(a, b, c, rows, columns, depth);
-    else if (a.step == 1 && columns <= FEW_COLUMNS)
+    else if (a.step == 1 && b.row <= FEW_COLUMNS && depth >= TDI_WIDTH)
         narrow_dots(a, b, c, rows, columns, depth);
     else
         narrow_panel(a, b, c, rows, columns, depth);

@@ -153,11 +153,11 @@ static tdi_split split_steps(const tdi_node *node, const tdi_placing *p, int lan
     return by_rows(node, p, lanes);
 }
 
-/* Of what is scattered some rows may be met far more often than others, which costs the balance little where most of
- * the work is to clear the table, and later to update it. */
+/* Of what is scattered some rows may be met far more often than others: one lane may have to add nearly all of it,
+ * which costs the balance little where its own rows are more to clear, and later to update. */
 static tdi_split split_scatter(const tdi_node *node, const tdi_placing *p, int lanes)
 {
-    bool sparse = tdi_shape_elements(&p->call->in[1].shape) <= tdi_shape_elements(&p->call->out.shape);
+    bool sparse = tdi_shape_elements(&p->call->in[1].shape) * lanes <= tdi_shape_elements(&p->call->out.shape);
     return (sparse ? by_rows : by_columns_or_rows)(node, p, lanes);
 }
 

@@ -112,13 +112,6 @@ class Numbers(unittest.TestCase):
             cases = {"mlp": case(torch=found(300.0, ratio=ratio, noise=0.05))}
             self.assertEqual(len(record.fallen(entry, cases)), count, ratio)
 
-    def test_only_what_falls_twice_has_fallen(self):
-        entry = {"ratios": {"mlp": {"torch": {"ratio": 3.0, "noise": 0.05}, "jax-jit": {"ratio": 3.0, "noise": 0.05}}}}
-        low, high = found(250.0, ratio=2.5, noise=0.05), found(300.0, ratio=2.9, noise=0.05)
-        for torch, fallen in ((low, ["torch", "jax-jit"]), (high, ["jax-jit"])):
-            twice = dict(case(torch=low, **{"jax-jit": low}), again=case(torch=torch, **{"jax-jit": low}))
-            self.assertEqual([way for _, way, _ in record.fallen(entry, {"mlp": twice})], fallen)
-
     def test_a_machine_not_written_down_has_no_falls(self):
         self.assertEqual(record.fallen(None, {"mlp": case(torch=found(1.0, ratio=0.01, noise=0))}), [])
 

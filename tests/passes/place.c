@@ -152,7 +152,8 @@ static void a_table_larger_than_its_rows_is_shared_by_rows(void **state)
 {
     (void)state;
     assert_int_equal(place_scatter(20000, 64, 20).split, TDI_ROWS);
-    assert_int_equal(place_scatter(2 * 32 * 20, 1, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(2 * 32 * 20, 64, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(2 * 32 * 20 - 1, 64, 20).split, TDI_COLUMNS);
     assert_int_equal(place_scatter(100, 64, 20).split, TDI_COLUMNS);
 }
 
