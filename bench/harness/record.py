@@ -40,7 +40,7 @@ def write(machine, versions, cases):
 
 
 def fallen(entry, cases):
-    """(case, way, sentence): which ratio is below the one written down for the machine by more than the noise of both."""
+    """(way, sentence): which ratio is below the one written down for the machine by more than the noise of both."""
     written = entry["ratios"] if entry else {}
     found = []
     for name, ways in ratios(cases).items():
@@ -50,6 +50,6 @@ def fallen(entry, cases):
                 continue
             noise = max(LEAST_NOISE, before["noise"] + now["noise"])
             if now["ratio"] < before["ratio"] * (1 - noise):
-                found.append((name, way, f"{name}: {way} takes {now['ratio']:.2f} times as long as Tandem, "
-                              f"{before['ratio']:.2f} times when last written down (noise {noise:.0%})"))
+                found.append((way, f"{name}: {way} takes {now['ratio']:.2f} times as long as Tandem, {before['ratio']:.2f} times "
+                              f"when last written down (noise {noise:.0%})"))
     return found

@@ -179,6 +179,19 @@ static inline double tdi_sum(const float *x, int64_t n)
     return tdi_sum_of(TDI_ITSELF, x, n);
 }
 
+static inline float tdi_dot(int64_t n, const float *a, const float *b)
+{
+    enum { CHAINS = 4 };
+    tdi_vector sum[CHAINS] = {{0}};
+    int64_t k = 0;
+    for (; k + CHAINS * TDI_WIDTH <= n; k += CHAINS * TDI_WIDTH)
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] += tdi_load(a + k + i * TDI_WIDTH) * tdi_load(b + k + i * TDI_WIDTH);
+    for (; k < n; k += TDI_WIDTH)
+        sum[0] += tdi_load_part(a + k, n - k) * tdi_load_part(b + k, n - k);
+    return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
 static inline float tdi_largest(const float *x, int64_t n)
 {
     int64_t i = 0;

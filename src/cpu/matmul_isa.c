@@ -284,6 +284,30 @@ static void multiply_vectors(left a, right b, result c, int64_t rows, int64_t co
     }
 }
 
+/* At least a vector of columns. The last vector may overlap the one before it: what both make is the same. */
+static void multiply_wide(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
+{
+    int64_t whole = columns / TDI_WIDTH * TDI_WIDTH, last = columns - TDI_WIDTH;
+    multiply_vectors(a, b, c, rows, whole, depth, e);
+    if (whole == columns)
+        return;
+    ending end = e ? ending_at(*e, last, last) : (ending){0};
+    multiply_vectors(a, (right){b.data + last, b.row, b.finite}, (result){c.data + last, c.row}, rows, TDI_WIDTH, depth,
+                     e ? &end : NULL);
+}
+
+/* to[k][i] = from[i][k]: whole squares through registers, what is left one by one. */
+static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to, int64_t to_row)
+{
+    int64_t high = rows / TDI_WIDTH * TDI_WIDTH, wide = columns / TDI_WIDTH * TDI_WIDTH;
+    for (int64_t i = 0; i < high; i += TDI_WIDTH)
+        for (int64_t k = 0; k < wide; k += TDI_WIDTH)
+            tdi_transpose_square(from + i * from_row + k, from_row, to + k * to_row + i, to_row);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = i < high ? wide : 0; k < columns; k++)
+            to[k * to_row + i] = from[i * from_row + k];
+}
+
 /* ---- few columns ---- */
 
 /* `count` rows, at most ROWS, of fewer columns than a vector has floats; b is padded. */
@@ -316,22 +340,6 @@ static void narrow_panel(left a, right b, result c, int64_t rows, int64_t column
     }
 }
 
-/* A product of two rows. */
-static float dot(const float *a, const float *b, int64_t depth)
-{
-    enum { CHAINS = 4 };
-    tdi_vector sum[CHAINS] = {{0}};
-    int64_t k = 0;
-    for (; k + CHAINS * TDI_WIDTH <= depth; k += CHAINS * TDI_WIDTH) {
-        TDI_UNROLL
-        for (int i = 0; i < CHAINS; i++)
-            sum[i] += tdi_load(a + k + i * TDI_WIDTH) * tdi_load(b + k + i * TDI_WIDTH);
-    }
-    for (; k < depth; k += TDI_WIDTH)
-        sum[0] += tdi_load_part(a + k, depth - k) * tdi_load_part(b + k, depth - k);
-    return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
-
 /* Rows of a with turned columns of a b that has no more than FEW_COLUMNS. */
 static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
 {
@@ -343,7 +351,7 @@ static void narrow_dots(left a, right b, result c, int64_t rows, int64_t columns
                 turned[j][i] = b.data[(k + i) * b.row + j];
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++) {
-                float sum = dot(a.data + i * a.row + k, turned[j], cut), *to = c.data + i * c.row + j;
+                float sum = tdi_dot(cut, a.data + i * a.row + k, turned[j]), *to = c.data + i * c.row + j;
                 *to = k ? *to + sum : sum;
             }
     }
@@ -358,16 +366,9 @@ static void narrow_turned(left a, right b, result c, int64_t rows, int64_t colum
     int64_t count = tdi_least(rows, LONG);
     for (int64_t done = 0; done < rows; done += count) {
         int64_t i = tdi_least(done, rows - count);
-        int64_t whole = count / TDI_WIDTH * TDI_WIDTH, last = count - TDI_WIDTH;
-        left turned = {b.data, 1, b.row};
-        multiply_vectors(turned, (right){a.data + i, a.step, false}, (result){made[0], LONG}, columns, whole, depth,
-                         NULL);
-        if (whole < count)
-            multiply_vectors(turned, (right){a.data + i + last, a.step, false}, (result){made[0] + last, LONG}, columns,
-                             TDI_WIDTH, depth, NULL);
-        for (int64_t j = 0; j < columns; j++)
-            for (int64_t n = 0; n < count; n++)
-                c.data[(i + n) * c.row + j] = made[j][n];
+        multiply_wide((left){b.data, 1, b.row}, (right){a.data + i, a.step, false}, (result){made[0], LONG}, columns,
+                      count, depth, NULL);
+        transpose(made[0], LONG, columns, count, c.data + i * c.row, c.row);
     }
 }
 
@@ -384,35 +385,13 @@ static void multiply_narrow(left a, right b, result c, int64_t rows, int64_t col
         end_rows(*e, rows, columns, c);
 }
 
-/* `e` NULL: the sums as they are. The last vector may overlap the one before it: what both make is the same. */
+/* `e` NULL: the sums as they are. */
 static void multiply(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, const ending *e)
 {
-    if (columns < TDI_WIDTH) {
-        multiply_narrow(a, b, c, rows, columns, depth, e);
-        return;
-    }
-    int64_t whole = columns / TDI_WIDTH * TDI_WIDTH, last = columns - TDI_WIDTH;
-    multiply_vectors(a, b, c, rows, whole, depth, e);
-    if (whole == columns)
-        return;
-    ending end = e ? ending_at(*e, last, last) : (ending){0};
-    multiply_vectors(a, (right){b.data + last, b.row, b.finite}, (result){c.data + last, c.row}, rows, TDI_WIDTH, depth,
-                     e ? &end : NULL);
+    (columns < TDI_WIDTH ? multiply_narrow : multiply_wide)(a, b, c, rows, columns, depth, e);
 }
 
 /* ---- b transposed ---- */
-
-/* to[k][i] = from[i][k]: whole squares through registers, what is left one by one. */
-static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to, int64_t to_row)
-{
-    int64_t high = rows / TDI_WIDTH * TDI_WIDTH, wide = columns / TDI_WIDTH * TDI_WIDTH;
-    for (int64_t i = 0; i < high; i += TDI_WIDTH)
-        for (int64_t k = 0; k < wide; k += TDI_WIDTH)
-            tdi_transpose_square(from + i * from_row + k, from_row, to + k * to_row + i, to_row);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = i < high ? wide : 0; k < columns; k++)
-            to[k * to_row + i] = from[i * from_row + k];
-}
 
 /* result' = b . op(a)', some rows of the result at a time. */
 static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth, float *scratch,

@@ -33,18 +33,6 @@ static inline void tdi_scale(int64_t n, float by, float *x)
     TDI_LANES for (int64_t i = 0; i < n; i++) x[i] *= by;
 }
 
-static inline float tdi_dot(int64_t n, const float *a, const float *b)
-{
-    int64_t i = 0;
-    tdi_vector sum = {0};
-    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
-        sum += tdi_load(a + i) * tdi_load(b + i);
-    float rest = 0;
-    for (; i < n; i++)
-        rest += a[i] * b[i];
-    return tdi_fold_sum(sum) + rest;
-}
-
 static inline void tdi_softmax_row(int64_t n, const float *x, float *to)
 {
     float sum = tdi_exponential_row(n, x, tdi_largest(x, n), to);
