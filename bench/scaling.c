@@ -200,7 +200,7 @@ static void print_company(const row *r, const cpu_set_t *allowed, int most)
 
 int main(void)
 {
-    static const row rows[] = {{"mlp", 32}, {"mlp", 128}, {"lenet5", 32}, {"cifar", 32}};
+    static const row rows[] = {{"mlp", 32}, {"mlp", 128}, {"lenet5", 32}, {"cifar", 32}, {"resnet20", 32}};
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof allowed, &allowed);
     int cores = CPU_COUNT(&allowed) < MOST_CORES ? CPU_COUNT(&allowed) : MOST_CORES;

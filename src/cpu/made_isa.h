@@ -6,10 +6,11 @@
 
 #include "cpu/isa.h"
 
-/* Of out, as [rows, channels], the channels [begin, end); rows before `row` have been shown. */
+/* Of out, as [rows, channels], the channels [begin, end); rows before `row` have been shown, and the statistics of the
+ * groups before `group` are there. */
 typedef struct tdi_made {
     const tdi_call *follower;
-    int64_t row, begin, end;
+    int64_t row, begin, end, group;
     void *room;
 } tdi_made;
 
@@ -18,6 +19,6 @@ size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels);
 
 tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room);
 void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row);
-void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made);
+void TDI_ISA_NAME(tdi_made_all)(tdi_made *made);
 
 #endif

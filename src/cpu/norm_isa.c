@@ -37,6 +37,27 @@ static part part_of(const tdi_call *call, const td_shape *x)
     return part_with(0, rows, 0, channels, channels);
 }
 
+/* Pixels of x before the rows of group `group` of `groups`. */
+static int64_t group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
+{
+    int64_t rows = x->dim[0];
+    return rows ? tdi_group_first_row(call, rows, group, groups) * (tdi_outer_extent(x) / rows) : 0;
+}
+
+/* What of the part is group `group`'s. */
+static part group_of(const tdi_call *call, const td_shape *x, const part *all, int64_t group, int64_t groups)
+{
+    part p = *all;
+    p.row_begin = tdi_most(p.row_begin, group_begin(call, x, group, groups));
+    p.row_end = tdi_least(p.row_end, group_begin(call, x, group + 1, groups));
+    return p;
+}
+
+static int64_t groups_of(const tdi_value *stats)
+{
+    return stats->shape.dim[0] / 3;
+}
+
 static int64_t block_size(const part *p, int64_t first)
 {
     return p->end - first < BLOCK ? p->end - first : BLOCK;
@@ -186,14 +207,25 @@ static void put_moments(const moments *all, const part *p, int64_t c, int64_t n,
     }
 }
 
+/* Where the statistics of group `group` stand among all groups', [3 * groups, channels]. */
+static float *stats_of(const tdi_value *stats, int64_t group)
+{
+    return (float *)stats->data + 3 * group * stats->shape.dim[1];
+}
+
 static void batch_norm_stats_run(const tdi_call *call)
 {
-    part p = part_of(call, &call->in[0].shape);
-    for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-        moments all = {.rows = 0};
-        int64_t n = block_size(&p, c);
-        add_part(&all, &p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
-        put_moments(&all, &p, c, n, call->out.data);
+    const td_shape *x = &call->in[0].shape;
+    part whole = part_of(call, x);
+    int64_t groups = groups_of(&call->out);
+    for (int64_t g = 0; g < groups; g++) {
+        part p = group_of(call, x, &whole, g, groups);
+        for (int64_t c = p.begin; c < p.end; c += BLOCK) {
+            moments all = {.rows = 0};
+            int64_t n = block_size(&p, c);
+            add_part(&all, &p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
+            put_moments(&all, &p, c, n, stats_of(&call->out, g));
+        }
     }
 }
 TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .follows = true,
@@ -292,15 +324,24 @@ static const tdi_value *residual_of(const tdi_call *call, int i)
     return call->n_in > i && call->in[i].data ? &call->in[i] : NULL;
 }
 
+static void normalize_group(const tdi_call *call, const part *p, const float *stats)
+{
+    factors f;
+    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
+        int64_t n = block_size(p, c);
+        set_factors(call, p, c, n, stats, call->in[2].data, call->in[3].data, &f);
+        normalize(call, p, c, n, residual_of(call, TDI_BATCH_NORM_RESIDUAL), &f);
+    }
+}
+
 static void batch_norm_run(const tdi_call *call)
 {
-    const float *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
-    part p = part_of(call, &call->out.shape);
-    factors f;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-        int64_t n = block_size(&p, c);
-        set_factors(call, &p, c, n, stats, gamma, beta, &f);
-        normalize(call, &p, c, n, residual_of(call, TDI_BATCH_NORM_RESIDUAL), &f);
+    part whole = part_of(call, &call->out.shape);
+    int64_t groups = groups_of(&call->in[1]);
+    for (int64_t g = 0; g < groups; g++) {
+        part p = group_of(call, &call->out.shape, &whole, g, groups);
+        if (p.row_begin < p.row_end)
+            normalize_group(call, &p, stats_of(&call->in[1], g));
     }
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
@@ -351,44 +392,92 @@ size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
     return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(block);
 }
 
+static void start_moments(const tdi_made *made, const part *p)
+{
+    block *of = made->room;
+    for (int64_t c = p->begin; c < p->end; c += BLOCK, of++)
+        of->moments = (moments){.rows = 0};
+}
+
+static part channels_of(const tdi_made *made, int64_t row_end)
+{
+    return part_with(made->row, row_end, made->begin, made->end, tdi_last_extent(&made->follower->in[0].shape));
+}
+
 tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room)
 {
-    tdi_made made = {call->follower, row, channel, channel + channels, room};
-    part p = part_with(0, 0, made.begin, made.end, tdi_last_extent(&call->out.shape));
+    tdi_made made = {call->follower, row, channel, channel + channels, 0, room};
+    if (!made.follower)
+        return made;
+    part p = channels_of(&made, row);
     block *of = room;
-    for (int64_t c = p.begin; c < p.end && made.follower; c += BLOCK, of++)
-        if (makes_moments(made.follower))
-            of->moments = (moments){.rows = 0};
-        else
+    if (makes_moments(made.follower))
+        start_moments(&made, &p);
+    else
+        for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
             set_moving_factors(made.follower, &p, c, block_size(&p, c), &of->factors);
     return made;
 }
 
-void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
+/* The group's statistics are there; the next one's begin. */
+static void end_group(tdi_made *made)
 {
-    const tdi_call *follower = made->follower;
-    if (!follower)
-        return;
-    const tdi_value *x = &follower->in[0];
-    part p = part_with(made->row, row, made->begin, made->end, tdi_last_extent(&x->shape));
+    part p = channels_of(made, made->row);
+    const block *of = made->room;
+    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
+        put_moments(&of->moments, &p, c, block_size(&p, c), stats_of(&made->follower->out, made->group));
+    start_moments(made, &p);
+    made->group++;
+}
+
+/* Rows up to `row`, of one group. */
+static void add_moments(tdi_made *made, int64_t row)
+{
+    const tdi_value *x = &made->follower->in[0];
+    part p = channels_of(made, row);
     block *of = made->room;
     for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-        if (makes_moments(follower))
-            add_part(&of->moments, &p, x->dtype == TD_BFLOAT16, tdi_element(x, c), block_size(&p, c));
-        else
-            normalize_by_moving(follower, &p, c, &of->factors);
+        add_part(&of->moments, &p, x->dtype == TD_BFLOAT16, tdi_element(x, c), block_size(&p, c));
     made->row = row;
 }
 
-void TDI_ISA_NAME(tdi_made_all)(const tdi_made *made)
+static void add_groups(tdi_made *made, int64_t row)
+{
+    const tdi_call *follower = made->follower;
+    int64_t groups = groups_of(&follower->out);
+    while (made->row < row) {
+        int64_t end = group_begin(follower, &follower->in[0].shape, made->group + 1, groups);
+        add_moments(made, tdi_least(row, end));
+        if (made->row == end)
+            end_group(made);
+    }
+}
+
+static void normalize_made(tdi_made *made, int64_t row)
+{
+    part p = channels_of(made, row);
+    const block *of = made->room;
+    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
+        normalize_by_moving(made->follower, &p, c, &of->factors);
+    made->row = row;
+}
+
+void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
+{
+    if (!made->follower)
+        return;
+    if (makes_moments(made->follower))
+        add_groups(made, row);
+    else
+        normalize_made(made, row);
+}
+
+void TDI_ISA_NAME(tdi_made_all)(tdi_made *made)
 {
     if (!made->follower || !makes_moments(made->follower))
         return;
-    const tdi_value *out = &made->follower->out;
-    part p = part_with(0, 0, made->begin, made->end, tdi_last_extent(&out->shape));
-    const block *of = made->room;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-        put_moments(&of->moments, &p, c, block_size(&p, c), out->data);
+    for (int64_t groups = groups_of(&made->follower->out); made->group < groups;)
+        end_group(made);
 }
 
 /* ---- gradient ---- */
@@ -458,26 +547,40 @@ TDI_INLINE void grad_sums(bool narrow, const part *p, const void *x, const void 
     }
 }
 
-static void batch_norm_grad_stats_run(const tdi_call *call)
+/* Those of group `group` among all groups', [2 * groups, channels]. */
+static float *sums_of(const tdi_value *sums, int64_t group)
 {
-    const float *stats = call->in[2].data;
-    float *out = call->out.data;
-    part p = part_of(call, &call->in[0].shape);
+    return (float *)sums->data + 2 * group * sums->shape.dim[1];
+}
+
+static void grad_sums_of_group(const tdi_call *call, const part *p, const float *stats, float *out)
+{
     factors f;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK) {
+    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
         double sum[BLOCK] = {0}, dot[BLOCK] = {0};
-        int64_t n = block_size(&p, c);
-        set_factors(call, &p, c, n, stats, call->in[3].data, call->in[4].data, &f);
+        int64_t n = block_size(p, c);
+        set_factors(call, p, c, n, stats, call->in[3].data, call->in[4].data, &f);
         const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
         if (call->in[0].dtype == TD_BFLOAT16)
-            grad_sums(true, &p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
+            grad_sums(true, p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
         else
-            grad_sums(false, &p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
+            grad_sums(false, p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
         for (int64_t i = 0, at = c; i < n; i++, at++) {
-            double m2 = (double)stats[2 * p.channels + at], count = (double)stats[at];
+            double m2 = (double)stats[2 * p->channels + at], count = (double)stats[at];
             out[at] = (float)sum[i];
-            out[p.channels + at] = (float)(dot[i] * (double)inverse_deviation(m2, count, epsilon_of(call)));
+            out[p->channels + at] = (float)(dot[i] * (double)inverse_deviation(m2, count, epsilon_of(call)));
         }
+    }
+}
+
+static void batch_norm_grad_stats_run(const tdi_call *call)
+{
+    const td_shape *x = &call->in[0].shape;
+    part whole = part_of(call, x);
+    int64_t groups = groups_of(&call->in[2]);
+    for (int64_t g = 0; g < groups; g++) {
+        part p = group_of(call, x, &whole, g, groups);
+        grad_sums_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->out, g));
     }
 }
 TDI_CPU_KERNEL(batch_norm_grad_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
@@ -530,9 +633,9 @@ static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n
         grad_as(false, false, p, x, dy, n, f, g, to);
 }
 
-static void set_grad_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, grad_factors *g)
+static void set_grad_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, const float *stats,
+                             const float *sums, grad_factors *g)
 {
-    const float *stats = call->in[2].data, *sums = call->in[3].data;
     for (int64_t i = 0, at = c; i < n; i++, at++) {
         float count = stats[at];
         float inverse = inverse_deviation((double)stats[2 * p->channels + at], (double)count, epsilon_of(call));
@@ -543,16 +646,26 @@ static void set_grad_factors(const tdi_call *call, const part *p, int64_t c, int
     spread(p, n, g->slope);
 }
 
-static void batch_norm_grad_input_run(const tdi_call *call)
+static void grad_input_of_group(const tdi_call *call, const part *p, const float *stats, const float *sums)
 {
-    part p = part_of(call, &call->out.shape);
     factors f;
     grad_factors g;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-        int64_t n = block_size(&p, c);
-        set_factors(call, &p, c, n, call->in[2].data, call->in[4].data, call->in[5].data, &f);
-        set_grad_factors(call, &p, c, n, &g);
-        grad_block(call, &p, c, n, &f, &g);
+    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
+        int64_t n = block_size(p, c);
+        set_factors(call, p, c, n, stats, call->in[4].data, call->in[5].data, &f);
+        set_grad_factors(call, p, c, n, stats, sums, &g);
+        grad_block(call, p, c, n, &f, &g);
+    }
+}
+
+static void batch_norm_grad_input_run(const tdi_call *call)
+{
+    part whole = part_of(call, &call->out.shape);
+    int64_t groups = groups_of(&call->in[2]);
+    for (int64_t g = 0; g < groups; g++) {
+        part p = group_of(call, &call->out.shape, &whole, g, groups);
+        if (p.row_begin < p.row_end)
+            grad_input_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->in[3], g));
     }
 }
 TDI_CPU_KERNEL(batch_norm_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,

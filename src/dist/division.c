@@ -100,7 +100,7 @@ static bool uses(const td_model *model, const char *class_name)
     return false;
 }
 
-bool tdi_keeps_replicas_apart(const td_model *model)
+bool tdi_has_statistics_per_replica(const td_model *model)
 {
     for (int i = 0; i < model->layers.count; i++) {
         const tdi_layer *layer = model->layers.at[i];
@@ -130,32 +130,35 @@ static td_status divide_by_shards(int shards, int replicas, int cores, tdi_divis
     return TD_OK;
 }
 
-/* Never more threads than cores, though a device's lanes are its share of them rounded up. */
-static void divide_apart(int replicas, int groups, int lanes_each, int cores, bool by_columns, tdi_division *d)
+/* Never more threads than cores. */
+static void divide_apart(int replicas, int groups, int cores, tdi_division *d)
 {
-    if (lanes_each * replicas > cores)
-        lanes_each = replicas < cores ? cores / replicas : 1;
-    bool lanes = by_columns && replicas <= cores;
-    int parts = lanes ? replicas : replicas * lanes_each;
-    *d = (tdi_division){.replicas = replicas,
-                        .parts = parts,
-                        .groups = groups,
-                        .workers = least(parts, cores),
-                        .lanes = lanes ? lanes_each : 1};
+    int parts = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
+    *d = (tdi_division){
+        .replicas = replicas, .parts = parts, .groups = groups, .workers = least(parts, cores), .lanes = 1};
     snprintf(d->why, sizeof d->why, "the %d replicas are kept apart%s", replicas,
-             groups > 1 ? ": batch normalization takes its statistics per replica" : "");
+             groups > 1 ? ": batch normalization takes its statistics per replica, and cores cannot be dealt out evenly"
+                        : "");
 }
 
-static void divide_as_one(int replicas, int cores, bool by_columns, tdi_division *d)
+/* Can groups be whole parts, or parts whole groups? */
+static bool nests(int parts, int groups)
+{
+    return parts % groups == 0 || groups % parts == 0;
+}
+
+static void divide_as_one(int replicas, int groups, int cores, bool by_columns, tdi_division *d)
 {
     *d = (tdi_division){.replicas = replicas,
                         .parts = by_columns ? 1 : cores,
-                        .groups = 1,
+                        .groups = groups,
                         .workers = by_columns ? 1 : cores,
                         .lanes = by_columns ? cores : 1,
-                        .either = cores > 1};
-    snprintf(d->why, sizeof d->why, "%s%s",
-             replicas > 1 ? "the replicas share their memory and keep nothing of their own: computed as one; " : "",
+                        .either = cores > 1 && nests(cores, groups)};
+    snprintf(d->why, sizeof d->why, "%s%s%s", replicas > 1 ? "the replicas share their memory: computed as one" : "",
+             groups > 1     ? ", but for batch normalization's statistics, which are per replica; "
+             : replicas > 1 ? "; "
+                            : "",
              by_columns ? "without convolutions the lanes share the weights"
                         : "with convolutions each core computes rows of the batch");
 }
@@ -187,11 +190,12 @@ static double time_by(int cores, int workers, int64_t rows)
 }
 
 /* As many as need the least time. */
-static int workers_for(int cores, int64_t rows)
+static int workers_for(const tdi_division *division, int64_t rows)
 {
-    int best = 1;
+    int cores = cores_of(division), best = 1;
     for (int workers = 2; workers <= rows && workers <= cores; workers++)
-        if (cores % workers == 0 && time_by(cores, workers, rows) <= time_by(cores, best, rows))
+        if (cores % workers == 0 && nests(workers, division->groups) &&
+            time_by(cores, workers, rows) <= time_by(cores, best, rows))
             best = workers;
     return best;
 }
@@ -200,13 +204,12 @@ bool tdi_has_too_few(const tdi_division *division, int64_t rows)
 {
     const double worth_it = 0.8;
     int cores = cores_of(division);
-    return division->either && rows < division->parts && time_by(cores, workers_for(cores, rows), rows) <= worth_it;
+    return division->either && rows < division->parts && time_by(cores, workers_for(division, rows), rows) <= worth_it;
 }
 
 tdi_division tdi_divide_few(const tdi_division *division, int64_t rows)
 {
-    return among(division, workers_for(cores_of(division), rows),
-                 "there are fewer rows than cores, so lanes share each of them");
+    return among(division, workers_for(division, rows), "there are fewer rows than cores, so lanes share each of them");
 }
 
 bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again)
@@ -232,11 +235,10 @@ td_status tdi_divide(const td_model *model, tdi_device *const *devices, int coun
                         model->shards);
     if (model->shards > 0)
         return divide_by_shards(model->shards, count, cores, division, error);
-    if (count > 1 && tdi_keeps_replicas_apart(model))
-        divide_apart(count, count, devices[0]->lanes, cores, by_columns, division);
-    else if (count > 1 && model->apart)
-        divide_apart(count, 1, 1, cores, false, division);
+    int groups = tdi_has_statistics_per_replica(model) ? count : 1;
+    if (count > 1 && (model->apart || !(by_columns || nests(cores, groups))))
+        divide_apart(count, groups, cores, division);
     else
-        divide_as_one(count, cores, by_columns, division);
+        divide_as_one(count, groups, cores, by_columns, division);
     return TD_OK;
 }

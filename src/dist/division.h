@@ -10,7 +10,7 @@
 typedef struct tdi_division {
     int replicas;  /* as the user counts them: devices */
     int parts;     /* slices of the global batch */
-    int groups;    /* of parts that share batch statistics */
+    int groups;    /* that share batch statistics: some parts each, or several in a part */
     int workers;   /* threads with a communicator handle each; worker w computes parts [w * parts / workers, ...) */
     int lanes;     /* threads per worker that share its ops */
     bool either;   /* rows among workers or ops among lanes: the results are the same, which is faster is a guess */
@@ -23,7 +23,8 @@ void tdi_close_devices(tdi_device **devices, int count);
 
 /* Chooses from the devices' lanes, the strategy and the model. The rules:
  * - shards: one part each, on one lane, statistics per shard;
- * - a batch normalization per replica keeps replicas apart; otherwise devices of one memory are computed as one;
+ * - devices of one memory are computed as one, each with batch statistics of its own where these are per replica; where
+ *   cores would have uneven shares of such replicas, they are parts;
  * - networks without convolutions are divided by columns among lanes, the others by rows among workers. */
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
                      tdi_error *error);
@@ -37,6 +38,6 @@ tdi_division tdi_divide_few(const tdi_division *division, int64_t rows);
 bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi_division *again);
 
 /* Has the model statistics that each replica takes on its own? */
-bool tdi_keeps_replicas_apart(const td_model *model);
+bool tdi_has_statistics_per_replica(const td_model *model);
 
 #endif

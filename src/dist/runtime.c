@@ -31,7 +31,7 @@ static td_status make_part(tdi_runtime *runtime, int index, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
     tdi_part_state *state = &runtime->parts[index];
-    int group = index * d->groups / d->parts, per_group = d->parts / d->groups;
+    int per_group = d->parts > d->groups ? d->parts / d->groups : 1, group = index / per_group;
     state->part = calloc((size_t)d->lanes, sizeof *state->part);
     for (int lane = 0; state->part && lane < d->lanes; lane++)
         state->part[lane] = (tdi_part){.index = index,
@@ -299,13 +299,11 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     const tdi_division *d = &runtime->division;
     if (state->made)
         return TD_OK;
-    tdi_target target = {.parts = d->parts,
-                         .merge_statistics = d->parts > d->groups,
-                         .device = runtime->devices[0],
-                         .float32 = runtime->float32};
+    tdi_target target = {
+        .parts = d->parts, .groups = d->groups, .device = runtime->devices[0], .float32 = runtime->float32};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
-    if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_keeps_replicas_apart(runtime->model))
+    if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
         tdi_log(runtime->model->context, TD_LOG_INFO,
                 "batch normalization takes its statistics from each of the %d parts of a batch, not from the whole as "
                 "on one device; its layers are not `synchronized`",

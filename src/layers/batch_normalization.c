@@ -1,8 +1,8 @@
 /* batch_normalization.c - BatchNormalization (Ioffe & Szegedy, 1502.03167) over the last axis's channels.
  *
  * In training the statistics are those of the batch: of one part, or merged over the parts of a group when
- * `synchronized` or when one replica is computed as several parts. A layer that is not trainable works as in inference,
- * as in Keras. */
+ * `synchronized` or when one replica is computed as several parts, or of each replica that a part computes. A layer
+ * that is not trainable works as in inference, as in Keras. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -88,7 +88,7 @@ static tdi_node *emit_training(const tdi_emit *emit, const tdi_layer *layer, con
     const td_batch_normalization_args *args = layer->args;
     tdi_graph *graph = emit->graph;
     bool all = args->synchronized == TD_YES, merge = all || emit->merge_statistics;
-    tdi_node *own = tdi_batch_norm_stats(graph, x);
+    tdi_node *own = tdi_batch_norm_stats(graph, x, all ? 1 : emit->groups);
     tdi_node *gathered = tdi_all_gather(graph, own);
     tdi_node *used = merge ? tdi_batch_norm_merge(graph, gathered, all) : own;
     tdi_batch_norm_moving(graph, p->moving_mean, gathered, args->momentum.value, false, all);

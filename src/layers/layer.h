@@ -16,6 +16,7 @@ typedef struct tdi_emit {
     bool training;
     bool merge_statistics; /* batch statistics are merged over more than one part even when not `synchronized`: one
                               replica is computed as several parts */
+    int groups; /* replicas that a part computes, each with batch statistics of its own when not `synchronized` */
 } tdi_emit;
 
 enum { TDI_MAX_LAYER_OUTPUTS = 3 };

@@ -387,7 +387,8 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
                         .training = mode == TDI_TRAIN || mode == TDI_GRADIENTS,
-                        .merge_statistics = target->merge_statistics};
+                        .merge_statistics = target->parts > target->groups,
+                        .groups = target->groups > target->parts ? target->groups / target->parts : 1};
     td_status status = build(&b);
     if (status == TD_OK)
         status = run_passes(&b, target->device, &b.graph->error);

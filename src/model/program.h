@@ -42,7 +42,7 @@ typedef struct tdi_program {
 /* How a model is divided, and what runs it. */
 typedef struct tdi_target {
     int parts;                /* of the global batch */
-    bool merge_statistics;    /* batch statistics are merged over a group of several parts */
+    int groups;               /* that have batch statistics of their own: some parts each, or several in a part */
     const tdi_device *device; /* NULL: float32 throughout */
     bool float32;             /* although layers wish for bfloat16 */
 } tdi_target;

@@ -1,7 +1,8 @@
 /* batch_norm.c - normalization per channel by given statistics, and its gradient.
  *
  * With xhat = (x - mean) / sqrt(M2 / N + epsilon), N elements per channel in the group, and g = dy * gamma:
- * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group.
+ * dx = (g - sum(g) / N - xhat * sum(g * xhat) / N) / sqrt(M2 / N + epsilon), the sums over the group. A part may have
+ * several groups, whose tables stand one after the other.
  *
  * With `relu`, dy counts where the result is above 0, which the gradients compute anew: the result need not be kept. */
 #include "ops/common.h"
@@ -38,6 +39,25 @@ static td_status check_table(const tdi_node *node, int i, int64_t rows, tdi_erro
     return tdi_want_shape(node, i, &shape, error);
 }
 
+/* Input i is [per_group * groups, c]. */
+static td_status check_groups(const tdi_node *node, int i, int64_t per_group, tdi_error *error)
+{
+    int64_t rows = node->in[i]->shape.rank == 2 ? node->in[i]->shape.dim[0] : 0;
+    return check_table(node, i, rows && rows % per_group == 0 ? rows : per_group, error);
+}
+
+static int64_t groups_of(const td_shape *stats)
+{
+    return stats->dim[0] / 3;
+}
+
+/* Where group `group`'s elements of x begin. */
+static int64_t first_element(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
+{
+    int64_t rows = x->dim[0], per_row = rows ? tdi_shape_elements(x) / rows : 0;
+    return tdi_group_first_row(call, rows, group, groups) * per_row;
+}
+
 static double inverse_deviation(const float *stats, int64_t channels, int64_t c, float epsilon)
 {
     double count = (double)stats[c], variance = count > 0 ? (double)stats[2 * channels + c] / count : 0;
@@ -59,7 +79,7 @@ static td_status normalized_infer(tdi_node *node, int residual, tdi_error *error
 static td_status batch_norm_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
-    TDI_TRY(check_table(node, 1, 3, error));
+    TDI_TRY(check_groups(node, 1, 3, error));
     TDI_TRY(check_vectors(node, 2, 4, error));
     return normalized_infer(node, TDI_BATCH_NORM_RESIDUAL, error);
 }
@@ -69,6 +89,15 @@ static tdi_node *vector_of(tdi_graph *graph, tdi_node *table, int64_t row)
 {
     tdi_node *slice = tdi_slice(graph, table, 0, row, 1);
     return slice ? tdi_reshape(graph, slice, &(td_shape){.rank = 1, .dim = {slice->shape.dim[1]}}) : NULL;
+}
+
+/* [2 * groups, c] added up over the groups. */
+static tdi_node *over_groups(tdi_graph *graph, tdi_node *sums)
+{
+    if (!sums || sums->shape.dim[0] == 2)
+        return sums;
+    td_shape grouped = {.rank = 3, .dim = {sums->shape.dim[0] / 2, 2, sums->shape.dim[1]}};
+    return tdi_reduce(graph, TDI_SUM, tdi_reshape(graph, sums, &grouped), 1u, false);
 }
 
 /* gamma's and beta's gradients are the part's own sums; only x's needs the group's. What was added gets the gradient
@@ -85,12 +114,13 @@ static void batch_norm_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, 
         dx[TDI_BATCH_NORM_RESIDUAL] = dy;
     }
     tdi_node *own = tdi_batch_norm_grad_stats(graph, x, dy, stats, gamma, beta, epsilon, relu), *sums = own;
+    tdi_node *whole = over_groups(graph, own);
     if (stats->op == &tdi_op_batch_norm_merge)
         sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, own),
                                          ((const tdi_batch_norm_attrs *)stats->attrs)->all);
     dx[0] = tdi_batch_norm_grad_input(graph, x, dy, stats, sums, gamma, beta, epsilon, relu);
-    dx[2] = gamma ? vector_of(graph, own, 1) : NULL;
-    dx[3] = beta ? vector_of(graph, own, 0) : NULL;
+    dx[2] = gamma ? vector_of(graph, whole, 1) : NULL;
+    dx[3] = beta ? vector_of(graph, whole, 0) : NULL;
 }
 
 /* The result for element x of channel c before what is added. */
@@ -118,11 +148,13 @@ static void batch_norm_reference(const tdi_call *call)
     const float *x = call->in[0].data, *stats = call->in[1].data, *gamma = call->in[2].data, *beta = call->in[3].data;
     const float *residual = residual_of(call, TDI_BATCH_NORM_RESIDUAL);
     float *out = call->out.data;
-    int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
-    for (int64_t i = 0; i < count; i++) {
-        double y = normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs));
-        out[i] = ended(call, y, residual, i);
-    }
+    const td_shape *shape = &call->out.shape;
+    int64_t groups = groups_of(&call->in[1].shape), channels = tdi_last_extent(shape);
+    for (int64_t g = 0; g < groups; g++, stats += 3 * channels)
+        for (int64_t i = first_element(call, shape, g, groups); i < first_element(call, shape, g + 1, groups); i++) {
+            double y = normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs));
+            out[i] = ended(call, y, residual, i);
+        }
 }
 
 static tdi_split batch_norm_reads(const tdi_node *node, int i, tdi_split split)
@@ -151,37 +183,48 @@ static td_status grad_stats_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
-    TDI_TRY(check_table(node, 2, 3, error));
+    TDI_TRY(check_groups(node, 2, 3, error));
     TDI_TRY(check_vectors(node, 3, 5, error));
-    node->shape = (td_shape){.rank = 2, .dim = {2, tdi_last_extent(&node->in[0]->shape)}};
+    int64_t groups = groups_of(&node->in[2]->shape);
+    node->shape = (td_shape){.rank = 2, .dim = {2 * groups, tdi_last_extent(&node->in[0]->shape)}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
 }
 
 /* dy[i], or 0 where it stops at the rectifier. */
-static double passed(const tdi_call *call, int64_t i, const float *gamma, const float *beta, int64_t channels)
+static double passed(const tdi_call *call, int64_t i, const float *stats, const float *gamma, const float *beta,
+                     int64_t channels)
 {
-    const float *x = call->in[0].data, *dy = call->in[1].data, *stats = call->in[2].data;
+    const float *x = call->in[0].data, *dy = call->in[1].data;
     bool stops = rectifies(call->attrs) &&
                  !(normalized(x[i], stats, gamma, beta, channels, i % channels, epsilon_of(call->attrs)) > 0);
     return stops ? 0 : (double)dy[i];
 }
 
-static void grad_stats_reference(const tdi_call *call)
+/* Of the elements [begin, end) of x. */
+static void grad_sums_of(const tdi_call *call, int64_t begin, int64_t end, const float *stats, float *out)
 {
-    const float *x = call->in[0].data, *stats = call->in[2].data, *gamma = call->in[3].data, *beta = call->in[4].data;
-    float *out = call->out.data;
-    int64_t rows = tdi_outer_extent(&call->in[0].shape), channels = call->out.shape.dim[1];
+    const float *x = call->in[0].data, *gamma = call->in[3].data, *beta = call->in[4].data;
+    int64_t channels = call->out.shape.dim[1];
     for (int64_t c = 0; c < channels; c++) {
         double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), sum = 0, dot = 0;
-        for (int64_t i = c; i < rows * channels; i += channels) {
-            double g = passed(call, i, gamma, beta, channels);
+        for (int64_t i = begin + c; i < end; i += channels) {
+            double g = passed(call, i, stats, gamma, beta, channels);
             sum += g;
             dot += g * ((double)x[i] - (double)stats[channels + c]) * inverse;
         }
         out[c] = (float)sum;
         out[channels + c] = (float)dot;
     }
+}
+
+static void grad_stats_reference(const tdi_call *call)
+{
+    const td_shape *shape = &call->in[0].shape;
+    int64_t groups = groups_of(&call->in[2].shape), channels = call->out.shape.dim[1];
+    for (int64_t g = 0; g < groups; g++)
+        grad_sums_of(call, first_element(call, shape, g, groups), first_element(call, shape, g + 1, groups),
+                     (const float *)call->in[2].data + 3 * channels * g, (float *)call->out.data + 2 * channels * g);
 }
 
 static double grad_stats_flops(const tdi_call *call)
@@ -193,8 +236,8 @@ static td_status grad_input_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_x(node, error));
     TDI_TRY(tdi_want_shape(node, 1, &node->in[0]->shape, error));
-    TDI_TRY(check_table(node, 2, 3, error));
-    TDI_TRY(check_table(node, 3, 2, error));
+    TDI_TRY(check_groups(node, 2, 3, error));
+    TDI_TRY(check_table(node, 3, 2 * groups_of(&node->in[2]->shape), error));
     TDI_TRY(check_vectors(node, 4, 6, error));
     node->shape = node->in[0]->shape;
     node->dtype = tdi_float_dtype(node);
@@ -205,15 +248,18 @@ static void grad_input_reference(const tdi_call *call)
 {
     const float *x = call->in[0].data, *stats = call->in[2].data, *sums = call->in[3].data;
     const float *gamma = call->in[4].data, *beta = call->in[5].data;
+    const td_shape *shape = &call->out.shape;
     float *out = call->out.data;
-    int64_t count = tdi_shape_elements(&call->out.shape), channels = tdi_last_extent(&call->out.shape);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t c = i % channels;
-        double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), n = (double)stats[c];
-        double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
-        double d = passed(call, i, gamma, beta, channels) - (double)sums[c] / n - xhat * (double)sums[channels + c] / n;
-        out[i] = (float)(d * inverse * (gamma ? (double)gamma[c] : 1));
-    }
+    int64_t groups = groups_of(&call->in[2].shape), channels = tdi_last_extent(shape);
+    for (int64_t g = 0; g < groups; g++, stats += 3 * channels, sums += 2 * channels)
+        for (int64_t i = first_element(call, shape, g, groups); i < first_element(call, shape, g + 1, groups); i++) {
+            int64_t c = i % channels;
+            double inverse = inverse_deviation(stats, channels, c, epsilon_of(call->attrs)), n = (double)stats[c];
+            double xhat = ((double)x[i] - (double)stats[channels + c]) * inverse;
+            double d = passed(call, i, stats, gamma, beta, channels) - (double)sums[c] / n -
+                       xhat * (double)sums[channels + c] / n;
+            out[i] = (float)(d * inverse * (gamma ? (double)gamma[c] : 1));
+        }
 }
 
 static double grad_input_flops(const tdi_call *call)

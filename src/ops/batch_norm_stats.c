@@ -15,10 +15,24 @@ static td_status check_channels(const tdi_node *node, tdi_error *error)
 
 /* ---- one part ---- */
 
+int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
+{
+    if (group == 0 || group == groups)
+        return group ? rows : 0;
+    const tdi_part *part = call->part;
+    return tdi_part_first_row(call->control->rows, part->index * groups + group, part->parts * groups) -
+           part->first_row;
+}
+
+static int groups_of(const void *attrs)
+{
+    return ((const tdi_batch_norm_stats_attrs *)attrs)->groups;
+}
+
 static td_status stats_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(check_channels(node, error));
-    node->shape = (td_shape){.rank = 2, .dim = {3, tdi_last_extent(&node->in[0]->shape)}};
+    node->shape = (td_shape){.rank = 2, .dim = {3 * groups_of(node->attrs), tdi_last_extent(&node->in[0]->shape)}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
 }
@@ -45,10 +59,24 @@ static void store(float *out, int64_t channels, int64_t c, moments m)
 
 static void stats_reference(const tdi_call *call)
 {
+    const td_shape *shape = &call->in[0].shape;
     const float *x = call->in[0].data;
-    int64_t count = tdi_outer_extent(&call->in[0].shape), channels = call->out.shape.dim[1];
-    for (int64_t c = 0; c < channels; c++)
-        store(call->out.data, channels, c, channel_moments(x + c, count, channels));
+    float *out = call->out.data;
+    int64_t rows = shape->dim[0], inner = rows ? tdi_outer_extent(shape) / rows : 0, channels = call->out.shape.dim[1];
+    int64_t groups = call->out.shape.dim[0] / 3;
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t first = tdi_group_first_row(call, rows, g, groups),
+                end = tdi_group_first_row(call, rows, g + 1, groups);
+        for (int64_t c = 0; c < channels; c++)
+            store(out + 3 * channels * g, channels, c,
+                  channel_moments(x + first * inner * channels + c, (end - first) * inner, channels));
+    }
+}
+
+static void stats_describe(const tdi_node *node, char *text, size_t size)
+{
+    int groups = groups_of(node->attrs);
+    snprintf(text, size, "of %d group%s", groups, groups > 1 ? "s" : "");
 }
 
 static double stats_flops(const tdi_call *call)
@@ -58,11 +86,13 @@ static double stats_flops(const tdi_call *call)
 
 /* ---- several ---- */
 
-static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, tdi_error *error)
+/* `per_part` rows of each part; or, with groups in parts, of each group. */
+static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, bool grouped, tdi_error *error)
 {
     const td_shape *gathered = &node->in[i]->shape;
     TDI_TRY(tdi_want_floats(node, error));
-    if (gathered->rank == 3 && gathered->dim[0] == node->graph->parts && gathered->dim[1] == per_part)
+    if (gathered->rank == 3 && gathered->dim[0] == node->graph->parts &&
+        (gathered->dim[1] == per_part || (grouped && gathered->dim[1] % per_part == 0)))
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld, channels], all %d parts'",
                     TDI_TEXT(gathered), node->graph->parts, (long long)per_part, node->graph->parts);
@@ -70,7 +100,7 @@ static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, t
 
 static td_status merge_infer(tdi_node *node, tdi_error *error)
 {
-    TDI_TRY(check_gathered(node, 0, 3, error));
+    TDI_TRY(check_gathered(node, 0, 3, false, error));
     node->shape = (td_shape){.rank = 2, .dim = {3, node->in[0]->shape.dim[2]}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -129,7 +159,7 @@ static void merge_reference(const tdi_call *call)
 
 static td_status grad_merge_infer(tdi_node *node, tdi_error *error)
 {
-    TDI_TRY(check_gathered(node, 0, 2, error));
+    TDI_TRY(check_gathered(node, 0, 2, false, error));
     node->shape = (td_shape){.rank = 2, .dim = {2, node->in[0]->shape.dim[2]}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -159,7 +189,7 @@ static td_status moving_infer(tdi_node *node, tdi_error *error)
 {
     const td_shape *moving = &node->in[0]->shape;
     TDI_TRY(tdi_want_rank(node, 0, 1, error));
-    TDI_TRY(check_gathered(node, 1, 3, error));
+    TDI_TRY(check_gathered(node, 1, 3, true, error));
     if (node->in[1]->shape.dim[2] != moving->dim[0])
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "the moving statistic is %s, but the batch's are %s: channels differ", TDI_TEXT(moving),
@@ -169,14 +199,15 @@ static td_status moving_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-/* The groups are runs of group_count parts, this part's among them. */
+/* The groups are runs of group_count parts, this part's among them, or several to a part. */
 static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c, bool variance, double *rows)
 {
     double sum = 0;
-    int parts = call->part->parts, size = group_of(call).count;
+    int in_part = (int)(call->in[1].shape.dim[1] / 3), all = call->part->parts * in_part;
+    int size = in_part > 1 ? 1 : group_of(call).count;
     *rows = 0;
-    for (int first = 0; first < parts; first += size) {
-        int count = first + size < parts ? size : parts - first;
+    for (int first = 0; first < all; first += size) {
+        int count = first + size < all ? size : all - first;
         moments m = merge_parts(call->in[1].data, channels, c, first, count);
         sum += variance ? m.m2 : m.mean * m.count;
         *rows += m.count;
@@ -213,6 +244,7 @@ static void moving_describe(const tdi_node *node, char *text, size_t size)
 /* ---- the ops ---- */
 
 const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
+                                        .attrs_size = sizeof(tdi_batch_norm_stats_attrs),
                                         .min_in = 1,
                                         .max_in = 1,
                                         .bfloat16 = 1,
@@ -220,7 +252,8 @@ const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .no_gradient = "batch_norm's gradient goes through the statistics itself",
                                         .reference = stats_reference,
                                         .flops = stats_flops,
-                                        .reads = tdi_reads_columns};
+                                        .reads = tdi_reads_columns,
+                                        .describe = stats_describe};
 
 const tdi_op tdi_op_batch_norm_merge = {.name = "batch_norm_merge",
                                         .attrs_size = sizeof(tdi_batch_norm_attrs),
@@ -253,9 +286,9 @@ const tdi_op tdi_op_batch_norm_moving = {.name = "batch_norm_moving",
                                          .in_place = 1,
                                          .describe = moving_describe};
 
-tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x)
+tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x, int groups)
 {
-    return tdi_node_create(graph, &tdi_op_batch_norm_stats, NULL, 1, &x);
+    return tdi_node_create(graph, &tdi_op_batch_norm_stats, &(tdi_batch_norm_stats_attrs){groups}, 1, &x);
 }
 
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all)

@@ -393,7 +393,14 @@ tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool 
 
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 
-tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x); /* [3, c]: count, mean, M2 = sum (x - mean)^2 */
+typedef struct tdi_batch_norm_stats_attrs {
+    int groups; /* of the part's rows, each with statistics of its own: replicas that one part computes */
+} tdi_batch_norm_stats_attrs;
+/* [3 * groups, c]: of one group after the other, count, mean, M2 = sum (x - mean)^2 */
+tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x, int groups);
+/* The row of the part at which group `group` of its `groups` begins: where a replica's slice of the global batch does.
+ * `rows`: the part's. */
+int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups);
 /* Statistics of the part's group (or of `all` parts, for a synchronized layer) from all parts' [parts, 3, c], merged in
  * a fixed tree (Chan et al. 1979) -> [3, c] */
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);
@@ -405,12 +412,12 @@ typedef struct tdi_batch_norm_attrs {
 } tdi_batch_norm_attrs;
 /* Inputs that the fold pass gives: of x's shape, added to the result before it is rectified. */
 enum { TDI_BATCH_NORM_RESIDUAL = 4, TDI_BATCH_NORM_INFERENCE_RESIDUAL = 5 };
-/* gamma, beta: [c] or NULL. Two of the gradients take gamma and beta to find, with `relu`, what was rectified. The
- * gradient rule gives x's whole gradient, the way through the statistics included; it merges its two sums over the
- * group exactly when `stats` is a batch_norm_merge. */
+/* stats [3 * groups, c]; gamma, beta: [c] or NULL. Two of the gradients take gamma and beta to find, with `relu`, what
+ * was rectified. The gradient rule gives x's whole gradient, the way through the statistics included; it merges its two
+ * sums over the group exactly when `stats` is a batch_norm_merge. */
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta,
                          float epsilon);
-/* [2, c]: sum dy, sum dy * xhat */
+/* [2 * groups, c]: of each group, sum dy, sum dy * xhat */
 tdi_node *tdi_batch_norm_grad_stats(tdi_graph *graph, tdi_node *x, tdi_node *dy, tdi_node *stats, tdi_node *gamma,
                                     tdi_node *beta, float epsilon, bool relu);
 tdi_node *tdi_batch_norm_grad_merge(tdi_graph *graph, tdi_node *gathered, bool all); /* [parts, 2, c] -> [2, c] */
@@ -420,7 +427,7 @@ tdi_node *tdi_batch_norm_grad_input(tdi_graph *graph, tdi_node *x, tdi_node *dy,
 tdi_node *tdi_batch_norm_inference(tdi_graph *graph, tdi_node *x, tdi_node *mean, tdi_node *variance, tdi_node *gamma,
                                    tdi_node *beta, float epsilon);
 /* moving = moving * momentum + batch * (1 - momentum), in place; batch = the groups' means (biased variances), averaged
- * by their counts, of gathered [parts, 3, c]. Once; an effect. */
+ * by their counts, of gathered [parts, 3 * groups, c]. Once; an effect. */
 tdi_node *tdi_batch_norm_moving(tdi_graph *graph, tdi_node *moving, tdi_node *gathered, float momentum, bool variance,
                                 bool all);
 

@@ -103,7 +103,7 @@ static td_status try_out(td_model *model, tdi_error *error)
         return TD_OK;
     tdi_program program;
     tdi_mode mode = model->optimizer.kind == TD_OPTIMIZER_NONE ? TDI_EVALUATE : TDI_TRAIN;
-    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1}, &program, error));
+    TDI_TRY(tdi_program_create(model, mode, &(tdi_target){.parts = 1, .groups = 1}, &program, error));
     tdi_program_release(&program);
     return TD_OK;
 }

@@ -279,15 +279,19 @@ static void expect(const tdi_op *op, const tdi_call *follower, const tdi_value *
 }
 
 /* `kept`: by what is kept of the filter, so that the scratch is another. */
-static void check_statistics(const context *at, const tdi_call *call, bool kept)
+static void check_statistics(const context *at, const tdi_call *call, int groups, bool kept)
 {
     trial t;
     trial_init(&t, call);
     int64_t channels = tdi_last_extent(&call->out.shape);
-    size_t bytes = 3 * (size_t)channels * sizeof(float);
+    size_t bytes = 3 * (size_t)(groups * channels) * sizeof(float);
     tdi_value made = t.call.out, expected;
-    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run, .in = &made, .n_in = 1};
-    follower.out = (tdi_value){make_scratch(bytes), {.rank = 2, .dim = {3, channels}}, TD_FLOAT32, 0};
+    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run,
+                         .in = &made,
+                         .n_in = 1,
+                         .control = call->control,
+                         .part = call->part};
+    follower.out = (tdi_value){make_scratch(bytes), {.rank = 2, .dim = {3 * groups, channels}}, TD_FLOAT32, 0};
     t.call.follower = &follower;
     if (kept)
         run_kept_lanes(at, call, &t);
@@ -344,7 +348,8 @@ static void check(const context *at, const tdi_call *call, const trial *expected
         return;
     check_result(at, call, expected);
     if (at->kernel->shows && at->split != TDI_ROWS)
-        check_statistics(at, call, false);
+        for (int groups = 1; groups <= 5; groups += 2)
+            check_statistics(at, call, groups, false);
     if (at->kernel->shows)
         check_normalized(at, call, expected);
 }
@@ -519,7 +524,7 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
     if (at->kernel->shows)
-        check_statistics(at, call, true);
+        check_statistics(at, call, 1, true);
 }
 
 static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,

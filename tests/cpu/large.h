@@ -52,13 +52,13 @@ static tdi_node *large_left(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 static tdi_node *large_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
-    return tdi_batch_norm(graph, leaf[0], tdi_batch_norm_stats(graph, leaf[0]), leaf[1], leaf[2], 1e-3f);
+    return tdi_batch_norm(graph, leaf[0], tdi_batch_norm_stats(graph, leaf[0], 1), leaf[1], leaf[2], 1e-3f);
 }
 
 /* Leaves x, dy, gamma, beta. */
 static tdi_node *large_rectified_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    tdi_node *stats = tdi_batch_norm_stats(graph, leaf[0]);
+    tdi_node *stats = tdi_batch_norm_stats(graph, leaf[0], 1);
     tdi_node *sums = tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], stats, leaf[2], leaf[3], 1e-3f, true);
     if (c->op == &tdi_op_batch_norm_grad_stats)
         return sums;
@@ -307,7 +307,16 @@ static const op_case large_cases[] = {
     POOL_GRAD("overlapping, ties and no numbers", OP_DIMS(BATCH, 7, 7, 35), OP_DIMS(BATCH, 4, 4, 35), 3, 3, 2, 2,
               TD_SAME, OP_MISSING),
 
-    {.op = &tdi_op_batch_norm_stats, .name = "many", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
+    {.op = &tdi_op_batch_norm_stats,
+     .name = "many",
+     .attrs = ATTRS(tdi_batch_norm_stats_attrs, .groups = 1),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
+    {.op = &tdi_op_batch_norm_stats,
+     .name = "many, of replicas",
+     .attrs = ATTRS(tdi_batch_norm_stats_attrs, .groups = 2),
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 20, 3, 300)}}},
     {.op = &tdi_op_batch_norm,
      .name = "many",
      .build = large_batch_norm,

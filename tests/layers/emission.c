@@ -47,7 +47,7 @@ static tdi_node *input_of(fixture *f, td_shape sample, td_dtype dtype)
 
 static tdi_node *emit(fixture *f, const td_tensor *tensor, tdi_node *x, bool training, bool merge)
 {
-    tdi_emit how = {f->graph, training, merge};
+    tdi_emit how = {f->graph, training, merge, 1};
     const tdi_layer *layer = tensor->site->layer;
     tdi_node *node = layer->type->emit(&how, layer, 1, &x);
     assert_string_equal(f->graph->error.message, "");
@@ -110,7 +110,7 @@ static void lists(void **state)
     td_tensor *x = td_input(f->context, TD_SHAPE(3, 4));
     td_tensor *add = td_add(TD_TENSORS(x, x, x)), *joined = td_concatenate(TD_TENSORS(x, x, x), .axis = 1);
     tdi_node *node = input_of(f, TD_SHAPE(3, 4), TD_FLOAT32), *in[] = {node, node, node};
-    tdi_emit how = {f->graph, false, false};
+    tdi_emit how = {f->graph, false, false, 1};
     check_shape(add->site->layer->type->emit(&how, add->site->layer, 3, in), add);
     check_shape(joined->site->layer->type->emit(&how, joined->site->layer, 3, in), joined);
     assert_int_equal(count_of(f, &tdi_op_binary), 2);

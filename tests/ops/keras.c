@@ -337,7 +337,7 @@ static void batch_normalization(void **state)
     tdi_node *gamma = weight(b, norm_gamma, channels), *beta = weight(b, norm_beta, channels);
     tdi_node *mean = weight(b, norm_mean, channels), *variance = weight(b, norm_variance, channels);
     tdi_node *inference = tdi_batch_norm_inference(graph, x, mean, variance, gamma, beta, 1e-3f);
-    tdi_node *stats = tdi_batch_norm_stats(graph, x);
+    tdi_node *stats = tdi_batch_norm_stats(graph, x, 1);
     tdi_node *y = tdi_batch_norm(graph, x, stats, gamma, beta, 1e-3f);
     differentiate(b, y, dy, (tdi_node *[]){x, gamma, beta}, d);
     tdi_node *gathered = tdi_all_gather(graph, stats);

@@ -91,7 +91,8 @@ static void normalize(const cut *c, float y[COUNT], float dx[COUNT])
 {
     program p;
     begin(&p, c);
-    tdi_node *stats = tdi_batch_norm_merge(p.graph, tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x)), false),
+    tdi_node *stats =
+                 tdi_batch_norm_merge(p.graph, tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x, 1)), false),
              *d;
     tdi_node *node = tdi_batch_norm(p.graph, p.x, stats, NULL, NULL, 1e-3f);
     tdi_node *product = tdi_binary(p.graph, TDI_MULTIPLY, node, p.dy);
@@ -122,7 +123,7 @@ static void check_moving(const cut *c, bool variance)
 {
     program p;
     begin(&p, c);
-    tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x));
+    tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x, 1));
     tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, variance, false);
     run(&p, c, 0);
     int size = c->group_size ? c->group_size : c->parts;
@@ -164,7 +165,7 @@ static void nothing_moves_without_rows(void **state)
     const cut none = {.parts = 2, .rows = {0, 0}};
     program p;
     begin(&p, &none);
-    tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x));
+    tdi_node *gathered = tdi_all_gather(p.graph, tdi_batch_norm_stats(p.graph, p.x, 1));
     tdi_batch_norm_moving(p.graph, tdi_parameter(p.graph, &p.variable), gathered, 0.75f, false, false);
     run(&p, &none, 0);
     for (int j = 0; j < WIDTH; j++)

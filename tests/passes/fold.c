@@ -35,7 +35,7 @@ static tdi_node *normalized(net *n, tdi_node *x, bool inference)
     tdi_node *zeros = tdi_fill(n->graph, 0, &channels), *ones = tdi_fill(n->graph, 1, &channels);
     if (inference)
         return tdi_batch_norm_inference(n->graph, x, zeros, ones, NULL, NULL, 1e-3f);
-    return tdi_batch_norm(n->graph, x, tdi_batch_norm_stats(n->graph, x), NULL, NULL, 1e-3f);
+    return tdi_batch_norm(n->graph, x, tdi_batch_norm_stats(n->graph, x, 1), NULL, NULL, 1e-3f);
 }
 
 static const tdi_op *op_of(bool inference)

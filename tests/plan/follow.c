@@ -38,9 +38,14 @@ static tdi_node *convolution(tdi_graph *graph)
     return convolution_of(graph, tdi_unary(graph, image(graph), TD_TANH));
 }
 
+static tdi_node *by_groups(tdi_graph *graph, tdi_node *y, int groups)
+{
+    return tdi_batch_norm(graph, y, tdi_batch_norm_stats(graph, y, groups), NULL, NULL, 1e-3f);
+}
+
 static tdi_node *by_batch(tdi_graph *graph, tdi_node *y)
 {
-    return tdi_batch_norm(graph, y, tdi_batch_norm_stats(graph, y), NULL, NULL, 1e-3f);
+    return by_groups(graph, y, 1);
 }
 
 static tdi_node *by_moving(tdi_graph *graph, tdi_node *y)
@@ -60,6 +65,17 @@ static tdi_node *rectified_sum(tdi_graph *graph, tdi_node *a, tdi_node *b)
 static tdi_node *statistics(tdi_graph *graph)
 {
     return by_batch(graph, convolution(graph));
+}
+
+/* One row and two; more groups than rows. */
+static tdi_node *statistics_of_two(tdi_graph *graph)
+{
+    return by_groups(graph, convolution(graph), 2);
+}
+
+static tdi_node *statistics_of_many(tdi_graph *graph)
+{
+    return by_groups(graph, convolution(graph), ROWS + 2);
 }
 
 static tdi_node *statistics_of_something_else(tdi_graph *graph)
@@ -166,6 +182,8 @@ static void test_statistics(void **state)
 {
     (void)state;
     check(statistics, (int[]){1, 0, 1});
+    check(statistics_of_two, (int[]){1, 0, 1});
+    check(statistics_of_many, (int[]){1, 0, 1});
     check(statistics_of_something_else, (int[]){0, 0, 0});
     check(two_paths_by_batch, (int[]){2, 0, 2});
 }

@@ -72,7 +72,8 @@ static tdi_node *normalization(maker *m, tdi_node *x)
     bool scales = pick(m, 2);
     tdi_node *gamma = scales ? input(m, channels, 0.5f, 1) : NULL, *beta = scales ? input(m, channels, -1, 1) : NULL;
     if (pick(m, 3) == 0)
-        return tdi_batch_norm(m->graph, x, tdi_batch_norm_stats(m->graph, x), gamma, beta, 1e-3f);
+        return tdi_batch_norm(m->graph, x, tdi_batch_norm_stats(m->graph, x, 1 + pick(m, ROWS + 1)), gamma, beta,
+                              1e-3f);
     return tdi_batch_norm_inference(m->graph, x, input(m, channels, -1, 1), input(m, channels, 1, 2), gamma, beta,
                                     1e-3f);
 }

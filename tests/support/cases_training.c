@@ -10,12 +10,22 @@
 static tdi_node *build_merge(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
-    return tdi_batch_norm_merge(graph, tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0])), false);
+    return tdi_batch_norm_merge(graph, tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0], 1)), false);
+}
+
+static tdi_node *build_stats(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_norm_stats(graph, leaf[0], c->groups ? c->groups : 1);
+}
+
+static bool merges(const op_case *c)
+{
+    return c->parts && !c->groups;
 }
 
 static tdi_node *statistics(tdi_graph *graph, tdi_node *x, const op_case *c)
 {
-    return c->parts ? build_merge(graph, &x, c) : tdi_batch_norm_stats(graph, x);
+    return merges(c) ? build_merge(graph, &x, c) : build_stats(graph, &x, c);
 }
 
 static tdi_node *build_batch_norm(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
@@ -63,7 +73,7 @@ static tdi_node *build_grad_input(tdi_graph *graph, tdi_node *const *leaf, const
 {
     tdi_node *stats = statistics(graph, leaf[0], c);
     tdi_node *sums = grad_stats(graph, leaf, stats, c);
-    if (c->parts)
+    if (merges(c))
         sums = tdi_batch_norm_grad_merge(graph, tdi_all_gather(graph, sums), false);
     return tdi_batch_norm_grad_input(graph, leaf[0], leaf[1], stats, sums, c->n_leaves > 2 ? leaf[2] : NULL,
                                      c->n_leaves > 3 ? leaf[3] : NULL, EPSILON, rectified(c));
@@ -88,7 +98,7 @@ static tdi_node *build_inference_relu(tdi_graph *graph, tdi_node *const *leaf, c
 static tdi_node *build_moving(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     const tdi_batch_norm_attrs *attrs = c->attrs;
-    tdi_node *gathered = tdi_all_gather(graph, tdi_batch_norm_stats(graph, leaf[0]));
+    tdi_node *gathered = tdi_all_gather(graph, build_stats(graph, leaf, c));
     return tdi_batch_norm_moving(graph, leaf[1], gathered, attrs->momentum, attrs->variance, false);
 }
 
@@ -205,6 +215,8 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 }
 
 #define SHARES(...) .parts = 3, .rows = {__VA_ARGS__}
+/* 11 rows in six slices: 1, 2, 2, 2, 2, 2. */
+#define REPLICAS    .parts = 2, .rows = {5, 6}, .groups = 3
 /* Parts' rows are those that a batch is cut into. */
 #define LEAVE(name_, weight_, a_, b_, ...)                                                                             \
     {                                                                                                                  \
@@ -238,11 +250,22 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define ADAM .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f
 
 const op_case op_cases_training[] = {
-    {.op = &tdi_op_batch_norm_stats, .name = "dense", .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 5)}}},
+    {.op = &tdi_op_batch_norm_stats,
+     .name = "dense",
+     .build = build_stats,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5)}}},
     {.op = &tdi_op_batch_norm_stats,
      .name = "feature map",
+     .build = build_stats,
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}}},
+    {.op = &tdi_op_batch_norm_stats,
+     .name = "of replicas",
+     .build = build_stats,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}},
+     REPLICAS},
     {.op = &tdi_op_batch_norm_merge,
      .name = "uneven parts",
      .build = build_merge,
@@ -284,6 +307,12 @@ const op_case op_cases_training[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4), .fill = OP_POSITIVE}, {.shape = OP_DIMS(4)}},
      SHARES(2, 0, 3)},
     {.op = &tdi_op_batch_norm,
+     .name = "of replicas",
+     .build = build_batch_norm,
+     .n_leaves = 3,
+     .leaf = {{.shape = OP_DIMS(BATCH, 2, 3, 4)}, {.shape = OP_DIMS(4), .fill = OP_POSITIVE}, {.shape = OP_DIMS(4)}},
+     REPLICAS},
+    {.op = &tdi_op_batch_norm,
      .name = "relu",
      .build = build_batch_norm_relu,
      .n_leaves = 3,
@@ -299,6 +328,35 @@ const op_case op_cases_training[] = {
               {.shape = OP_DIMS(2)},
               {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}},
      SHARES(2, 0, 3)},
+    {.op = &tdi_op_batch_norm,
+     .name = "add and relu, of replicas",
+     .build = build_batch_norm_relu,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},
+              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(2)},
+              {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}},
+     REPLICAS},
+    {.op = &tdi_op_batch_norm_grad_stats,
+     .name = "relu, of replicas",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
+     .build = build_grad_stats,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(19)}},
+     REPLICAS},
+    {.op = &tdi_op_batch_norm_grad_input,
+     .name = "relu, of replicas",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
+     .build = build_grad_input,
+     .n_leaves = 4,
+     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
+              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
+              {.shape = OP_DIMS(19)}},
+     REPLICAS},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "relu",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
@@ -398,6 +456,13 @@ const op_case op_cases_training[] = {
      .build = build_moving,
      .n_leaves = 2,
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4)}}},
+    {.op = &tdi_op_batch_norm_moving,
+     .name = "variance of replicas",
+     .attrs = ATTRS(tdi_batch_norm_attrs, .momentum = 0.9f, .variance = true),
+     .build = build_moving,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 4)}, {.shape = OP_DIMS(4)}},
+     REPLICAS},
 
     {.op = &tdi_op_all_gather,
      .name = "sums of uneven parts",

@@ -53,6 +53,7 @@ struct op_case {
     int parts;                  /* 0: one */
     int64_t rows[OP_MAX_PARTS]; /* of the parts; {0}: one part of 3 */
     int group_size;             /* 0: all parts share batch statistics */
+    int groups;                 /* that have batch statistics of their own, so many in each part; 0: one */
     bool skip;                  /* a step that updates nothing */
 };
 

@@ -22,6 +22,12 @@ static td_tensor *normalized(td_tensor *x, td_choice synchronized)
     return td_activation_layer(y, TD_RELU);
 }
 
+static td_tensor *normalized_dense(td_tensor *x, td_choice synchronized)
+{
+    td_tensor *y = td_batch_normalization(td_dense(x, 40), .synchronized = synchronized);
+    return td_activation_layer(y, TD_RELU);
+}
+
 static td_tensor *body(td_tensor *x, small_kind kind)
 {
     switch (kind) {
@@ -34,6 +40,8 @@ static td_tensor *body(td_tensor *x, small_kind kind)
         return td_flatten(normalized(x, TD_YES));
     case SMALL_MIXED:
         return td_flatten(normalized(normalized(x, TD_YES), TD_NO));
+    case SMALL_DENSE:
+        return normalized_dense(normalized_dense(td_flatten(x), TD_YES), TD_NO);
     case SMALL_DROPOUT:
         return td_dropout(td_dense(td_flatten(x), 40, .activation = TD_RELU), 0.4f);
     case SMALL_LSTM:

@@ -12,6 +12,7 @@ typedef enum small_kind {
     SMALL_NORM,    /* conv, batch normalization per replica, dense */
     SMALL_SYNC,    /* the same, synchronized */
     SMALL_MIXED,   /* one of each */
+    SMALL_DENSE,   /* dense, one of each, dense */
     SMALL_DROPOUT, /* dense with dropout */
     SMALL_LSTM,    /* an LSTM over the rows, with dropout of both kinds */
     SMALL_KINDS

@@ -45,24 +45,28 @@ static float *train(const setting *s, int64_t *count, td_logs *logs)
     return weights;
 }
 
+static void expect_same(const setting *s, const setting *other, double tolerance)
+{
+    double of_logs = s->precision == TD_PRECISION_BFLOAT16 ? tolerance : 1e-5;
+    int64_t count;
+    td_logs logs, expected_logs;
+    float *made = train(s, &count, &logs), *expected = train(other, &count, &expected_logs);
+    double difference = relative_difference(made, expected, count);
+    if (difference > tolerance)
+        fail_msg("kind %d on %s, batch %d: weights differ by %g", (int)s->kind, s->devices, (int)s->batch, difference);
+    for (int i = 0; i < logs.count; i++)
+        assert_float_equal(logs.entry[i].value, expected_logs.entry[i].value, of_logs);
+    free(made);
+    free(expected);
+}
+
 static void expect_same_as_one(setting s, const char *devices, double tolerance)
 {
-    double of_logs = s.precision == TD_PRECISION_BFLOAT16 ? tolerance : 1e-5;
-    int64_t count;
-    td_logs one_logs, logs;
     setting alone = s;
     alone.devices = "cpu:0";
     alone.apart = true;
-    float *one = train(&alone, &count, &one_logs);
     s.devices = devices;
-    float *many = train(&s, &count, &logs);
-    double difference = relative_difference(many, one, count);
-    if (difference > tolerance)
-        fail_msg("kind %d on %s, batch %d: weights differ by %g", (int)s.kind, devices, (int)s.batch, difference);
-    for (int i = 0; i < logs.count; i++)
-        assert_float_equal(logs.entry[i].value, one_logs.entry[i].value, of_logs);
-    free(one);
-    free(many);
+    expect_same(&s, &alone, tolerance);
 }
 
 static const char *const LISTS[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"};
@@ -132,6 +136,25 @@ static void test_synchronized_batch_norm(void **state)
                                              .batch = batches[b],
                                              .optimizer = td_sgd(.learning_rate = 0.02f)},
                                    LISTS[l], 1e-5);
+}
+
+/* Replicas with batch statistics of their own are computed as one, several to a core; apart each is a part. */
+static void test_batch_norm_per_replica(void **state)
+{
+    (void)state;
+    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3",
+                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    const small_kind kinds[] = {SMALL_NORM, SMALL_MIXED, SMALL_DENSE};
+    const int64_t batches[] = {14, 21, 43};
+    for (size_t i = 0; i < 4 * 3 * 3; i++) {
+        setting s = {.kind = kinds[i / 4 % 3],
+                     .devices = lists[i % 4],
+                     .batch = batches[i / 12],
+                     .optimizer = td_sgd(.learning_rate = 0.02f)};
+        setting apart = s;
+        apart.apart = true;
+        expect_same(&s, &apart, 1e-5);
+    }
 }
 
 static void test_shards_give_the_same_bits(void **state)
@@ -272,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_synchronized_batch_norm),
+        cmocka_unit_test(test_batch_norm_per_replica),
         cmocka_unit_test(test_shards_give_the_same_bits),
         cmocka_unit_test(test_common_arguments),
         cmocka_unit_test(test_common_arguments_give_the_same_bits),
