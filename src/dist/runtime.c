@@ -305,7 +305,7 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
     state->made = true;
     if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
         tdi_log(runtime->model->context, TD_LOG_INFO,
-                "batch normalization takes its statistics from each of the %d parts of a batch, not from the whole as "
+                "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
                 "on one device; its layers are not `synchronized`",
                 d->groups);
     td_status status = connect_workers(runtime, state, error);
