@@ -394,7 +394,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     job->waited = 0;
     TDI_TRY(prepare(&r, error));
     r.alone = runs_alone(&r);
-    bool consumes = job->mode == TDI_TRAIN || job->mode == TDI_APPLY || job->mode == TDI_GRADIENTS;
+    bool consumes = tdi_trains(job->mode);
     runtime->fresh_gradients = runtime->fresh_gradients && !consumes;
     run_all(&r);
     if (consumes)

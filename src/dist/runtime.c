@@ -328,11 +328,6 @@ static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t ne
     return *buffer ? TD_OK : TD_NO_MEMORY;
 }
 
-static bool wants_gradients(tdi_mode mode)
-{
-    return mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY;
-}
-
 static td_status need_metrics(tdi_runtime *runtime, int part, tdi_mode mode, tdi_error *error)
 {
     double **metrics = &runtime->parts[part].metrics[mode];
@@ -356,7 +351,7 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
     tdi_part_state *state = &runtime->parts[index];
     tdi_device *device = tdi_part_device(runtime, index);
     TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
-    if (wants_gradients(mode) && !state->gradients) {
+    if (tdi_trains(mode) && !state->gradients) {
         state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;

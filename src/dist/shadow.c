@@ -30,7 +30,7 @@ static td_status make_inputs(tdi_shadow *shadow, tdi_error *error)
 td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, tdi_shadow *shadow, tdi_error *error)
 {
     *shadow = (tdi_shadow){.mode = mode, .rows = rows};
-    TDI_TRY(tdi_model_shadow(model, &shadow->model, error));
+    TDI_TRY(tdi_model_shadow(model, tdi_trains(mode), &shadow->model, error));
     shadow->model.optimizer.learning_rate = 0;
     shadow->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
     return make_inputs(shadow, error);

@@ -18,10 +18,25 @@ static const double few_activations = 0.9, many_activations = 4;
  * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. */
 static const double worth_fewer_lanes = 0.9;
 
-/* Is a step of this plan so short that meeting may cost more than other cores bring? */
-static bool is_short(const tdi_runtime *runtime, const tdi_plan *plan)
+static bool is_little(const tdi_runtime *runtime, double bytes)
 {
-    return runtime->model->total <= LARGEST_MODEL && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    return bytes < (double)runtime->memory / LARGEST_SHARE;
+}
+
+/* Where a step that trains is rehearsed each way has gradients of its own; what others take more than a large model
+ * itself is a copy of it, and twice its weights packed for each of two ways. */
+static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode)
+{
+    enum { COPIES = 1 + 2 * 2 };
+    int64_t floats = runtime->model->total;
+    return floats <= LARGEST_MODEL ||
+           (!tdi_trains(mode) && is_little(runtime, (double)floats * COPIES * sizeof(float)));
+}
+
+/* Is a step of this plan so short that meeting may cost more than other cores bring? */
+static bool is_short(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
+    return may_be_asked(runtime, mode) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
 
 /* ---- lanes ---- */
@@ -60,7 +75,8 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
     char question[64];
     tdi_choice asked = {.key = question, .worth_it = worth_fewer_lanes}, *chosen = NULL;
     *choice = NULL;
-    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 || !is_short(runtime, plan))
+    if (!runtime->chooser.choices || runtime->sharing || d->parts > 1 || d->lanes == 1 ||
+        !is_short(runtime, mode, plan))
         return TD_OK;
     snprintf(question, sizeof question, "lanes for up to %" PRId64 " rows", most_alike(rows));
     asked.count = list_sharing(runtime, ways, names, &asked);
@@ -79,11 +95,6 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
     double flops = tdi_plan_flops(plan);
     return runtime->devices[0]->multiplies_bfloat16 && flops > long_flops * runtime->division.lanes &&
            tdi_plan_sure_bfloat16_flops(plan) > flops * 2 / 3;
-}
-
-static bool is_little(const tdi_runtime *runtime, double bytes)
-{
-    return bytes < (double)runtime->memory / LARGEST_SHARE;
 }
 
 /* A rehearsal has weights and slots of its own. */
@@ -106,15 +117,10 @@ static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan 
     return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
 }
 
-static bool trains(tdi_mode mode)
-{
-    return mode == TDI_TRAIN || mode == TDI_GRADIENTS;
-}
-
 /* By lanes that share the weights, though they need not. */
 static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
 {
-    return trains(mode) && runtime->division.lanes > 1;
+    return tdi_trains(mode) && runtime->division.lanes > 1;
 }
 
 /* A core with few rows of its own would read all weights for little. */
@@ -122,7 +128,7 @@ static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t row
 {
     double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
     return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
-           !is_short(runtime, plan) && activations_to_weights(runtime, plan) > many_activations &&
+           !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
            is_little(runtime, gradients);
 }
 
@@ -130,12 +136,12 @@ static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t row
 static bool lanes_are_sure(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     bool asked = runtime->chooser.choices && has_room(runtime, plan) && tdi_plan_flops(plan) < long_flops;
-    return trains(mode) && !is_short(runtime, plan) && !asked;
+    return tdi_trains(mode) && !is_short(runtime, mode, plan) && !asked;
 }
 
 static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool few, const tdi_plan *plan)
 {
-    if (is_short(runtime, plan) || (few && trains(mode)))
+    if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
         return true;
     return trains_by_lanes(runtime, mode) && runtime->model->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&

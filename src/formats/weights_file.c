@@ -102,7 +102,7 @@ static td_status read_any(td_model *model, const char *path, tdi_error *error)
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
 {
     td_model shadow;
-    TDI_TRY(tdi_model_shadow(model, &shadow, error));
+    TDI_TRY(tdi_model_shadow(model, true, &shadow, error));
     td_status status = read_any(&shadow, path, error);
     if (status == TD_OK)
         tdi_model_take_shadow(model, &shadow);

@@ -88,9 +88,10 @@ td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error);
 
 /* ---- shadow.c ---- */
 
-/* A copy of the model with weights, states and optimizer's state of its own, to train without changing it; layers and
- * context are the model's. Poison is never left: after a failure there is nothing to release. */
-td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error);
+/* A copy of the model with weights, states and, where it `trains`, optimizer's state of its own, so that the model
+ * stays as it is; layers and context are the model's. Poison is never left: after a failure there is nothing to
+ * release. */
+td_status tdi_model_shadow(const td_model *model, bool trains, td_model *shadow, tdi_error *error);
 /* Makes what the shadow holds the model's: weights, states, the optimizer's state and learning rate. */
 void tdi_model_take_shadow(td_model *model, const td_model *shadow);
 void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */

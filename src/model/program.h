@@ -16,6 +16,12 @@ typedef enum tdi_mode {
     TDI_MODES
 } tdi_mode;
 
+/* Is it a step that trains, or half of one? */
+static inline bool tdi_trains(tdi_mode mode)
+{
+    return mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY;
+}
+
 /* Which accumulators, of two doubles each, a program fills. */
 typedef struct tdi_metric_slots {
     int count;

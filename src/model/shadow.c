@@ -12,7 +12,7 @@ static float *copy_floats(const float *from, int64_t count)
 }
 
 /* Every copy is tried, so that what is released afterwards is never the model's. */
-td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *error)
+td_status tdi_model_shadow(const td_model *model, bool trains, td_model *shadow, tdi_error *error)
 {
     *shadow = *model;
     shadow->runtime = shadow->runtimes_apart[0] = shadow->runtimes_apart[1] = NULL;
@@ -22,14 +22,15 @@ td_status tdi_model_shadow(const td_model *model, td_model *shadow, tdi_error *e
     bool complete = shadow->values;
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
         if (model->slots[s]) {
-            shadow->slots[s] = copy_floats(model->slots[s], model->trained);
-            complete = complete && shadow->slots[s];
+            shadow->slots[s] = trains ? copy_floats(model->slots[s], model->trained) : NULL;
+            complete = complete && (shadow->slots[s] || !trains);
         }
     if (complete)
         return TD_OK;
     tdi_model_release_shadow(shadow);
-    return tdi_model_short("a copy of the weights and slots",
-                           model->total + tdi_optimizer_slots(&model->optimizer) * model->trained, error);
+    int slots = trains ? tdi_optimizer_slots(&model->optimizer) : 0;
+    return tdi_model_short(trains ? "a copy of the weights and slots" : "a copy of the weights",
+                           model->total + slots * model->trained, error);
 }
 
 void tdi_model_take_shadow(td_model *model, const td_model *shadow)

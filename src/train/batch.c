@@ -30,7 +30,7 @@ static bool all_there(const float *const *list, int count)
 static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi_error *error)
 {
     bool targets = mode != TDI_PREDICT;
-    if (mode == TDI_TRAIN || mode == TDI_GRADIENTS || mode == TDI_APPLY)
+    if (tdi_trains(mode))
         TDI_TRY(tdi_model_check_idle(model, "a training step", error));
     TDI_TRY(tdi_check_rows("rows", b->rows, error));
     if (b->rows < 1 || !all_there(b->x, model->n_inputs) || (targets && !all_there(b->y, model->n_outputs)))

@@ -203,7 +203,7 @@ static td_status create(const td_find_learning_rate_args *args, td_rate_test **m
 static td_status train_shadow(const td_find_learning_rate_args *args, td_rate_test *test, tdi_error *error)
 {
     td_model shadow;
-    TDI_TRY(tdi_model_shadow(args->model, &shadow, error));
+    TDI_TRY(tdi_model_shadow(args->model, true, &shadow, error));
     td_status status = train(args, &shadow, test);
     tdi_model_release_shadow(&shadow);
     return status; /* of a failure td_fit has told the context */

@@ -68,6 +68,13 @@ static td_tensor *abreast(td_tensor *in)
     return td_dense(td_flatten(out), SMALL_CLASSES);
 }
 
+/* More than four million numbers, little of which a row asks for. */
+static td_tensor *large_table(td_tensor *in)
+{
+    td_tensor *few = td_dense(td_flatten(in), 2, .activation = TD_SIGMOID);
+    return td_dense(td_flatten(td_embedding(few, 70000, 64)), SMALL_CLASSES);
+}
+
 static td_model *make_model(td_context *context, td_tensor *(*network)(td_tensor *in), const char *devices, int shards)
 {
     td_tensor *in = td_input(context, TD_SHAPE(SIDE, SIDE, CHANNELS));
@@ -255,6 +262,22 @@ static void test_sharing(void **state)
     check_sharing(dense, SAMPLES);
     check_sharing(steps, 3); /* and a last batch of 2 */
     check_batches_alike();
+}
+
+/* Of large models predictions are asked about, which need no second memory for gradients, and steps that train are not.
+ */
+static void test_large_models(void **state)
+{
+    (void)state;
+    if (tdi_cores_allowed() < 2)
+        skip();
+    td_context *context = td_context_create(NULL);
+    td_model *model = make_model(context, large_table, "cpu", 0);
+    remove(scratch_path("choices.json"));
+    assert_int_equal(td_train_on_batch(model, 8, x, y, NULL), TD_OK);
+    assert_int_equal(td_predict_on_batch(model, 8, x, predictions), TD_OK);
+    td_context_free(context);
+    assert_int_equal(questions("lanes for up to 8 rows of step"), 1);
 }
 
 /* Cores may take rows of the batch or share ops: the same numbers up to rounding, the same bits for the same choice. */
@@ -541,6 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered),
                                        cmocka_unit_test(test_abreast),
                                        cmocka_unit_test(test_sharing),
+                                       cmocka_unit_test(test_large_models),
                                        cmocka_unit_test(test_ways),
                                        cmocka_unit_test(test_resumed),
                                        cmocka_unit_test(test_precision),
