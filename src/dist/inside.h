@@ -66,7 +66,7 @@ struct tdi_runtime {
     tdi_division division;
     tdi_team *team;
     tdi_idle idle;
-    bool rehearses; /* by all threads, however they are best used */
+    bool rehearses; /* as tdi_rehearse says, however its threads are best used */
     tdi_part_state *parts;
     float **gradients; /* [parts]: every part's arena */
     tdi_worker *workers;
@@ -99,6 +99,8 @@ typedef struct tdi_way {
 
 /* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+/* From now on its steps of this mode are made by all its threads, or by one in their place. */
+void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn);
 
 /* Do steps go another way than the runtime's? Predictions and evaluations of fewer rows than it has parts do, and where
  * it is divided for few, those of many. */

@@ -1,6 +1,8 @@
 /* rehearse.c - whole steps against the clock: the model's own, run in several ways by runtimes made for a shadow of it.
  * The ways take turns, and of each the best round counts; there are rounds until enough of them were not disturbed by
- * other processes, or too many were. Ways of a large step hold memory only while it is their turn. */
+ * other processes, or too many were. Ways of a large step hold memory only while it is their turn. A way of several
+ * lanes, where fewer are held against it, is made by one thread in their place too, and counts by the better of both:
+ * while threads do not help that is what steps come to (pace.h), and fewer lanes would stay when they help again. */
 #include <math.h>
 #include <stdio.h>
 
@@ -33,10 +35,11 @@ static void note_bytes(rehearsal *r)
     r->bytes = fmax(bytes, r->bytes);
 }
 
-/* Memory is there, and touched, before the clock runs. */
-static td_status run_steps(rehearsal *r, int trial, int64_t steps, double *seconds, tdi_error *error)
+/* Memory is there, and touched, before the clock runs. `in_turn`: one thread makes what all would. */
+static td_status run_steps(rehearsal *r, int trial, bool in_turn, int64_t steps, double *seconds, tdi_error *error)
 {
     tdi_plan *plans[TDI_MAX_PARTS];
+    tdi_rehearse(r->trials[trial], r->shadow.mode, in_turn);
     TDI_TRY(tdi_runtime_prepare(r->trials[trial], r->shadow.mode, r->shadow.rows, plans, error));
     TDI_TRY(tdi_shadow_run(&r->shadow, r->trials[trial], steps, seconds, error));
     note_bytes(r);
@@ -51,23 +54,30 @@ static td_status warm_up(rehearsal *r, double *longest, tdi_error *error)
     double seconds;
     *longest = 1e-9;
     for (int i = 0; i < r->choice->count; i++) {
-        TDI_TRY(run_steps(r, i, 1, &seconds, error));
+        TDI_TRY(run_steps(r, i, false, 1, &seconds, error));
         if (!r->large)
-            TDI_TRY(run_steps(r, i, 1, &seconds, error));
+            TDI_TRY(run_steps(r, i, false, 1, &seconds, error));
         *longest = fmax(seconds, *longest);
     }
     return TD_OK;
 }
 
+static td_status take_turn(rehearsal *r, int trial, bool in_turn, int64_t steps, tdi_error *error)
+{
+    double seconds, *us = &r->choice->candidates[trial].us;
+    if (steps > 1) /* the one before has left nothing in the caches */
+        TDI_TRY(run_steps(r, trial, in_turn, 1, &seconds, error));
+    TDI_TRY(run_steps(r, trial, in_turn, steps, &seconds, error));
+    *us = fmin(seconds * 1e6, *us);
+    return TD_OK;
+}
+
 static td_status take_turns(rehearsal *r, int64_t steps, tdi_error *error)
 {
-    double seconds;
     for (int i = 0; i < r->choice->count; i++) {
-        tdi_candidate *candidate = &r->choice->candidates[i];
-        if (steps > 1) /* the one before has left nothing in the caches */
-            TDI_TRY(run_steps(r, i, 1, &seconds, error));
-        TDI_TRY(run_steps(r, i, steps, &seconds, error));
-        candidate->us = fmin(seconds * 1e6, candidate->us);
+        TDI_TRY(take_turn(r, i, false, steps, error));
+        if (r->trials[i]->sharing > 1)
+            TDI_TRY(take_turn(r, i, true, steps, error));
     }
     return TD_OK;
 }

@@ -93,14 +93,6 @@ static void go(tdi_runtime *runtime, const tdi_way *way)
     runtime->settled = true;
 }
 
-/* Steps against the clock are made by all threads. */
-static void rehearse(tdi_runtime *runtime)
-{
-    runtime->rehearses = true;
-    for (int m = 0; m < TDI_MODES; m++)
-        runtime->modes[m].pace.wait = 1e9;
-}
-
 static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
 {
     td_model *model = runtime->model;
@@ -131,11 +123,18 @@ static td_status create(td_model *model, const tdi_way *way, tdi_runtime **runti
     return status;
 }
 
+void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
+{
+    const double never = 1e9, nothing = 1e-9; /* seconds: no other way is tried, no stretch ends before its job */
+    runtime->modes[mode].pace = (tdi_pace){.in_turn = in_turn, .wait = never, .last = nothing};
+}
+
 td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
 {
     TDI_TRY(create(model, way, runtime, error));
-    if (way)
-        rehearse(*runtime);
+    (*runtime)->rehearses = way != NULL;
+    for (int m = 0; way && m < TDI_MODES; m++)
+        tdi_rehearse(*runtime, (tdi_mode)m, false);
     return TD_OK;
 }
 

@@ -452,7 +452,7 @@ static tdi_abreast takes_abreast(void *context, const tdi_node *node)
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (!spec->device->abreast || spec->lanes > 1 || spec->rows == 0)
+    if (!spec->device->abreast || !tdi_is_one_lanes(plan) || spec->rows == 0)
         return TD_OK;
     layout_query query = {.plan = plan};
     bool *abreast = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);

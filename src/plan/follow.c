@@ -40,7 +40,7 @@ static bool are_shared_alike(const tdi_plan *plan, const tdi_planned *maker, con
 {
     tdi_placement a = tdi_placed_of(plan, maker->node)->by, b = tdi_placed_of(plan, step->node)->by;
     bool merged = a.split == TDI_ROWS && step->node->op == &tdi_op_batch_norm_stats;
-    return plan->spec.lanes == 1 ||
+    return tdi_is_one_lanes(plan) ||
            (a.split == b.split && !a.depth && (a.split == TDI_WHOLE || (a.lanes == b.lanes && !merged)));
 }
 

@@ -113,6 +113,12 @@ static inline int tdi_sharing_of(const tdi_plan *plan)
     return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
 }
 
+/* Does one lane make everything, so that none waits for another or reads what another has made? */
+static inline bool tdi_is_one_lanes(const tdi_plan *plan)
+{
+    return plan->spec.lanes == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->parts == 1);
+}
+
 bool tdi_fills(const tdi_node *node, int i);                        /* input i is a room, which the node writes */
 tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node); /* without an address */
 int64_t tdi_value_bytes(const tdi_value *value);                    /* abreast: of whole blocks */

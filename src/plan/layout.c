@@ -62,7 +62,7 @@ enum { SMALL_BYTES = 4096 };
 
 static int lifetime_end(const tdi_plan *plan, const tdi_node *node)
 {
-    bool small = plan->spec.lanes > 1 && tdi_node_bytes(plan, node) <= SMALL_BYTES;
+    bool small = !tdi_is_one_lanes(plan) && tdi_node_bytes(plan, node) <= SMALL_BYTES;
     return node->home == TDI_HOME_OUTPUT || small ? plan->n_steps : last_reader(plan, node);
 }
 
@@ -95,8 +95,8 @@ static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over
         plan->storages[storage].last != position || plan->storages[storage].bytes != tdi_node_bytes(plan, node))
         return -1;
     bool same_share =
-        plan->spec.lanes == 1 || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
-                                  node->op->reads && node->op->reads(node, over, by->split) == by->split);
+        tdi_is_one_lanes(plan) || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
+                                   node->op->reads && node->op->reads(node, over, by->split) == by->split);
     return same_share && !reads_elsewhere(node, over, from) && !is_read_in_between(plan, from, position) ? storage : -1;
 }
 

@@ -15,14 +15,24 @@
 
 lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes)
 {
+    return lone_plan_create_shared(graph, rows, lanes, lanes);
+}
+
+lone_plan lone_plan_create_shared(const tdi_graph *graph, int64_t rows, int lanes, int sharing)
+{
     tdi_error error = {0};
     lone_plan p = {.rows = rows, .lanes = lanes};
     int collectives;
     assert_true(lanes <= LONE_PLAN_LANES);
     assert_int_equal(tdi_cpu_device.open(0, 1, &p.device, &error), TD_OK);
     assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
-    tdi_plan_spec spec = {
-        .graph = graph, .schedule = &p.schedule, .device = p.device, .rows = rows, .replicas = 1, .lanes = lanes};
+    tdi_plan_spec spec = {.graph = graph,
+                          .schedule = &p.schedule,
+                          .device = p.device,
+                          .rows = rows,
+                          .replicas = 1,
+                          .lanes = lanes,
+                          .sharing = sharing};
     assert_int_equal(tdi_plan_create(&spec, &p.plan, &error), TD_OK);
     return p;
 }
