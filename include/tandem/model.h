@@ -236,7 +236,7 @@ typedef struct td_metric {
 typedef struct td_strategy {
     const char *devices; /* "cpu" (all allowed cores), "cpu:0,cpu:1" (cores dealt out); copied */
     int shards;          /* S > 0: the batch is cut into S fixed parts, so that any number of replicas that divides S
-                            gives the same bits; 0: one part per replica */
+                            gives the same bits; 0: cut as suits the machine */
 } td_strategy;
 
 #define td_mirrored(...) (TD_STRUCT_(td_strategy){.devices = __VA_ARGS__})

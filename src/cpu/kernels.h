@@ -68,6 +68,7 @@
     X(batch_norm, isa)                                                                                                 \
     X(batch_norm_grad_stats, isa)                                                                                      \
     X(batch_norm_grad_input, isa)                                                                                      \
+    X(batch_norm_moving, isa)                                                                                          \
     X(batch_norm_inference, isa)                                                                                       \
     X(lstm, isa)                                                                                                       \
     X(lstm_by_rows, isa)                                                                                               \

@@ -14,13 +14,14 @@ enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
 typedef struct part {
     int64_t row_begin, row_end, begin, end, channels;
     int64_t together; /* rows that go side by side */
+    int64_t inner;    /* of them to a row of the batch */
     bool few;         /* whole rows, of few channels */
 } part;
 
 /* The rows, and the channels [begin, end). */
 static part part_with(int64_t row_begin, int64_t row_end, int64_t begin, int64_t end, int64_t channels)
 {
-    part p = {row_begin, row_end, begin, end, channels, 1, false};
+    part p = {row_begin, row_end, begin, end, channels, 1, 1, false};
     p.few = begin == 0 && end == channels && channels && channels <= SIDE;
     if (p.few)
         p.together = SIDE / channels;
@@ -30,26 +31,21 @@ static part part_with(int64_t row_begin, int64_t row_end, int64_t begin, int64_t
 static part part_of(const tdi_call *call, const td_shape *x)
 {
     int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x), inner = x->dim[0] ? rows / x->dim[0] : 0;
+    part p = part_with(0, rows, 0, channels, channels);
     if (call->split == TDI_COLUMNS)
-        return part_with(0, rows, call->begin, call->end, channels);
+        p = part_with(0, rows, call->begin, call->end, channels);
     if (call->split == TDI_ROWS)
-        return part_with(call->begin * inner, call->end * inner, 0, channels, channels);
-    return part_with(0, rows, 0, channels, channels);
-}
-
-/* Pixels of x before the rows of group `group` of `groups`. */
-static int64_t group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
-{
-    int64_t rows = x->dim[0];
-    return rows ? tdi_group_first_row(call, rows, group, groups) * (tdi_outer_extent(x) / rows) : 0;
+        p = part_with(call->begin * inner, call->end * inner, 0, channels, channels);
+    p.inner = inner;
+    return p;
 }
 
 /* What of the part is group `group`'s. */
-static part group_of(const tdi_call *call, const td_shape *x, const part *all, int64_t group, int64_t groups)
+static part part_of_group(const tdi_call *call, const td_shape *x, const part *all, int64_t group, int64_t groups)
 {
     part p = *all;
-    p.row_begin = tdi_most(p.row_begin, group_begin(call, x, group, groups));
-    p.row_end = tdi_least(p.row_end, group_begin(call, x, group + 1, groups));
+    p.row_begin = tdi_most(p.row_begin, tdi_group_first_row(call, x->dim[0], group, groups) * p.inner);
+    p.row_end = tdi_least(p.row_end, tdi_group_first_row(call, x->dim[0], group + 1, groups) * p.inner);
     return p;
 }
 
@@ -86,11 +82,6 @@ static void fold(const part *p, int64_t n, float *sums)
 static void clear(const part *p, int64_t n, float *sums)
 {
     memset(sums, 0, (size_t)(n * p->together) * sizeof *sums);
-}
-
-static float inverse_deviation(double m2, double count, float epsilon)
-{
-    return (float)(1 / sqrt((count > 0 ? m2 / count : 0) + (double)epsilon));
 }
 
 static const tdi_batch_norm_attrs *attrs_of(const tdi_call *call)
@@ -143,6 +134,13 @@ TDI_INLINE void square_rows(bool narrow, int rows, const void *x, int64_t apart,
             float centred = tdi_get(narrow, x, r * apart + i) - mean[i];
             squares[i] += centred * centred;
         }
+}
+
+static void start_moments(moments *all, int64_t n)
+{
+    all->rows = 0;
+    memset(all->mean, 0, (size_t)n * sizeof *all->mean);
+    memset(all->m2, 0, (size_t)n * sizeof *all->m2);
 }
 
 static void merge_chunk(moments *all, int64_t rows, int64_t n, const float *mean, const float *m2)
@@ -219,10 +217,11 @@ static void batch_norm_stats_run(const tdi_call *call)
     part whole = part_of(call, x);
     int64_t groups = groups_of(&call->out);
     for (int64_t g = 0; g < groups; g++) {
-        part p = group_of(call, x, &whole, g, groups);
+        part p = part_of_group(call, x, &whole, g, groups);
         for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-            moments all = {.rows = 0};
+            moments all;
             int64_t n = block_size(&p, c);
+            start_moments(&all, n);
             add_part(&all, &p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
             put_moments(&all, &p, c, n, stats_of(&call->out, g));
         }
@@ -231,10 +230,54 @@ static void batch_norm_stats_run(const tdi_call *call)
 TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .follows = true,
                .run = batch_norm_stats_run);
 
+/* ---- moving statistics ---- */
+
+/* The sums over all groups of n channels from c on, [groups, 3, channels] being given; returns the rows. */
+static double sum_groups(const tdi_value *gathered, bool variance, int64_t c, int64_t n, double *sums)
+{
+    int64_t groups = gathered->shape.dim[0] * gathered->shape.dim[1] / 3, channels = gathered->shape.dim[2];
+    double rows = 0;
+    memset(sums, 0, (size_t)n * sizeof *sums);
+    for (int64_t g = 0; g < groups; g++) {
+        const float *count = (const float *)gathered->data + 3 * g * channels + c;
+        const float *mean = count + channels, *m2 = mean + channels;
+        rows += (double)count[0];
+        if (variance)
+            TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += (double)m2[i];
+        else
+            TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += (double)mean[i] * (double)count[0];
+    }
+    return rows;
+}
+
+static void batch_norm_moving_run(const tdi_call *call)
+{
+    float keep = attrs_of(call)->momentum, rate = tdi_one_minus(keep);
+    const float *moving = call->in[0].data;
+    float *out = call->out.data;
+    int64_t channels = call->out.shape.dim[0];
+    for (int64_t c = 0; c < channels; c += BLOCK) {
+        double sums[BLOCK];
+        int64_t n = tdi_least(BLOCK, channels - c);
+        double rows = sum_groups(&call->in[1], attrs_of(call)->variance, c, n, sums);
+        TDI_LANES for (int64_t i = c; i < c + n; i++) out[i] =
+            rows > 0 ? moving[i] * keep + (float)(sums[i - c] / rows) * rate : moving[i];
+    }
+}
+
+static const char *batch_norm_moving_declines(const tdi_call *call)
+{
+    const td_shape *gathered = &call->in[1].shape;
+    bool one = gathered->dim[0] * gathered->dim[1] == 3, grouped = gathered->dim[1] > 3 && !attrs_of(call)->all;
+    return one || grouped ? NULL : "statistics to be merged";
+}
+TDI_CPU_KERNEL(batch_norm_moving, .declines = batch_norm_moving_declines, .run = batch_norm_moving_run);
+
 /* ---- (x - mean) * scale + shift ---- */
 
+/* `inverse`, of the deviation, is not spread over rows side by side. */
 typedef struct factors {
-    float mean[BLOCK], scale[BLOCK], shift[BLOCK];
+    float mean[BLOCK], scale[BLOCK], shift[BLOCK], inverse[BLOCK];
 } factors;
 
 TDI_INLINE void normalize_part(bool narrow, bool rectifies, const void *x, const void *add, int64_t i, int64_t count,
@@ -288,34 +331,32 @@ static void normalize(const tdi_call *call, const part *p, int64_t c, int64_t n,
         normalize_rows(false, p, x, with, attrs_of(call)->relu, n, f, to);
 }
 
-static void spread_factors(const part *p, int64_t n, factors *f)
+TDI_INLINE float inverse_deviation(float variance, float epsilon)
 {
+    return 1.0f / sqrtf(variance + epsilon);
+}
+
+/* What follows from n means and inverse deviations; gamma and beta are those of all channels, or NULL. */
+static void finish_factors(const part *p, int64_t c, int64_t n, const float *gamma, const float *beta, factors *f)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) f->scale[i] = gamma ? f->inverse[i] * gamma[c + i] : f->inverse[i];
+    TDI_LANES for (int64_t i = 0; i < n; i++) f->shift[i] = beta ? beta[c + i] : 0.0f;
     spread(p, n, f->mean);
     spread(p, n, f->scale);
     spread(p, n, f->shift);
-}
-
-static void set_factor(factors *f, int64_t i, float mean, float inverse, const float *gamma, const float *beta)
-{
-    f->mean[i] = mean;
-    f->scale[i] = gamma ? inverse * *gamma : inverse;
-    f->shift[i] = beta ? *beta : 0.0f;
-}
-
-static const float *channel(const float *vector, int64_t c)
-{
-    return vector ? vector + c : NULL;
 }
 
 /* Of n channels from c on, by the batch's statistics. */
 static void set_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, const float *stats,
                         const float *gamma, const float *beta, factors *f)
 {
-    for (int64_t i = 0, at = c; i < n; i++, at++) {
-        float inverse = inverse_deviation((double)stats[2 * p->channels + at], (double)stats[at], epsilon_of(call));
-        set_factor(f, i, stats[p->channels + at], inverse, channel(gamma, at), channel(beta, at));
+    const float *count = stats + c, *m2 = stats + 2 * p->channels + c, epsilon = epsilon_of(call);
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        f->inverse[i] = inverse_deviation(count[i] > 0.0f ? m2[i] / count[i] : 0.0f, epsilon);
     }
-    spread_factors(p, n, f);
+    memcpy(f->mean, stats + p->channels + c, (size_t)n * sizeof *f->mean);
+    finish_factors(p, c, n, gamma, beta, f);
 }
 
 /* Input i, where it is there. */
@@ -339,7 +380,7 @@ static void batch_norm_run(const tdi_call *call)
     part whole = part_of(call, &call->out.shape);
     int64_t groups = groups_of(&call->in[1]);
     for (int64_t g = 0; g < groups; g++) {
-        part p = group_of(call, &call->out.shape, &whole, g, groups);
+        part p = part_of_group(call, &call->out.shape, &whole, g, groups);
         if (p.row_begin < p.row_end)
             normalize_group(call, &p, stats_of(&call->in[1], g));
     }
@@ -349,12 +390,10 @@ TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI
 /* The same by moving statistics. */
 static void set_moving_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, factors *f)
 {
-    const float *mean = call->in[1].data, *variance = call->in[2].data;
-    const float *gamma = call->in[3].data, *beta = call->in[4].data;
-    for (int64_t i = 0, at = c; i < n; i++, at++)
-        set_factor(f, i, mean[at], inverse_deviation((double)variance[at], 1, epsilon_of(call)), channel(gamma, at),
-                   channel(beta, at));
-    spread_factors(p, n, f);
+    const float *mean = call->in[1].data, *variance = call->in[2].data, epsilon = epsilon_of(call);
+    TDI_LANES for (int64_t i = 0; i < n; i++) f->inverse[i] = inverse_deviation(variance[c + i], epsilon);
+    memcpy(f->mean, mean + c, (size_t)n * sizeof *mean);
+    finish_factors(p, c, n, call->in[3].data, call->in[4].data, f);
 }
 
 static void normalize_by_moving(const tdi_call *call, const part *p, int64_t c, const factors *f)
@@ -392,11 +431,11 @@ size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
     return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(block);
 }
 
-static void start_moments(const tdi_made *made, const part *p)
+static void start_group(const tdi_made *made, const part *p)
 {
     block *of = made->room;
     for (int64_t c = p->begin; c < p->end; c += BLOCK, of++)
-        of->moments = (moments){.rows = 0};
+        start_moments(&of->moments, block_size(p, c));
 }
 
 static part channels_of(const tdi_made *made, int64_t row_end)
@@ -412,22 +451,22 @@ tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t 
     part p = channels_of(&made, row);
     block *of = room;
     if (makes_moments(made.follower))
-        start_moments(&made, &p);
+        start_group(&made, &p);
     else
         for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
             set_moving_factors(made.follower, &p, c, block_size(&p, c), &of->factors);
     return made;
 }
 
-/* The group's statistics are there; the next one's begin. */
+/* The group's statistics are there; the next one's, if there is one, begin. */
 static void end_group(tdi_made *made)
 {
     part p = channels_of(made, made->row);
     const block *of = made->room;
     for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
         put_moments(&of->moments, &p, c, block_size(&p, c), stats_of(&made->follower->out, made->group));
-    start_moments(made, &p);
-    made->group++;
+    if (++made->group < groups_of(&made->follower->out))
+        start_group(made, &p);
 }
 
 /* Rows up to `row`, of one group. */
@@ -446,7 +485,7 @@ static void add_groups(tdi_made *made, int64_t row)
     const tdi_call *follower = made->follower;
     int64_t groups = groups_of(&follower->out);
     while (made->row < row) {
-        int64_t end = group_begin(follower, &follower->in[0].shape, made->group + 1, groups);
+        int64_t end = tdi_group_begin(follower, &follower->in[0].shape, made->group + 1, groups);
         add_moments(made, tdi_least(row, end));
         if (made->row == end)
             end_group(made);
@@ -557,20 +596,29 @@ static void grad_sums_of_group(const tdi_call *call, const part *p, const float 
 {
     factors f;
     for (int64_t c = p->begin; c < p->end; c += BLOCK) {
-        double sum[BLOCK] = {0}, dot[BLOCK] = {0};
+        double sum[BLOCK], dot[BLOCK];
         int64_t n = block_size(p, c);
+        memset(sum, 0, (size_t)n * sizeof *sum);
+        memset(dot, 0, (size_t)n * sizeof *dot);
         set_factors(call, p, c, n, stats, call->in[3].data, call->in[4].data, &f);
         const void *x = tdi_element(&call->in[0], c), *dy = tdi_element(&call->in[1], c);
         if (call->in[0].dtype == TD_BFLOAT16)
             grad_sums(true, p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
         else
             grad_sums(false, p, x, dy, attrs_of(call)->relu, n, &f, sum, dot);
-        for (int64_t i = 0, at = c; i < n; i++, at++) {
-            double m2 = (double)stats[2 * p->channels + at], count = (double)stats[at];
-            out[at] = (float)sum[i];
-            out[p->channels + at] = (float)(dot[i] * (double)inverse_deviation(m2, count, epsilon_of(call)));
+        TDI_LANES for (int64_t i = 0; i < n; i++)
+        {
+            out[c + i] = (float)sum[i];
+            out[p->channels + c + i] = (float)(dot[i] * (double)f.inverse[i]);
         }
     }
+}
+
+/* Of no rows: what its statistics say is not to be divided by. */
+static void clear_sums(const part *p, float *out)
+{
+    for (int row = 0; row < 2; row++)
+        memset(out + row * p->channels + p->begin, 0, (size_t)(p->end - p->begin) * sizeof *out);
 }
 
 static void batch_norm_grad_stats_run(const tdi_call *call)
@@ -579,8 +627,11 @@ static void batch_norm_grad_stats_run(const tdi_call *call)
     part whole = part_of(call, x);
     int64_t groups = groups_of(&call->in[2]);
     for (int64_t g = 0; g < groups; g++) {
-        part p = group_of(call, x, &whole, g, groups);
-        grad_sums_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->out, g));
+        part p = part_of_group(call, x, &whole, g, groups);
+        if (p.row_begin < p.row_end)
+            grad_sums_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->out, g));
+        else
+            clear_sums(&p, sums_of(&call->out, g));
     }
 }
 TDI_CPU_KERNEL(batch_norm_grad_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
@@ -633,14 +684,14 @@ static void grad_block(const tdi_call *call, const part *p, int64_t c, int64_t n
         grad_as(false, false, p, x, dy, n, f, g, to);
 }
 
-static void set_grad_factors(const tdi_call *call, const part *p, int64_t c, int64_t n, const float *stats,
-                             const float *sums, grad_factors *g)
+static void set_grad_factors(const part *p, int64_t c, int64_t n, const float *stats, const float *sums,
+                             const factors *f, grad_factors *g)
 {
-    for (int64_t i = 0, at = c; i < n; i++, at++) {
-        float count = stats[at];
-        float inverse = inverse_deviation((double)stats[2 * p->channels + at], (double)count, epsilon_of(call));
-        g->share[i] = sums[at] / count;
-        g->slope[i] = sums[p->channels + at] / count * inverse;
+    const float *count = stats + c, *sum = sums + c, *dot = sums + p->channels + c;
+    TDI_LANES for (int64_t i = 0; i < n; i++)
+    {
+        g->share[i] = sum[i] / count[i];
+        g->slope[i] = dot[i] / count[i] * f->inverse[i];
     }
     spread(p, n, g->share);
     spread(p, n, g->slope);
@@ -653,7 +704,7 @@ static void grad_input_of_group(const tdi_call *call, const part *p, const float
     for (int64_t c = p->begin; c < p->end; c += BLOCK) {
         int64_t n = block_size(p, c);
         set_factors(call, p, c, n, stats, call->in[4].data, call->in[5].data, &f);
-        set_grad_factors(call, p, c, n, stats, sums, &g);
+        set_grad_factors(p, c, n, stats, sums, &f, &g);
         grad_block(call, p, c, n, &f, &g);
     }
 }
@@ -663,7 +714,7 @@ static void batch_norm_grad_input_run(const tdi_call *call)
     part whole = part_of(call, &call->out.shape);
     int64_t groups = groups_of(&call->in[2]);
     for (int64_t g = 0; g < groups; g++) {
-        part p = group_of(call, &call->out.shape, &whole, g, groups);
+        part p = part_of_group(call, &call->out.shape, &whole, g, groups);
         if (p.row_begin < p.row_end)
             grad_input_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->in[3], g));
     }

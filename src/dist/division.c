@@ -130,15 +130,13 @@ static td_status divide_by_shards(int shards, int replicas, int cores, tdi_divis
     return TD_OK;
 }
 
-/* Never more threads than cores. */
 static void divide_apart(int replicas, int groups, int cores, tdi_division *d)
 {
     int parts = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
     *d = (tdi_division){
         .replicas = replicas, .parts = parts, .groups = groups, .workers = least(parts, cores), .lanes = 1};
     snprintf(d->why, sizeof d->why, "the %d replicas are kept apart%s", replicas,
-             groups > 1 ? ": batch normalization takes its statistics per replica, and cores cannot be dealt out evenly"
-                        : "");
+             groups > 1 ? ": batch normalization takes its statistics per replica" : "");
 }
 
 /* Can groups be whole parts, or parts whole groups? */
@@ -147,20 +145,33 @@ static bool nests(int parts, int groups)
     return parts % groups == 0 || groups % parts == 0;
 }
 
+/* As many as there can be, whose lanes are the cores. */
+static int most_workers(int cores, int groups)
+{
+    int workers = cores;
+    while (cores % workers || !nests(workers, groups))
+        workers--;
+    return workers;
+}
+
 static void divide_as_one(int replicas, int groups, int cores, bool by_columns, tdi_division *d)
 {
+    int workers = by_columns ? 1 : most_workers(cores, groups);
+    const char *together = replicas == 1 ? ""
+                           : groups == 1 ? "the replicas share their memory: computed as one; "
+                                         : "the replicas share their memory: computed as one, but for batch "
+                                           "normalization's statistics, which are per replica; ";
     *d = (tdi_division){.replicas = replicas,
-                        .parts = by_columns ? 1 : cores,
+                        .parts = workers,
                         .groups = groups,
-                        .workers = by_columns ? 1 : cores,
-                        .lanes = by_columns ? cores : 1,
+                        .workers = workers,
+                        .lanes = cores / workers,
                         .either = cores > 1 && nests(cores, groups)};
-    snprintf(d->why, sizeof d->why, "%s%s%s", replicas > 1 ? "the replicas share their memory: computed as one" : "",
-             groups > 1     ? ", but for batch normalization's statistics, which are per replica; "
-             : replicas > 1 ? "; "
-                            : "",
-             by_columns ? "without convolutions the lanes share the weights"
-                        : "with convolutions each core computes rows of the batch");
+    snprintf(d->why, sizeof d->why, "%s%s", together,
+             by_columns         ? "without convolutions the lanes share the weights"
+             : workers == cores ? "with convolutions each core computes rows of the batch"
+                                : "with convolutions workers compute rows of the batch, which lanes share as cores "
+                                  "cannot be dealt out evenly");
 }
 
 static int cores_of(const tdi_division *division)
@@ -222,23 +233,27 @@ bool tdi_divide_again(const tdi_division *division, int parts, int64_t rows, tdi
     return again->parts == parts;
 }
 
+td_status tdi_divide_cores(const td_model *model, int count, int cores, tdi_division *division, tdi_error *error)
+{
+    bool by_columns = !uses(model, "Conv2D");
+    int groups = tdi_has_statistics_per_replica(model) ? count : 1;
+    if (model->shards > TDI_MAX_PARTS)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
+                        model->shards);
+    if (model->shards > 0)
+        return divide_by_shards(model->shards, count, cores, division, error);
+    if (count > 1 && (model->apart || (!by_columns && count < cores && !nests(cores, groups))))
+        divide_apart(count, groups, cores, division);
+    else
+        divide_as_one(count, groups, cores, by_columns, division);
+    return TD_OK;
+}
+
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
                      tdi_error *error)
 {
     int lanes = 0;
     for (int i = 0; i < count; i++)
         lanes += devices[i]->lanes;
-    int cores = least(lanes, tdi_cores_allowed());
-    bool by_columns = !uses(model, "Conv2D");
-    if (model->shards > TDI_MAX_PARTS)
-        return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
-                        model->shards);
-    if (model->shards > 0)
-        return divide_by_shards(model->shards, count, cores, division, error);
-    int groups = tdi_has_statistics_per_replica(model) ? count : 1;
-    if (count > 1 && (model->apart || !(by_columns || nests(cores, groups))))
-        divide_apart(count, groups, cores, division);
-    else
-        divide_as_one(count, groups, cores, by_columns, division);
-    return TD_OK;
+    return tdi_divide_cores(model, count, least(least(lanes, tdi_cores_allowed()), TDI_MAX_PARTS), division, error);
 }

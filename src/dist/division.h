@@ -23,11 +23,13 @@ void tdi_close_devices(tdi_device **devices, int count);
 
 /* Chooses from the devices' lanes, the strategy and the model. The rules:
  * - shards: one part each, on one lane, statistics per shard;
- * - devices of one memory are computed as one, each with batch statistics of its own where these are per replica; where
- *   cores would have uneven shares of such replicas, they are parts;
- * - networks without convolutions are divided by columns among lanes, the others by rows among workers. */
+ * - devices of one memory are computed as one, each with batch statistics of its own where these are per replica;
+ * - networks without convolutions are divided by columns among lanes, the others by rows among workers: each has whole
+ *   replicas of those, or each of those whole workers. */
 td_status tdi_divide(const td_model *model, tdi_device *const *devices, int count, tdi_division *division,
                      tdi_error *error);
+/* The same for `count` devices that come to so many cores. */
+td_status tdi_divide_cores(const td_model *model, int count, int cores, tdi_division *division, tdi_error *error);
 /* The other way to use the same cores, of a division that could be `either`. */
 tdi_division tdi_divide_otherwise(const tdi_division *division);
 /* Would workers have none of so few rows, where lanes could share each of them; and the division in which they do: the

@@ -8,7 +8,7 @@
 #include "dist/inside.h"
 
 enum { LARGEST_MODEL = 1 << 22 /* floats */, LARGEST_SHARE = 8 /* of the memory, an eighth */, SEVERAL_ROWS = 4 };
-static const double sure_flops = 20e6; /* of a core: a tenth of a millisecond */
+static const double sure_flops = 20e6, sure_bytes = 1e6; /* of a core: a tenth of a millisecond */
 /* Of a core: some hundredths of a second; what it costs to rehearse such steps is felt. */
 static const double long_flops = 5e9;
 /* Activations to weights, in bytes, of a step that trains: below the first lanes that share the weights are sure to be
@@ -23,20 +23,28 @@ static bool is_little(const tdi_runtime *runtime, double bytes)
     return bytes < (double)runtime->memory / LARGEST_SHARE;
 }
 
-/* Where a step that trains is rehearsed each way has gradients of its own; what others take more than a large model
- * itself is a copy of it, and twice its weights packed for each of two ways. */
-static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode)
+static double bytes_of(const tdi_plan *plan)
 {
-    enum { COPIES = 1 + 2 * 2 };
+    double bytes = 0;
+    tdi_plan_op op;
+    for (int s = 0; s < tdi_plan_steps(plan); s++)
+        bytes += tdi_plan_op_at(plan, s, &op) ? op.bytes : 0;
+    return bytes;
+}
+
+/* Of a large model steps that train are not rehearsed, since each way would have gradients of its own; others are where
+ * they read little of it, so that little is packed, and there is room for the copy that a rehearsal makes. */
+static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
+{
     int64_t floats = runtime->model->total;
-    return floats <= LARGEST_MODEL ||
-           (!tdi_trains(mode) && is_little(runtime, (double)floats * COPIES * sizeof(float)));
+    return floats <= LARGEST_MODEL || (!tdi_trains(mode) && bytes_of(plan) < sure_bytes * runtime->division.lanes &&
+                                       is_little(runtime, (double)floats * sizeof(float)));
 }
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */
 static bool is_short(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    return may_be_asked(runtime, mode) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
+    return may_be_asked(runtime, mode, plan) && tdi_plan_flops(plan) < sure_flops * runtime->division.lanes;
 }
 
 /* ---- lanes ---- */

@@ -30,7 +30,7 @@ static inline float tdi_inverse_rows(const tdi_control *control)
     return control->rows > 0 ? 1.0f / (float)control->rows : 0.0f;
 }
 
-/* A part is the slice of the global batch that one copy of the plan computes: a replica's, or one of its shards. */
+/* A part is the slice of the global batch that one copy of the plan computes. */
 typedef struct tdi_part {
     int index, parts;             /* this part, of how many */
     int group_first, group_count; /* the parts that share batch statistics with it, itself included */
@@ -82,6 +82,17 @@ struct tdi_call {
     const tdi_part *part;
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
+
+/* The row of the part, of `rows`, at which group `group` of its `groups` begins: where a replica's slice of the global
+ * batch does. */
+static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
+{
+    const tdi_part *part = call->part;
+    if (group == 0 || group == groups)
+        return group ? rows : 0;
+    return tdi_part_first_row(call->control->rows, part->index * groups + group, part->parts * groups) -
+           part->first_row;
+}
 
 /* ---- what a kernel keeps (tdi_kernel) of a steady input: behind the name of the weights that it was made of ---- */
 

@@ -54,8 +54,7 @@ static int64_t groups_of(const td_shape *stats)
 /* Where group `group`'s elements of x begin. */
 static int64_t first_element(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
 {
-    int64_t rows = x->dim[0], per_row = rows ? tdi_shape_elements(x) / rows : 0;
-    return tdi_group_first_row(call, rows, group, groups) * per_row;
+    return tdi_group_begin(call, x, group, groups) * tdi_last_extent(x);
 }
 
 static double inverse_deviation(const float *stats, int64_t channels, int64_t c, float epsilon)

@@ -15,24 +15,17 @@ static td_status check_channels(const tdi_node *node, tdi_error *error)
 
 /* ---- one part ---- */
 
-int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
+int64_t tdi_group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups)
 {
-    if (group == 0 || group == groups)
-        return group ? rows : 0;
-    const tdi_part *part = call->part;
-    return tdi_part_first_row(call->control->rows, part->index * groups + group, part->parts * groups) -
-           part->first_row;
-}
-
-static int groups_of(const void *attrs)
-{
-    return ((const tdi_batch_norm_stats_attrs *)attrs)->groups;
+    int64_t rows = x->dim[0];
+    return rows ? tdi_group_first_row(call, rows, group, groups) * (tdi_outer_extent(x) / rows) : 0;
 }
 
 static td_status stats_infer(tdi_node *node, tdi_error *error)
 {
+    int groups = ((const tdi_batch_norm_stats_attrs *)node->attrs)->groups;
     TDI_TRY(check_channels(node, error));
-    node->shape = (td_shape){.rank = 2, .dim = {3 * groups_of(node->attrs), tdi_last_extent(&node->in[0]->shape)}};
+    node->shape = (td_shape){.rank = 2, .dim = {3 * groups, tdi_last_extent(&node->in[0]->shape)}};
     node->dtype = TD_FLOAT32;
     return TD_OK;
 }
@@ -62,21 +55,13 @@ static void stats_reference(const tdi_call *call)
     const td_shape *shape = &call->in[0].shape;
     const float *x = call->in[0].data;
     float *out = call->out.data;
-    int64_t rows = shape->dim[0], inner = rows ? tdi_outer_extent(shape) / rows : 0, channels = call->out.shape.dim[1];
-    int64_t groups = call->out.shape.dim[0] / 3;
+    int64_t channels = call->out.shape.dim[1], groups = call->out.shape.dim[0] / 3;
     for (int64_t g = 0; g < groups; g++) {
-        int64_t first = tdi_group_first_row(call, rows, g, groups),
-                end = tdi_group_first_row(call, rows, g + 1, groups);
+        int64_t begin = tdi_group_begin(call, shape, g, groups), end = tdi_group_begin(call, shape, g + 1, groups);
         for (int64_t c = 0; c < channels; c++)
             store(out + 3 * channels * g, channels, c,
-                  channel_moments(x + first * inner * channels + c, (end - first) * inner, channels));
+                  channel_moments(x + begin * channels + c, end - begin, channels));
     }
-}
-
-static void stats_describe(const tdi_node *node, char *text, size_t size)
-{
-    int groups = groups_of(node->attrs);
-    snprintf(text, size, "of %d group%s", groups, groups > 1 ? "s" : "");
 }
 
 static double stats_flops(const tdi_call *call)
@@ -94,8 +79,9 @@ static td_status check_gathered(const tdi_node *node, int i, int64_t per_part, b
     if (gathered->rank == 3 && gathered->dim[0] == node->graph->parts &&
         (gathered->dim[1] == per_part || (grouped && gathered->dim[1] % per_part == 0)))
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld, channels], all %d parts'",
-                    TDI_TEXT(gathered), node->graph->parts, (long long)per_part, node->graph->parts);
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "statistics of %s: they must be [%d, %lld%s, channels], all %d parts'",
+                    TDI_TEXT(gathered), node->graph->parts, (long long)per_part, grouped ? " a group" : "",
+                    node->graph->parts);
 }
 
 static td_status merge_infer(tdi_node *node, tdi_error *error)
@@ -204,7 +190,7 @@ static double batch_statistic(const tdi_call *call, int64_t channels, int64_t c,
 {
     double sum = 0;
     int in_part = (int)(call->in[1].shape.dim[1] / 3), all = call->part->parts * in_part;
-    int size = in_part > 1 ? 1 : group_of(call).count;
+    int size = in_part > 1 && !((const tdi_batch_norm_attrs *)call->attrs)->all ? 1 : group_of(call).count * in_part;
     *rows = 0;
     for (int first = 0; first < all; first += size) {
         int count = first + size < all ? size : all - first;
@@ -252,8 +238,7 @@ const tdi_op tdi_op_batch_norm_stats = {.name = "batch_norm_stats",
                                         .no_gradient = "batch_norm's gradient goes through the statistics itself",
                                         .reference = stats_reference,
                                         .flops = stats_flops,
-                                        .reads = tdi_reads_columns,
-                                        .describe = stats_describe};
+                                        .reads = tdi_reads_columns};
 
 const tdi_op tdi_op_batch_norm_merge = {.name = "batch_norm_merge",
                                         .attrs_size = sizeof(tdi_batch_norm_attrs),

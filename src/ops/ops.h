@@ -398,9 +398,8 @@ typedef struct tdi_batch_norm_stats_attrs {
 } tdi_batch_norm_stats_attrs;
 /* [3 * groups, c]: of one group after the other, count, mean, M2 = sum (x - mean)^2 */
 tdi_node *tdi_batch_norm_stats(tdi_graph *graph, tdi_node *x, int groups);
-/* The row of the part at which group `group` of its `groups` begins: where a replica's slice of the global batch does.
- * `rows`: the part's. */
-int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups);
+/* Where group `group` of the part's `groups` begins in x as [rows, channels]. */
+int64_t tdi_group_begin(const tdi_call *call, const td_shape *x, int64_t group, int64_t groups);
 /* Statistics of the part's group (or of `all` parts, for a synchronized layer) from all parts' [parts, 3, c], merged in
  * a fixed tree (Chan et al. 1979) -> [3, c] */
 tdi_node *tdi_batch_norm_merge(tdi_graph *graph, tdi_node *gathered, bool all);

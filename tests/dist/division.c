@@ -72,30 +72,56 @@ static void shards_are_parts_whatever_the_replicas(void **state)
     assert_int_equal(divide(SMALL_CNN, TDI_MAX_PARTS + 1, 1, &d), TD_INVALID_ARGUMENT);
 }
 
-static void statistics_per_replica_keep_replicas_apart(void **state)
+static tdi_division divided(small_kind kind, bool apart, int replicas, int cores)
 {
-    (void)state;
     tdi_division d;
-    assert_int_equal(divide(SMALL_NORM, 0, 3, &d), TD_OK);
-    assert_true(d.groups == 3 && d.parts >= 3);
-    assert_int_equal(divide(SMALL_SYNC, 0, 3, &d), TD_OK);
-    assert_true(d.replicas == 3 && d.groups == 1 && d.parts == d.workers);
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
+    model->apart = apart;
+    assert_int_equal(tdi_divide_cores(model, replicas, cores, &d, NULL), TD_OK);
+    td_context_free(context);
+    return d;
 }
 
-/* Two devices of three cores have one and two of them: rounded up both would have two. */
+static void check_divided(small_kind kind, int replicas, int cores, int parts, int lanes, int groups, bool either)
+{
+    tdi_division d = divided(kind, false, replicas, cores);
+    if (d.replicas != replicas || d.parts != parts || d.workers != parts || d.lanes != lanes || d.groups != groups ||
+        d.either != either)
+        fail_msg("kind %d, %d replicas on %d cores: %d parts of %d groups, %d workers of %d lanes, %s", (int)kind,
+                 replicas, cores, d.parts, d.groups, d.workers, d.lanes, d.either ? "or else" : "for sure");
+}
+
+/* Computed as one all the same: some replicas to a part, or some parts to a replica. */
+static void statistics_may_be_per_replica(void **state)
+{
+    (void)state;
+    check_divided(SMALL_NORM, 1, 2, 2, 1, 1, true);
+    check_divided(SMALL_NORM, 3, 1, 1, 1, 3, false);
+    check_divided(SMALL_NORM, 4, 2, 2, 1, 4, true);
+    check_divided(SMALL_NORM, 2, 8, 8, 1, 2, true);
+    check_divided(SMALL_NORM, 3, 2, 1, 2, 3, false);
+    check_divided(SMALL_NORM, 6, 4, 2, 2, 6, false);
+    check_divided(SMALL_NORM, 5, 16, 15, 1, 5, false);
+    check_divided(SMALL_NORM, 256, 64, 64, 1, 256, true);
+    check_divided(SMALL_MIXED, 4, 2, 2, 1, 4, true);
+    check_divided(SMALL_SYNC, 3, 2, 2, 1, 1, true);
+    check_divided(SMALL_DENSE, 4, 2, 1, 2, 4, true);
+    check_divided(SMALL_DENSE, 3, 2, 1, 2, 3, false);
+    check_divided(SMALL_MLP, 3, 2, 1, 2, 1, true);
+}
+
 static void replicas_apart_have_no_more_threads_than_cores(void **state)
 {
     (void)state;
-    tdi_device two[2] = {{.lanes = 2}, {.lanes = 1}}, *devices[] = {&two[0], &two[1]};
-    tdi_division d;
-    td_context *context = td_context_create(NULL);
-    td_model *model = small_model(context, SMALL_NORM, td_adam(), (td_strategy){0});
-    assert_int_equal(tdi_divide(model, devices, 2, &d, NULL), TD_OK);
-    assert_true(d.parts == 2 && d.workers * d.lanes <= 2 && d.parts % d.workers == 0);
-    model->apart = true;
-    assert_int_equal(tdi_divide(model, devices, 2, &d, NULL), TD_OK);
-    assert_true(d.workers * d.lanes <= 2);
-    td_context_free(context);
+    for (int replicas = 2; replicas <= 5; replicas++)
+        for (int cores = 1; cores <= 5; cores++) {
+            tdi_division d = divided(SMALL_NORM, true, replicas, cores);
+            assert_true(d.parts % replicas == 0 && d.groups == replicas && d.lanes == 1);
+            assert_int_equal(d.workers, d.parts < cores ? d.parts : cores);
+            d = divided(SMALL_CNN, true, replicas, cores);
+            assert_true(d.parts == replicas && d.groups == 1 && d.workers <= cores);
+        }
 }
 
 static void networks_without_convolutions_share_columns(void **state)
@@ -131,6 +157,9 @@ static void few_rows_are_shared_by_lanes(void **state)
     check_few(64, 32, 32);
     check_few(8, 6, 2); /* 3 rows for 4 lanes, not 2 for 2 */
     check_few(64, 48, 16);
+    d = divided(SMALL_NORM, false, 6, 12);
+    assert_true(tdi_has_too_few(&d, 4));
+    assert_int_equal(tdi_divide_few(&d, 4).workers, 2); /* not 4, for 6 replicas */
     d = by_rows(8);
     assert_false(tdi_has_too_few(&d, 7)); /* 7 eighths of the time */
     assert_false(tdi_has_too_few(&d, 8));
@@ -166,7 +195,7 @@ int main(void)
         cmocka_unit_test(lists_that_name_no_device_are_refused),
         cmocka_unit_test(devices_keep_the_names_given),
         cmocka_unit_test(shards_are_parts_whatever_the_replicas),
-        cmocka_unit_test(statistics_per_replica_keep_replicas_apart),
+        cmocka_unit_test(statistics_may_be_per_replica),
         cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
         cmocka_unit_test(networks_without_convolutions_share_columns),
         cmocka_unit_test(few_rows_are_shared_by_lanes),

@@ -78,14 +78,20 @@ static td_model *make_undivided(td_context *context, const net *net)
     return model;
 }
 
-/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
-static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
+static td_model *make_divided(td_context *context, const net *net, const tdi_division *division)
 {
     td_model *model = make_undivided(context, net);
-    tdi_way way = {.division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
+    tdi_way way = {.division = *division};
     assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
     model->free_runtime = tdi_runtime_free;
     return model;
+}
+
+/* A model whose steps so many workers make, each by `lanes` lanes that share its ops. */
+static td_model *make_model(td_context *context, const net *net, int workers, int lanes)
+{
+    tdi_division d = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes};
+    return make_divided(context, net, &d);
 }
 
 /* ---- bits ---- */
@@ -150,6 +156,44 @@ static void workers_with_lanes_make_what_one_makes(void **state)
         for (int i = 0; i < (int)(sizeof divisions / sizeof *divisions); i++)
             check_division(&few, divisions[i][0], divisions[i][1], one);
         free(one);
+    }
+}
+
+/* Replicas with batch statistics of their own, in so many parts: whole steps, and one in halves. */
+static float *train_replicas(const net *net, int replicas, int parts, int lanes, int64_t *count)
+{
+    td_context *context = td_context_create(NULL);
+    tdi_division d = {.replicas = replicas, .parts = parts, .groups = replicas, .workers = parts, .lanes = lanes};
+    td_model *model = make_divided(context, net, &d);
+    td_logs logs;
+    for (int step = 0; step < STEPS; step++)
+        train_step(model, net, step);
+    assert_int_equal(td_compute_gradients(model, net->batch, x, y, &logs), TD_OK);
+    assert_int_equal(td_apply_gradients(model), TD_OK);
+    float *weights = small_weights(model, count);
+    td_context_free(context);
+    return weights;
+}
+
+/* Several replicas to a part, one, or two parts to each: the same numbers. */
+static void replicas_share_parts(void **state)
+{
+    (void)state;
+    enum { REPLICAS = 6 };
+    static const int divisions[][2] = {{1, 1}, {1, 3}, {2, 1}, {2, 2}, {3, 1}, {12, 1}};
+    static const net normal[] = {{"normalized", normalized, 25}, {"images", images, 25}};
+    for (size_t n = 0; n < 2; n++) {
+        int64_t count;
+        float *apart = train_replicas(&normal[n], REPLICAS, REPLICAS, 1, &count);
+        for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
+            float *made = train_replicas(&normal[n], REPLICAS, divisions[i][0], divisions[i][1], &count);
+            double difference = relative_difference(made, apart, count);
+            if (!(difference < 5e-6))
+                fail_msg("%s, %d parts of %d lanes: off by %g", normal[n].name, divisions[i][0], divisions[i][1],
+                         difference);
+            free(made);
+        }
+        free(apart);
     }
 }
 
@@ -328,10 +372,15 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_make_what_one_makes),          cmocka_unit_test(workers_with_lanes_make_what_one_makes),
-        cmocka_unit_test(a_lone_row_is_trained_by_all_cores), cmocka_unit_test(one_thread_makes_what_lanes_make),
-        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),   cmocka_unit_test(weights_stay_with_their_lanes),
-        cmocka_unit_test(steps_get_the_lanes_they_deserve),   cmocka_unit_test(fewer_lanes_are_said),
+        cmocka_unit_test(lanes_make_what_one_makes),
+        cmocka_unit_test(workers_with_lanes_make_what_one_makes),
+        cmocka_unit_test(replicas_share_parts),
+        cmocka_unit_test(a_lone_row_is_trained_by_all_cores),
+        cmocka_unit_test(one_thread_makes_what_lanes_make),
+        cmocka_unit_test(an_op_gets_the_lanes_it_deserves),
+        cmocka_unit_test(weights_stay_with_their_lanes),
+        cmocka_unit_test(steps_get_the_lanes_they_deserve),
+        cmocka_unit_test(fewer_lanes_are_said),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

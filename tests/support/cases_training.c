@@ -94,6 +94,11 @@ static tdi_node *build_inference_relu(tdi_graph *graph, tdi_node *const *leaf, c
                            (tdi_node **)(uintptr_t)leaf);
 }
 
+static tdi_node *build_gradients_without_epsilon(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+{
+    return tdi_batch_norm_grad_stats(graph, leaf[0], leaf[1], statistics(graph, leaf[0], c), NULL, NULL, 0, false);
+}
+
 /* Leaves x, moving. */
 static tdi_node *build_moving(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
@@ -217,6 +222,8 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 #define SHARES(...) .parts = 3, .rows = {__VA_ARGS__}
 /* 11 rows in six slices: 1, 2, 2, 2, 2, 2. */
 #define REPLICAS    .parts = 2, .rows = {5, 6}, .groups = 3
+/* 3 rows in eight: 0, 0, 1, 0, 0, 1, 0, 1. */
+#define FEW_ROWS    .parts = 2, .rows = {1, 2}, .groups = 4
 /* Parts' rows are those that a batch is cut into. */
 #define LEAVE(name_, weight_, a_, b_, ...)                                                                             \
     {                                                                                                                  \
@@ -347,6 +354,12 @@ const op_case op_cases_training[] = {
               {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
               {.shape = OP_DIMS(19)}},
      REPLICAS},
+    {.op = &tdi_op_batch_norm_grad_stats,
+     .name = "of replicas, some without rows, no epsilon",
+     .build = build_gradients_without_epsilon,
+     .n_leaves = 2,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3, 5, 4)}, {.shape = OP_DIMS(BATCH, 3, 5, 4)}},
+     FEW_ROWS},
     {.op = &tdi_op_batch_norm_grad_input,
      .name = "relu, of replicas",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
