@@ -342,13 +342,13 @@ static tdi_work work_of(const conv *v, double asked)
 static const char *conv2d_declines(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_declines(call, &v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_declines(&v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static tdi_doubt conv2d_doubts(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_doubts(call, work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
@@ -379,13 +379,13 @@ static void conv2d_run(const tdi_call *call)
 static const char *back_declines(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_declines(call, &v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_declines(&v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static tdi_doubt back_doubts(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_doubts(call, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -165,13 +165,13 @@ static tdi_work work_of(const tdi_call *call, const conv *v)
 static const char *declines(const tdi_call *call)
 {
     conv v = conv_of(call);
-    return tdi_broadcast_declines(call, &v.x, &call->out.shape, work_of(call, &v));
+    return tdi_broadcast_declines(&v.x, &call->out.shape, work_of(call, &v));
 }
 
 static tdi_doubt doubts(const tdi_call *call)
 {
     conv v = conv_of(call);
-    return tdi_broadcast_doubts(call, work_of(call, &v));
+    return tdi_broadcast_doubts(work_of(call, &v));
 }
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -179,22 +179,35 @@ static void test_a_control_loop(void **state)
     td_context_free(context);
 }
 
-/* An image at a time: convolutions are not the library's then. */
-static void test_an_image_at_a_time(void **state)
+static td_tensor *many_kinds(td_tensor *in)
 {
-    (void)state;
-    static float image[28 * 28], targets[10];
-    td_context *context = td_context_create(NULL);
-    td_tensor *in = td_input(context, TD_SHAPE(28, 28, 1));
     td_tensor *out = td_conv2d(in, 6, 5, .padding = TD_SAME, .activation = TD_TANH);
     out = td_conv2d(td_average_pooling2d(out, 2), 16, 5, .strides = {2, 2}, .activation = TD_RELU);
     out = td_conv2d(td_conv2d(out, 32, 3, .dilation = {2, 2}, .padding = TD_SAME), 32, 3, .groups = 4);
-    td_model *model = td_model_create(in, td_dense(td_flatten(td_conv2d(out, 64, 1)), 10), .seed = 2);
+    return td_dense(td_flatten(td_conv2d(out, 64, 1)), 10);
+}
+
+static td_tensor *lenet5(td_tensor *in)
+{
+    td_tensor *out = td_average_pooling2d(td_conv2d(in, 6, 5, .padding = TD_SAME, .activation = TD_TANH), 2);
+    out = td_average_pooling2d(td_conv2d(out, 16, 5, .activation = TD_TANH), 2);
+    out = td_dense(td_flatten(out), 120, .activation = TD_TANH);
+    return td_dense(td_dense(out, 84, .activation = TD_TANH), 10);
+}
+
+/* Convolutions of few operations are not the library's. */
+static void check_images(td_tensor *(*network)(td_tensor *in), int64_t rows)
+{
+    enum { MOST = 4 };
+    static float images[MOST * 28 * 28], targets[MOST * 10], made[MOST * 10];
+    td_context *context = td_context_create(NULL);
+    td_tensor *in = td_input(context, TD_SHAPE(28, 28, 1));
+    td_model *model = td_model_create(in, network(in), .seed = 2);
     td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
     assert_string_equal(td_error(context), "");
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(td_predict_on_batch(model, 1, image, predictions), TD_OK);
-        assert_int_equal(td_train_on_batch(model, 1, image, targets, NULL), TD_OK);
+        assert_int_equal(td_predict_on_batch(model, rows, images, made), TD_OK);
+        assert_int_equal(td_train_on_batch(model, rows, images, targets, NULL), TD_OK);
         if (i == 1) { /* how steps are divided has been timed, and predictions follow it */
             atomic_store(&allocations, 0);
             atomic_store(&library_calls, 0);
@@ -205,6 +218,19 @@ static void test_an_image_at_a_time(void **state)
     assert_int_equal(atomic_load(&allocations), 0);
     assert_int_equal(atomic_load(&library_calls), 0);
     td_context_free(context);
+}
+
+static void test_an_image_at_a_time(void **state)
+{
+    (void)state;
+    check_images(many_kinds, 1);
+}
+
+static void test_few_images(void **state)
+{
+    (void)state;
+    for (int64_t rows = 1; rows <= 4; rows++)
+        check_images(lenet5, rows);
 }
 
 static void rest(long milliseconds)
@@ -310,7 +336,7 @@ int main(void)
         cmocka_unit_test(test_two_devices),        cmocka_unit_test(test_more_devices_than_cores),
         cmocka_unit_test(test_a_control_loop),     cmocka_unit_test(test_calls_with_pauses),
         cmocka_unit_test(test_large_products),     cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_an_image_at_a_time),
+        cmocka_unit_test(test_an_image_at_a_time), cmocka_unit_test(test_few_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
