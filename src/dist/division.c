@@ -170,8 +170,7 @@ static void divide_as_one(int replicas, int groups, int cores, bool by_columns, 
     snprintf(d->why, sizeof d->why, "%s%s", together,
              by_columns         ? "without convolutions the lanes share the weights"
              : workers == cores ? "with convolutions each core computes rows of the batch"
-                                : "with convolutions workers compute rows of the batch, which lanes share as cores "
-                                  "cannot be dealt out evenly");
+                                : "cores cannot be dealt out to them evenly, so lanes share each op");
 }
 
 static int cores_of(const tdi_division *division)

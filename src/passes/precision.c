@@ -22,9 +22,10 @@ static bool has_kernel(const precision *p, const tdi_op *op)
     return op->view;
 }
 
-static bool is_weight(const tdi_node *node)
+/* Kernels of products round weights as they pack them. */
+static bool is_packed(const tdi_node *node, const tdi_node *from)
 {
-    return node->op == &tdi_op_parameter;
+    return node->op->multiplies && from->op == &tdi_op_parameter;
 }
 
 static bool computes_narrow(const precision *p, const tdi_node *node)
@@ -60,7 +61,7 @@ static bool set_inputs(precision *p, tdi_node *node)
     bool narrow = computes_narrow(p, node);
     for (int i = 0; i < node->n_in && node->op != &tdi_op_cast; i++) {
         tdi_node *from = node->in[i];
-        if (!from || !is_floating(from) || (narrow && is_weight(from)))
+        if (!from || !is_floating(from) || (narrow && is_packed(node, from)))
             continue;
         node->in[i] = as(p, from, narrow && tdi_may_be_bfloat16(node->op, i) ? TD_BFLOAT16 : TD_FLOAT32);
         if (!node->in[i])

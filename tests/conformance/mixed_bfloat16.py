@@ -68,6 +68,13 @@ def residual(policy):
     return keras.Model(x, layers.Dense(5, dtype="float32")(layers.GlobalAveragePooling2D(dtype=policy)(y)))
 
 
+def frozen(policy):
+    x = layers.Input((10, 10, 8))
+    y = layers.Conv2D(16, 3, padding="same", dtype=policy)(x)
+    y = layers.ReLU(dtype=policy)(layers.BatchNormalization(trainable=False, dtype=policy)(y))
+    return keras.Model(x, layers.Dense(5, dtype="float32")(layers.GlobalAveragePooling2D(dtype=policy)(y)))
+
+
 def cases():
     # The input, and for each layer its weights, bias, product, sum with the bias and activation; a pool.
     yield Case("dense", dense, 10, 1 + 2 * 5)
@@ -76,6 +83,7 @@ def cases():
     yield Case("odd convolutions", odd_convolutions, 5, 1 + 3 * 5)
     # Normalization: scale, shift and result; statistics are per replica.
     yield Case("residual", residual, 5, 1 + 2 * (5 + 3) + 4, devices=("cpu",))
+    yield Case("frozen normalization", frozen, 5, 1 + 5 + 3 + 2)
 
 
 def train_batch(model, x, y):

@@ -11,8 +11,9 @@ static const tdi_kernel matmul = {.op = &tdi_op_matmul, .takes = TDI_TAKES_BFLOA
 static const tdi_kernel bias_add = {.op = &tdi_op_bias_add, .takes = TDI_TAKES_BOTH};
 static const tdi_kernel unary = {.op = &tdi_op_unary, .takes = TDI_TAKES_BOTH};
 static const tdi_kernel unary_grad = {.op = &tdi_op_unary_grad, .takes = TDI_TAKES_BOTH};
+static const tdi_kernel binary = {.op = &tdi_op_binary, .takes = TDI_TAKES_BOTH};
 static const tdi_kernel float_reduce = {.op = &tdi_op_reduce};
-static const tdi_kernel *const all[] = {&matmul, &bias_add, &unary, &unary_grad, &float_reduce, NULL};
+static const tdi_kernel *const all[] = {&matmul, &bias_add, &unary, &unary_grad, &binary, &float_reduce, NULL};
 static const tdi_kernel *const none[] = {&float_reduce, NULL};
 
 /* input -> dense (mixed_bfloat16) -> flatten -> dense (float32) -> output, and the first dense's gradient of the sum.
@@ -127,6 +128,24 @@ static void outputs_are_float32(void **state)
 }
 
 /* What has no kernel computes in float32, from a cast. */
+/* As a frozen batch normalization's gradient reads its mean. */
+static void weights_of_element_wise_ops_are_cast(void **state)
+{
+    (void)state;
+    net n = {.graph = tdi_graph_create()};
+    assert_non_null(n.graph);
+    n.input = tdi_input(n.graph, 0, &(td_shape){2, {TDI_BATCH, 6}}, TD_FLOAT32);
+    dense(&n, true);
+    n.graph->bfloat16 = true;
+    n.last = (tdi_variable){.shape = {1, {4}}, .elements = 4};
+    tdi_node *mean = tdi_parameter(n.graph, &n.last);
+    n.prediction = tdi_binary(n.graph, TDI_SUBTRACT, n.hidden, mean);
+    assert_int_equal(tdi_precision(n.graph, all), TD_OK);
+    assert_int_equal(n.prediction->dtype, TD_BFLOAT16);
+    assert_ptr_equal(n.prediction->in[1]->in[0], mean);
+    net_release(&n);
+}
+
 static void missing_kernels_are_cast_around(void **state)
 {
     (void)state;
@@ -144,9 +163,9 @@ static void missing_kernels_are_cast_around(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_between_layers_are_bfloat16), cmocka_unit_test(without_kernels_nothing_changes),
-        cmocka_unit_test(without_a_wish_nothing_changes),     cmocka_unit_test(outputs_are_float32),
-        cmocka_unit_test(missing_kernels_are_cast_around),
+        cmocka_unit_test(values_between_layers_are_bfloat16),   cmocka_unit_test(without_kernels_nothing_changes),
+        cmocka_unit_test(without_a_wish_nothing_changes),       cmocka_unit_test(outputs_are_float32),
+        cmocka_unit_test(weights_of_element_wise_ops_are_cast), cmocka_unit_test(missing_kernels_are_cast_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
