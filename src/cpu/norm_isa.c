@@ -31,11 +31,9 @@ static part part_with(int64_t row_begin, int64_t row_end, int64_t begin, int64_t
 static part part_of(const tdi_call *call, const td_shape *x)
 {
     int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x), inner = x->dim[0] ? rows / x->dim[0] : 0;
-    part p = part_with(0, rows, 0, channels, channels);
-    if (call->split == TDI_COLUMNS)
-        p = part_with(0, rows, call->begin, call->end, channels);
-    if (call->split == TDI_ROWS)
-        p = part_with(call->begin * inner, call->end * inner, 0, channels, channels);
+    bool by_rows = call->split == TDI_ROWS, by_columns = call->split == TDI_COLUMNS;
+    part p = part_with(by_rows ? call->begin * inner : 0, by_rows ? call->end * inner : rows,
+                       by_columns ? call->begin : 0, by_columns ? call->end : channels, channels);
     p.inner = inner;
     return p;
 }
@@ -205,27 +203,43 @@ static void put_moments(const moments *all, const part *p, int64_t c, int64_t n,
     }
 }
 
-/* Where the statistics of group `group` stand among all groups', [3 * groups, channels]. */
+/* Makes the call's share of x group by group; `stats`: of all of them, [3 * groups, channels]. */
+static void make_groups(const tdi_call *call, const td_shape *x, const tdi_value *stats,
+                        void (*make)(const tdi_call *call, const part *p, int64_t group))
+{
+    part whole = part_of(call, x);
+    int64_t groups = groups_of(stats);
+    for (int64_t g = 0; g < groups; g++) {
+        part p = part_of_group(call, x, &whole, g, groups);
+        make(call, &p, g);
+    }
+}
+
+static bool is_empty(const part *p)
+{
+    return p->row_begin >= p->row_end;
+}
+
+/* Where the statistics of group `group` stand among all groups'. */
 static float *stats_of(const tdi_value *stats, int64_t group)
 {
     return (float *)stats->data + 3 * group * stats->shape.dim[1];
 }
 
+static void stats_of_group(const tdi_call *call, const part *p, int64_t group)
+{
+    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
+        moments all;
+        int64_t n = block_size(p, c);
+        start_moments(&all, n);
+        add_part(&all, p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
+        put_moments(&all, p, c, n, stats_of(&call->out, group));
+    }
+}
+
 static void batch_norm_stats_run(const tdi_call *call)
 {
-    const td_shape *x = &call->in[0].shape;
-    part whole = part_of(call, x);
-    int64_t groups = groups_of(&call->out);
-    for (int64_t g = 0; g < groups; g++) {
-        part p = part_of_group(call, x, &whole, g, groups);
-        for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-            moments all;
-            int64_t n = block_size(&p, c);
-            start_moments(&all, n);
-            add_part(&all, &p, call->in[0].dtype == TD_BFLOAT16, tdi_element(&call->in[0], c), n);
-            put_moments(&all, &p, c, n, stats_of(&call->out, g));
-        }
-    }
+    make_groups(call, &call->in[0].shape, &call->out, stats_of_group);
 }
 TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .follows = true,
                .run = batch_norm_stats_run);
@@ -365,25 +379,19 @@ static const tdi_value *residual_of(const tdi_call *call, int i)
     return call->n_in > i && call->in[i].data ? &call->in[i] : NULL;
 }
 
-static void normalize_group(const tdi_call *call, const part *p, const float *stats)
+static void normalize_group(const tdi_call *call, const part *p, int64_t group)
 {
     factors f;
-    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
+    for (int64_t c = p->begin; c < p->end && !is_empty(p); c += BLOCK) {
         int64_t n = block_size(p, c);
-        set_factors(call, p, c, n, stats, call->in[2].data, call->in[3].data, &f);
+        set_factors(call, p, c, n, stats_of(&call->in[1], group), call->in[2].data, call->in[3].data, &f);
         normalize(call, p, c, n, residual_of(call, TDI_BATCH_NORM_RESIDUAL), &f);
     }
 }
 
 static void batch_norm_run(const tdi_call *call)
 {
-    part whole = part_of(call, &call->out.shape);
-    int64_t groups = groups_of(&call->in[1]);
-    for (int64_t g = 0; g < groups; g++) {
-        part p = part_of_group(call, &call->out.shape, &whole, g, groups);
-        if (p.row_begin < p.row_end)
-            normalize_group(call, &p, stats_of(&call->in[1], g));
-    }
+    make_groups(call, &call->out.shape, &call->in[1], normalize_group);
 }
 TDI_CPU_KERNEL(batch_norm, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = batch_norm_run);
 
@@ -592,7 +600,7 @@ static float *sums_of(const tdi_value *sums, int64_t group)
     return (float *)sums->data + 2 * group * sums->shape.dim[1];
 }
 
-static void grad_sums_of_group(const tdi_call *call, const part *p, const float *stats, float *out)
+static void grad_sums_of_rows(const tdi_call *call, const part *p, const float *stats, float *out)
 {
     factors f;
     for (int64_t c = p->begin; c < p->end; c += BLOCK) {
@@ -621,18 +629,17 @@ static void clear_sums(const part *p, float *out)
         memset(out + row * p->channels + p->begin, 0, (size_t)(p->end - p->begin) * sizeof *out);
 }
 
+static void grad_sums_of_group(const tdi_call *call, const part *p, int64_t group)
+{
+    if (is_empty(p))
+        clear_sums(p, sums_of(&call->out, group));
+    else
+        grad_sums_of_rows(call, p, stats_of(&call->in[2], group), sums_of(&call->out, group));
+}
+
 static void batch_norm_grad_stats_run(const tdi_call *call)
 {
-    const td_shape *x = &call->in[0].shape;
-    part whole = part_of(call, x);
-    int64_t groups = groups_of(&call->in[2]);
-    for (int64_t g = 0; g < groups; g++) {
-        part p = part_of_group(call, x, &whole, g, groups);
-        if (p.row_begin < p.row_end)
-            grad_sums_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->out, g));
-        else
-            clear_sums(&p, sums_of(&call->out, g));
-    }
+    make_groups(call, &call->in[0].shape, &call->in[2], grad_sums_of_group);
 }
 TDI_CPU_KERNEL(batch_norm_grad_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
                .run = batch_norm_grad_stats_run);
@@ -697,11 +704,12 @@ static void set_grad_factors(const part *p, int64_t c, int64_t n, const float *s
     spread(p, n, g->slope);
 }
 
-static void grad_input_of_group(const tdi_call *call, const part *p, const float *stats, const float *sums)
+static void grad_input_of_group(const tdi_call *call, const part *p, int64_t group)
 {
+    const float *stats = stats_of(&call->in[2], group), *sums = sums_of(&call->in[3], group);
     factors f;
     grad_factors g;
-    for (int64_t c = p->begin; c < p->end; c += BLOCK) {
+    for (int64_t c = p->begin; c < p->end && !is_empty(p); c += BLOCK) {
         int64_t n = block_size(p, c);
         set_factors(call, p, c, n, stats, call->in[4].data, call->in[5].data, &f);
         set_grad_factors(p, c, n, stats, sums, &f, &g);
@@ -711,13 +719,7 @@ static void grad_input_of_group(const tdi_call *call, const part *p, const float
 
 static void batch_norm_grad_input_run(const tdi_call *call)
 {
-    part whole = part_of(call, &call->out.shape);
-    int64_t groups = groups_of(&call->in[2]);
-    for (int64_t g = 0; g < groups; g++) {
-        part p = part_of_group(call, &call->out.shape, &whole, g, groups);
-        if (p.row_begin < p.row_end)
-            grad_input_of_group(call, &p, stats_of(&call->in[2], g), sums_of(&call->in[3], g));
-    }
+    make_groups(call, &call->out.shape, &call->in[2], grad_input_of_group);
 }
 TDI_CPU_KERNEL(batch_norm_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                .run = batch_norm_grad_input_run);

@@ -23,22 +23,14 @@ static bool is_little(const tdi_runtime *runtime, double bytes)
     return bytes < (double)runtime->memory / LARGEST_SHARE;
 }
 
-static double bytes_of(const tdi_plan *plan)
-{
-    double bytes = 0;
-    tdi_plan_op op;
-    for (int s = 0; s < tdi_plan_steps(plan); s++)
-        bytes += tdi_plan_op_at(plan, s, &op) ? op.bytes : 0;
-    return bytes;
-}
-
 /* Of a large model steps that train are not rehearsed, since each way would have gradients of its own; others are where
  * they read little of it, so that little is packed, and there is room for the copy that a rehearsal makes. */
 static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
     int64_t floats = runtime->model->total;
-    return floats <= LARGEST_MODEL || (!tdi_trains(mode) && bytes_of(plan) < sure_bytes * runtime->division.lanes &&
-                                       is_little(runtime, (double)floats * sizeof(float)));
+    return floats <= LARGEST_MODEL ||
+           (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.lanes &&
+            is_little(runtime, (double)floats * sizeof(float)));
 }
 
 /* Is a step of this plan so short that meeting may cost more than other cores bring? */

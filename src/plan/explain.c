@@ -171,6 +171,14 @@ double tdi_plan_flops(const tdi_plan *plan)
     return flops;
 }
 
+double tdi_plan_bytes(const tdi_plan *plan)
+{
+    double bytes = 0;
+    for (int s = 0; s < plan->n_steps; s++)
+        bytes += plan->planned[s].node ? planned_bytes(plan, &plan->planned[s]) : 0;
+    return bytes;
+}
+
 double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
 {
     double flops = 0;
@@ -210,7 +218,6 @@ uint64_t tdi_plan_hash(const tdi_plan *plan)
 
 void tdi_plan_explain(const tdi_plan *plan, FILE *out)
 {
-    double flops = 0, bytes = 0;
     int barriers = 0;
     fprintf(out, "%-22s %-24s %-20s %-24s %-8s %9s %11s\n", "layer", "op", "shape", "kernel", "share", "kB", "kFLOP");
     for (int s = 0; s < plan->n_steps; s++) {
@@ -219,10 +226,9 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
             continue;
         explain_step(plan, step, out);
         barriers += step->barrier + (step->finish != NULL);
-        flops += planned_flops(step);
-        bytes += planned_bytes(plan, step);
     }
-    fprintf(
-        out, "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
-        flops / 1e6, bytes / 1e6, (double)plan->activation_bytes / 1e6, (double)plan->scratch_bytes / 1e6, barriers);
+    fprintf(out,
+            "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
+            tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
+            (double)plan->scratch_bytes / 1e6, barriers);
 }

@@ -61,6 +61,7 @@ size_t tdi_plan_exchange_bytes(const tdi_plan *plan);
 
 int tdi_plan_sharing(const tdi_plan *plan); /* lanes that share its ops */
 double tdi_plan_flops(const tdi_plan *plan);
+double tdi_plan_bytes(const tdi_plan *plan); /* read and written */
 /* Those of bfloat16 numbers by kernels that compute in bfloat16 and were not in doubt. */
 double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan);
 uint64_t tdi_plan_hash(const tdi_plan *plan); /* of its ops, their attributes and shapes, whatever the batch */

@@ -256,6 +256,19 @@ static tdi_node *build_slot(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     }
 #define ADAM .beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f
 
+/* x, gamma, beta, and what is added. */
+#define ADDED_LEAVES                                                                                                   \
+    .n_leaves = 4, .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},                                        \
+                            {.shape = OP_DIMS(2), .fill = OP_POSITIVE},                                                \
+                            {.shape = OP_DIMS(2)},                                                                     \
+                            {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}}
+/* x, dy, gamma, beta. */
+#define GRADIENT_LEAVES                                                                                                \
+    .n_leaves = 4, .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},                                                       \
+                            {.shape = OP_DIMS(BATCH, 5, 7, 19)},                                                       \
+                            {.shape = OP_DIMS(19), .fill = OP_POSITIVE},                                               \
+                            {.shape = OP_DIMS(19)}}
+
 const op_case op_cases_training[] = {
     {.op = &tdi_op_batch_norm_stats,
      .name = "dense",
@@ -329,30 +342,18 @@ const op_case op_cases_training[] = {
     {.op = &tdi_op_batch_norm,
      .name = "add and relu, merged over uneven parts",
      .build = build_batch_norm_relu,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},
-              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(2)},
-              {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}},
+     ADDED_LEAVES,
      SHARES(2, 0, 3)},
     {.op = &tdi_op_batch_norm,
      .name = "add and relu, of replicas",
      .build = build_batch_norm_relu,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD},
-              {.shape = OP_DIMS(2), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(2)},
-              {.shape = OP_DIMS(BATCH, 3, 2), .fill = OP_SPREAD}},
+     ADDED_LEAVES,
      REPLICAS},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "relu, of replicas",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
      .build = build_grad_stats,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(19)}},
+     GRADIENT_LEAVES,
      REPLICAS},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "of replicas, some without rows, no epsilon",
@@ -364,30 +365,18 @@ const op_case op_cases_training[] = {
      .name = "relu, of replicas",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
      .build = build_grad_input,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(19)}},
+     GRADIENT_LEAVES,
      REPLICAS},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "relu",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
      .build = build_grad_stats,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(19)}}},
+     GRADIENT_LEAVES},
     {.op = &tdi_op_batch_norm_grad_input,
      .name = "relu",
      .attrs = ATTRS(tdi_batch_norm_attrs, .relu = true),
      .build = build_grad_input,
-     .n_leaves = 4,
-     .leaf = {{.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(BATCH, 5, 7, 19)},
-              {.shape = OP_DIMS(19), .fill = OP_POSITIVE},
-              {.shape = OP_DIMS(19)}}},
+     GRADIENT_LEAVES},
     {.op = &tdi_op_batch_norm_grad_stats,
      .name = "feature map",
      .build = build_grad_stats,

@@ -179,30 +179,27 @@ static void test_a_control_loop(void **state)
     td_context_free(context);
 }
 
-static td_tensor *many_kinds(td_tensor *in)
+static td_model *many_kinds(td_context *context)
 {
+    td_tensor *in = td_input(context, TD_SHAPE(28, 28, 1));
     td_tensor *out = td_conv2d(in, 6, 5, .padding = TD_SAME, .activation = TD_TANH);
     out = td_conv2d(td_average_pooling2d(out, 2), 16, 5, .strides = {2, 2}, .activation = TD_RELU);
     out = td_conv2d(td_conv2d(out, 32, 3, .dilation = {2, 2}, .padding = TD_SAME), 32, 3, .groups = 4);
-    return td_dense(td_flatten(td_conv2d(out, 64, 1)), 10);
+    return td_model_create(in, td_dense(td_flatten(td_conv2d(out, 64, 1)), 10), .seed = 2);
 }
 
-static td_tensor *lenet5(td_tensor *in)
+static td_model *lenet5(td_context *context)
 {
-    td_tensor *out = td_average_pooling2d(td_conv2d(in, 6, 5, .padding = TD_SAME, .activation = TD_TANH), 2);
-    out = td_average_pooling2d(td_conv2d(out, 16, 5, .activation = TD_TANH), 2);
-    out = td_dense(td_flatten(out), 120, .activation = TD_TANH);
-    return td_dense(td_dense(out, 84, .activation = TD_TANH), 10);
+    return td_new(context, "lenet5", 2);
 }
 
 /* Convolutions of few operations are not the library's. */
-static void check_images(td_tensor *(*network)(td_tensor *in), int64_t rows)
+static void check_images(td_model *(*make)(td_context *context), int64_t rows)
 {
     enum { MOST = 4 };
     static float images[MOST * 28 * 28], targets[MOST * 10], made[MOST * 10];
     td_context *context = td_context_create(NULL);
-    td_tensor *in = td_input(context, TD_SHAPE(28, 28, 1));
-    td_model *model = td_model_create(in, network(in), .seed = 2);
+    td_model *model = make(context);
     td_compile(model, .optimizer = td_adam(), .loss = TD_MEAN_SQUARED_ERROR);
     assert_string_equal(td_error(context), "");
     for (int i = 0; i < 10; i++) {
