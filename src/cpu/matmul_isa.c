@@ -23,6 +23,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
 enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */, FEW_COLUMNS = 4 };
+enum { STEPS_AHEAD = 4 };
 enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
@@ -31,11 +32,14 @@ typedef struct left {
     int64_t row, step;
 } left;
 
-/* Row k of the right factor begins at data + k * row. */
+/* Row k of the right factor begins at data + k * row; where it is packed, row k of a panel at the panel + k * its
+ * width.
+ */
 typedef struct right {
     const float *data;
     int64_t row;
     bool finite; /* known to be: zero times its elements is zero; asked for where a is transposed, see multiply_cut */
+    int64_t packed; /* rows of each of the panels, which lie one behind the other; 0: it is not packed */
 } right;
 
 typedef struct result {
@@ -91,17 +95,53 @@ TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int
     return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
 }
 
-/* One step of the depth. */
-TDI_INLINE void add_products(const float *a, int64_t row, const float *b, int rows, int columns,
+/* How far ROWS rows of the left factor are from the first: each in a register, or twice what one holds, as addresses
+ * can have it. The compiler would add up from row to row in each step, for which some CPUs have no slot left. */
+typedef struct distances {
+    int64_t one, three, four, five, seven;
+} distances;
+
+TDI_INLINE int64_t in_register(int64_t x)
+{
+#if defined(__x86_64__)
+    __asm__("" : "+r"(x));
+#endif
+    return x;
+}
+
+TDI_INLINE distances distances_of(int64_t row)
+{
+    return (distances){in_register(row), in_register(3 * row), in_register(4 * row), in_register(5 * row),
+                       in_register(7 * row)};
+}
+
+TDI_INLINE int64_t distance(distances d, int i)
+{
+    const int64_t all[] = {0, d.one, 2 * d.one, d.three, d.four, d.five, 2 * d.three, d.seven};
+    return all[i];
+}
+
+TDI_INLINE void ask_for(const float *from, int vectors)
+{
+    TDI_UNROLL
+    for (int i = 0; i < vectors; i++)
+        __builtin_prefetch(from + i * TDI_WIDTH);
+}
+
+/* One step of the depth. Where it takes long enough, the row of b some steps on is asked for: long panels do not stay
+ * in the first cache, least where rows are a power of two apart. */
+TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_t b_row, int rows, int columns,
                              tdi_vector (*sum)[COLUMNS])
 {
     tdi_vector of_b[COLUMNS];
     TDI_UNROLL
     for (int j = 0; j < columns; j++)
         of_b[j] = tdi_load(b + j * TDI_WIDTH);
+    if (rows == ROWS && columns > 1)
+        ask_for(b + STEPS_AHEAD * b_row, columns);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
-        tdi_vector of_a = tdi_splat(a[i * row]);
+        tdi_vector of_a = tdi_splat(a[distance(d, i)]);
         TDI_UNROLL
         for (int j = 0; j < columns; j++)
             sum[i][j] += of_a * of_b[j];
@@ -112,6 +152,7 @@ TDI_INLINE void add_products(const float *a, int64_t row, const float *b, int ro
 TDI_INLINE void block(left a, right b, result c, steps of, bool add, const ending *e, int rows, int columns)
 {
     tdi_vector sum[ROWS][COLUMNS];
+    distances d = distances_of(a.row);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
@@ -122,10 +163,10 @@ TDI_INLINE void block(left a, right b, result c, steps of, bool add, const endin
         prefetch_row(e, c.data, i * c.row, columns);
     if (of.at)
         for (const uint16_t *at = of.at; at < of.at + of.count; at++)
-            add_products(a.data + *at * a.step, a.row, b.data + *at * b.row, rows, columns, sum);
+            add_products(a.data + *at * a.step, d, b.data + *at * b.row, b.row, rows, columns, sum);
     else
         for (int64_t n = of.count; n > 0; n--, a.data += a.step, b.data += b.row)
-            add_products(a.data, a.row, b.data, rows, columns, sum);
+            add_products(a.data, d, b.data, b.row, rows, columns, sum);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
@@ -190,23 +231,48 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
 /* One panel of the result from column `at` on. */
 typedef void panel_of(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e);
 
-static void panel_at(panel_of *make, int64_t at, left a, right b, result c, int64_t rows, const steps *of, bool add,
-                     const ending *e)
+static void panel_at(panel_of *make, int64_t at, int64_t width, left a, right b, result c, int64_t rows,
+                     const steps *of, bool add, const ending *e)
 {
     ending end = e ? ending_at(*e, at, at) : (ending){0};
-    make(a, (right){b.data + at, b.row, b.finite}, (result){c.data + at, c.row}, rows, of, add, e ? &end : NULL);
+    right from =
+        b.packed ? (right){b.data + at * b.packed, width, b.finite, 0} : (right){b.data + at, b.row, b.finite, 0};
+    make(a, from, (result){c.data + at, c.row}, rows, of, add, e ? &end : NULL);
 }
 
-/* Whole vectors. Of the last four, two and two: a single one has too few sums to keep the multipliers busy. */
+/* Columns of the panel from column j on: of the last four vectors, two and two, as a single one has too few sums to
+ * keep the multipliers busy. */
+static int64_t panel_width(int64_t j, int64_t columns)
+{
+    int64_t left = (columns - j) / TDI_WIDTH;
+    return (left == 4 ? 2 : tdi_least(left, COLUMNS)) * TDI_WIDTH;
+}
+
+/* Whole vectors of columns. */
+static right pack(right b, int64_t columns, int64_t depth, float *to)
+{
+    right packed = {to, columns, b.finite, depth};
+    for (int64_t j = 0, width; j < columns; j += width) {
+        width = panel_width(j, columns);
+        for (int64_t k = 0; k < depth; k++, to += width)
+            for (int64_t i = 0; i < width; i += TDI_WIDTH)
+                tdi_store(to + i, tdi_load(b.data + k * b.row + j + i));
+    }
+    return packed;
+}
+
+/* Whole vectors. */
 static void panels(left a, right b, result c, int64_t rows, int64_t columns, const steps *of, bool add, const ending *e)
 {
-    int64_t j = 0;
-    for (; j + COLUMNS * TDI_WIDTH <= columns && columns - j != 4 * TDI_WIDTH; j += COLUMNS * TDI_WIDTH)
-        panel_at(wide_panel, j, a, b, c, rows, of, add, e);
-    for (; j + 2 * TDI_WIDTH <= columns; j += 2 * TDI_WIDTH)
-        panel_at(double_panel, j, a, b, c, rows, of, add, e);
-    if (j < columns)
-        panel_at(single_panel, j, a, b, c, rows, of, add, e);
+    for (int64_t j = 0, width; j < columns; j += width) {
+        width = panel_width(j, columns);
+        if (width == TDI_WIDTH)
+            panel_at(single_panel, j, width, a, b, c, rows, of, add, e);
+        else if (width == 2 * TDI_WIDTH)
+            panel_at(double_panel, j, width, a, b, c, rows, of, add, e);
+        else
+            panel_at(wide_panel, j, width, a, b, c, rows, of, add, e);
+    }
 }
 
 /* Whether looking for zeros in the left factor is much less work than multiplying by them. */
@@ -247,8 +313,26 @@ static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, st
 static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, int64_t depth)
 {
     b.finite = depth > 0 && worth_looking(rows, columns) && tdi_has_zeros(a, rows) &&
-               tdi_all_finite(b.data, b.row, depth, columns);
+               tdi_all_finite(b.data, b.row, depth, NULL, columns);
     return b;
+}
+
+/* Whether the rows of b that some of the blocks leave out are finite: zero times them adds nothing. */
+static bool left_out_finite(right b, int64_t columns, int64_t depth, int64_t blocks, const steps *of)
+{
+    uint8_t taken[DEPTH] = {0};
+    uint16_t left_out[DEPTH];
+    int64_t lists = 0, count = 0;
+    for (int64_t i = 0; i < blocks; i++) {
+        lists += of[i].at != NULL;
+        for (int64_t k = 0; of[i].at && k < of[i].count; k++)
+            taken[of[i].at[k]]++;
+    }
+    for (int64_t k = 0; k < depth; k++) {
+        left_out[count] = (uint16_t)k;
+        count += taken[k] < lists;
+    }
+    return tdi_all_finite(b.data, b.row, count, left_out, columns);
 }
 
 /* At most GROUP blocks of rows, at most DEPTH steps. */
@@ -261,7 +345,8 @@ static void multiply_cut(left a, right b, result c, int64_t rows, int64_t column
         found[i] = all[i] = (steps){depth, NULL};
     bool look = b.finite || (a.step == 1 && worth_looking(rows, columns));
     int64_t saved = look ? find_steps(a, rows, depth, at, found) : 0;
-    bool finite = b.finite || (saved > CHECK * depth && tdi_all_finite(b.data, b.row, depth, columns));
+    int64_t blocks = (rows + ROWS - 1) / ROWS;
+    bool finite = b.finite || (saved > CHECK * depth && left_out_finite(b, columns, depth, blocks, found));
     panels(a, b, c, rows, columns, finite && saved > 0 ? found : all, add, e);
 }
 
@@ -270,8 +355,8 @@ static void multiply_group(left a, right b, result c, int64_t rows, int64_t colu
 {
     for (int64_t k = 0; k < depth; k += DEPTH) {
         int64_t cut = tdi_least(depth - k, DEPTH);
-        multiply_cut((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row, b.finite}, c, rows,
-                     columns, cut, k > 0, k + cut == depth ? e : NULL);
+        multiply_cut((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row, b.finite, b.packed},
+                     c, rows, columns, cut, k > 0, k + cut == depth ? e : NULL);
     }
 }
 
@@ -292,8 +377,8 @@ static void multiply_wide(left a, right b, result c, int64_t rows, int64_t colum
     if (whole == columns)
         return;
     ending end = e ? ending_at(*e, last, last) : (ending){0};
-    multiply_vectors(a, (right){b.data + last, b.row, b.finite}, (result){c.data + last, c.row}, rows, TDI_WIDTH, depth,
-                     e ? &end : NULL);
+    multiply_vectors(a, (right){b.data + last, b.row, b.finite, 0}, (result){c.data + last, c.row}, rows, TDI_WIDTH,
+                     depth, e ? &end : NULL);
 }
 
 /* to[k][i] = from[i][k]: whole squares through registers, what is left one by one. */
@@ -317,9 +402,10 @@ static void narrow_block(left a, const float *b, result c, int64_t count, int64_
     for (int64_t i = 0; i < count && add; i++)
         memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
     if (count == ROWS)
-        block(a, (right){b, TDI_WIDTH, false}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS, 1);
+        block(a, (right){b, TDI_WIDTH, false, 0}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS,
+              1);
     for (int64_t i = 0; i < count && count < ROWS; i++)
-        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false}, (result){sum[i], TDI_WIDTH},
+        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false, 0}, (result){sum[i], TDI_WIDTH},
               (steps){depth, NULL}, true, NULL, 1, 1);
     for (int64_t i = 0; i < count; i++)
         memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
@@ -366,7 +452,7 @@ static void narrow_turned(left a, right b, result c, int64_t rows, int64_t colum
     int64_t count = tdi_least(rows, LONG);
     for (int64_t done = 0; done < rows; done += count) {
         int64_t i = tdi_least(done, rows - count);
-        multiply_wide((left){b.data, 1, b.row}, (right){a.data + i, a.step, false}, (result){made[0], LONG}, columns,
+        multiply_wide((left){b.data, 1, b.row}, (right){a.data + i, a.step, false, 0}, (result){made[0], LONG}, columns,
                       count, depth, NULL);
         transpose(made[0], LONG, columns, count, c.data + i * c.row, c.row);
     }
@@ -400,11 +486,11 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
     for (int64_t i = 0; i < rows; i += CHUNK) {
         int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
         float *turned = scratch, *made = scratch + depth * CHUNK;
-        right factor = {turned, CHUNK, false};
+        right factor = {turned, CHUNK, false, 0};
         if (a.step == 1)
             transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
         else
-            factor = (right){a.data + i * a.row, a.step, false}; /* a' already */
+            factor = (right){a.data + i * a.row, a.step, false, 0}; /* a' already */
         multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth, NULL);
         transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
         end_rows(ending_at(*e, i * c.row, 0), count, columns, (result){c.data + i * c.row, c.row});
@@ -420,7 +506,7 @@ static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t 
         int64_t count = tdi_least(columns - j, PANEL);
         transpose(b.data + j * b.row, b.row, count, depth, scratch, PANEL);
         ending end = ending_at(*e, j, j);
-        multiply(a, (right){scratch, PANEL, false}, (result){c.data + j, c.row}, rows, count, depth, &end);
+        multiply(a, (right){scratch, PANEL, false, 0}, (result){c.data + j, c.row}, rows, count, depth, &end);
     }
 }
 
@@ -448,7 +534,7 @@ static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t co
 {
     for (int64_t j = 0; j < columns; j += TDI_WIDTH) {
         int64_t at = tdi_least(j, columns - TDI_WIDTH);
-        right group = {b.data + at * b.row, b.row, false};
+        right group = {b.data + at * b.row, b.row, false, 0};
         for (int64_t i = 0; i < rows; i++)
             tdi_store(c.data + i * c.row + at, dots(a.data + i * a.row, group, depth));
     }
@@ -521,7 +607,7 @@ static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area
     if (at.rows <= 0 || at.columns <= 0)
         return;
     multiply((left){(const float *)call->in[0].data + at.row * lda + begin, lda, 1},
-             (right){(const float *)call->in[1].data + begin * columns + at.column, columns, false},
+             (right){(const float *)call->in[1].data + begin * columns + at.column, columns, false, 0},
              (result){to + at.row * columns + at.column, columns}, at.rows, at.columns, end - begin, e);
 }
 
@@ -580,7 +666,7 @@ static void run(const tdi_call *call)
     area at = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
     int64_t first = at.row * ldc + at.column;
     left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
-    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb, false};
+    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb, false, 0};
     result c = {(float *)call->out.data + first, ldc};
     const float *third = call->n_in > 2 ? call->in[2].data : NULL;
     const float *value = attrs->slope ? third + first : NULL;
@@ -602,7 +688,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 8192 };
+enum { GRADIENT_FLOATS = 16384, PACKED_FLOATS = 4096, PACKED_DEPTH = 256 };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -621,11 +707,20 @@ static const char *update_declines(const tdi_call *call)
     return NULL;
 }
 
-/* Some of the gradient's rows. */
+/* Floats of a packed b, which all rows of the gradient meet: a panel of few rows stays in the first cache then,
+ * whatever they were apart. 0: as it lies, since all of b stays there, or not even a panel. */
+static int64_t packed_floats(const tdi_call *call)
+{
+    int64_t depth = tdi_outer_extent(&call->in[1].shape), floats = depth * tdi_last_extent(&call->out.shape);
+    return depth <= PACKED_DEPTH && floats > PACKED_FLOATS ? floats : 0;
+}
+
+/* Some of the gradient's rows; b. */
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
-    *scratch = (size_t)(gradient_rows(call) * tdi_last_extent(&call->out.shape)) * sizeof(float);
+    int64_t gradient = gradient_rows(call) * tdi_last_extent(&call->out.shape);
+    *scratch = (size_t)(gradient + packed_floats(call)) * sizeof(float);
     return TD_OK;
 }
 
@@ -636,12 +731,15 @@ static void update_run(const tdi_call *call)
     int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape);
     int64_t first = call->split == TDI_COLUMNS ? call->begin : 0, most = gradient_rows(call);
     const float *a = call->in[1].data;
-    right b = {(const float *)call->in[2].data + first, tdi_last_extent(&call->out.shape), false};
+    float *gradient = call->scratch, *packed = gradient + most * tdi_last_extent(&call->out.shape);
+    right b = {(const float *)call->in[2].data + first, tdi_last_extent(&call->out.shape), false, 0};
     b = with_zeros(b, a + of.begin, of.end - of.begin, of.columns, depth);
+    if (packed_floats(call) && of.columns % TDI_WIDTH == 0)
+        b = pack(b, of.columns, depth, packed);
     for (int64_t i = of.begin; i < of.end; i += most) {
         int64_t rows = tdi_least(of.end - i, most);
-        multiply((left){a + i, 1, features}, b, (result){call->scratch, of.columns}, rows, of.columns, depth, NULL);
-        tdi_update_rows(&of, i, rows, call->scratch);
+        multiply((left){a + i, 1, features}, b, (result){gradient, of.columns}, rows, of.columns, depth, NULL);
+        tdi_update_rows(&of, i, rows, gradient);
     }
 }
 
@@ -705,7 +803,7 @@ static void make_share(const joint *j, int part, float *to)
     else if (of.depth == 0)
         memset(to, 0, size);
     else
-        multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false},
+        multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false, 0},
                  (result){to, j->columns}, j->rows, j->columns, of.depth, NULL);
 }
 

@@ -99,20 +99,22 @@ static inline bool tdi_has_zeros(const float *x, int64_t n)
 }
 
 /* Whether numbers, TDI_WIDTH columns or more of them, all stay zero when multiplied by zero: none is infinite or NaN.
- * What is left over after whole vectors is looked at with some of those before. */
-static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, int64_t columns)
+ * Of `rows` rows, or those at[0 .. rows); what is left over after whole vectors is looked at with some of those before.
+ */
+static inline bool tdi_all_finite(const float *data, int64_t row, int64_t rows, const uint16_t *at, int64_t columns)
 {
     enum { ABREAST = 4 };
     tdi_vector sum[ABREAST] = {{0}};
-    for (int64_t i = 0; i < rows; i++, data += row) {
+    for (int64_t i = 0; i < rows; i++) {
+        const float *from = data + (at ? at[i] : i) * row;
         int64_t j = 0;
         for (; j + ABREAST * TDI_WIDTH <= columns; j += ABREAST * TDI_WIDTH) {
             TDI_UNROLL
             for (int v = 0; v < ABREAST; v++)
-                sum[v] += tdi_load(data + j + v * TDI_WIDTH) * 0.0f;
+                sum[v] += tdi_load(from + j + v * TDI_WIDTH) * 0.0f;
         }
         for (; j < columns; j += TDI_WIDTH)
-            sum[0] += tdi_load(data + tdi_least(j, columns - TDI_WIDTH)) * 0.0f;
+            sum[0] += tdi_load(from + tdi_least(j, columns - TDI_WIDTH)) * 0.0f;
     }
     return tdi_fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) == 0.0f;
 }
