@@ -23,7 +23,7 @@ enum { ROWS = 4, COLUMNS = 3 };
 enum { ROWS = 4, COLUMNS = 2 };
 #endif
 enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */, FEW_COLUMNS = 4 };
-enum { STEPS_AHEAD = 4 };
+enum { STEPS_AHEAD = TDI_WIDTH == 16 ? 4 : 0 /* a vector is a line of the cache there */ };
 enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
@@ -137,7 +137,7 @@ TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_
     TDI_UNROLL
     for (int j = 0; j < columns; j++)
         of_b[j] = tdi_load(b + j * TDI_WIDTH);
-    if (rows == ROWS && columns > 1)
+    if (STEPS_AHEAD && rows == ROWS && columns > 1)
         ask_for(b + STEPS_AHEAD * b_row, columns);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -381,16 +381,31 @@ static void multiply_wide(left a, right b, result c, int64_t rows, int64_t colum
                      depth, e ? &end : NULL);
 }
 
-/* to[k][i] = from[i][k]: whole squares through registers, what is left one by one. */
+/* At most TDI_WIDTH rows and columns. */
+static void transpose_part(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to,
+                           int64_t to_row)
+{
+    float square[TDI_WIDTH * TDI_WIDTH] = {0}, turned[TDI_WIDTH * TDI_WIDTH];
+    for (int64_t i = 0; i < rows; i++)
+        tdi_store(square + i * TDI_WIDTH, tdi_load_part(from + i * from_row, columns));
+    tdi_transpose_square(square, TDI_WIDTH, turned, TDI_WIDTH);
+    for (int64_t k = 0; k < columns; k++)
+        tdi_store_part(to + k * to_row, tdi_load(turned + k * TDI_WIDTH), rows);
+}
+
+/* to[k][i] = from[i][k], square by square. */
 static void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns, float *to, int64_t to_row)
 {
-    int64_t high = rows / TDI_WIDTH * TDI_WIDTH, wide = columns / TDI_WIDTH * TDI_WIDTH;
-    for (int64_t i = 0; i < high; i += TDI_WIDTH)
-        for (int64_t k = 0; k < wide; k += TDI_WIDTH)
-            tdi_transpose_square(from + i * from_row + k, from_row, to + k * to_row + i, to_row);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = i < high ? wide : 0; k < columns; k++)
-            to[k * to_row + i] = from[i * from_row + k];
+    for (int64_t i = 0; i < rows; i += TDI_WIDTH)
+        for (int64_t k = 0; k < columns; k += TDI_WIDTH) {
+            const float *corner = from + i * from_row + k;
+            float *turned = to + k * to_row + i;
+            int64_t high = tdi_least(rows - i, TDI_WIDTH), wide = tdi_least(columns - k, TDI_WIDTH);
+            if (high == TDI_WIDTH && wide == TDI_WIDTH)
+                tdi_transpose_square(corner, from_row, turned, to_row);
+            else
+                transpose_part(corner, from_row, high, wide, turned, to_row);
+        }
 }
 
 /* ---- few columns ---- */
@@ -414,12 +429,11 @@ static void narrow_block(left a, const float *b, result c, int64_t count, int64_
 static void narrow_panel(left a, right b, result c, int64_t rows, int64_t columns, int64_t depth)
 {
     enum { CUT = 128 };
-    float padded[CUT][TDI_WIDTH] = {{0}};
+    float padded[CUT][TDI_WIDTH];
     for (int64_t k = 0; k < depth; k += CUT) {
         int64_t cut = depth - k < CUT ? depth - k : CUT;
         for (int64_t i = 0; i < cut; i++)
-            for (int64_t j = 0; j < columns; j++)
-                padded[i][j] = b.data[(k + i) * b.row + j];
+            tdi_store(padded[i], tdi_load_part(b.data + (k + i) * b.row, columns));
         for (int64_t i = 0; i < rows; i += ROWS)
             narrow_block((left){a.data + i * a.row + k * a.step, a.row, a.step}, padded[0],
                          (result){c.data + i * c.row, c.row}, rows - i < ROWS ? rows - i : ROWS, columns, cut, k > 0);

@@ -67,11 +67,23 @@ static inline int64_t tdi_nonzero_columns(const float *data, int64_t row, int64_
     return count;
 }
 
-static inline uint32_t tdi_bits(float x)
+/* Whether one or more of some numbers are not +0. */
+TDI_INLINE bool tdi_any_nonzero(const float *x, int64_t n)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+#if defined(__AVX512VL__)
+    if (n == 8) {
+        __m256i all = _mm256_loadu_si256((const __m256i *)(const void *)x);
+        return _mm256_test_epi32_mask(all, all) != 0;
+    }
+#endif
+    uint32_t any = 0;
+    TDI_UNROLL
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        any |= bits;
+    }
+    return any != 0;
 }
 
 /* The same of rows that are not zero in all of their columns. */
@@ -79,12 +91,8 @@ TDI_INLINE int64_t tdi_nonzero_rows(const float *data, int64_t row, int64_t rows
 {
     int64_t count = 0;
     for (int64_t i = 0; i < rows; i++, data += row) {
-        uint32_t any = 0;
-        TDI_UNROLL
-        for (int64_t j = 0; j < columns; j++)
-            any |= tdi_bits(data[j]);
         at[count] = (uint16_t)i;
-        count += any != 0;
+        count += tdi_any_nonzero(data, columns);
     }
     return count;
 }
