@@ -148,71 +148,111 @@ TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_
     }
 }
 
-/* rows x (columns vectors) of the result; `e` NULL: the sums as they are. */
-TDI_INLINE void block(left a, right b, result c, steps of, bool add, const ending *e, int rows, int columns)
+/* A block of the result, at its first row and column. */
+typedef struct tile {
+    left a;
+    right b;
+    result c;
+    steps of;
+    bool add;
+    const ending *e; /* NULL: the sums as they are */
+} tile;
+
+/* The same place, of which the compiler knows nothing: it would work out all of its addresses before the loop, and have
+ * no registers for them. */
+TDI_INLINE result anew(result c)
 {
-    tdi_vector sum[ROWS][COLUMNS];
-    distances d = distances_of(a.row);
+#if defined(__x86_64__)
+    __asm__("" : "+r"(c.data), "+r"(c.row));
+#endif
+    return c;
+}
+
+TDI_INLINE void load_sums(result c, int rows, int columns, tdi_vector (*sum)[COLUMNS])
+{
+    distances down = distances_of(c.row);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
         for (int j = 0; j < columns; j++)
-            sum[i][j] = add ? tdi_load(c.data + i * c.row + j * TDI_WIDTH) : (tdi_vector){0};
+            sum[i][j] = tdi_load(c.data + distance(down, i) + j * TDI_WIDTH);
     }
-    for (int i = 0; e && i < rows; i++)
-        prefetch_row(e, c.data, i * c.row, columns);
-    if (of.at)
-        for (const uint16_t *at = of.at; at < of.at + of.count; at++)
-            add_products(a.data + *at * a.step, d, b.data + *at * b.row, b.row, rows, columns, sum);
-    else
-        for (int64_t n = of.count; n > 0; n--, a.data += a.step, b.data += b.row)
-            add_products(a.data, d, b.data, b.row, rows, columns, sum);
+}
+
+TDI_INLINE void store_sums(result c, const ending *e, int rows, int columns, tdi_vector (*sum)[COLUMNS])
+{
+    distances down = distances_of(c.row);
     TDI_UNROLL
     for (int i = 0; i < rows; i++) {
         TDI_UNROLL
         for (int j = 0; j < columns; j++) {
-            int64_t at = i * c.row + j * TDI_WIDTH;
+            int64_t at = distance(down, i) + j * TDI_WIDTH;
             tdi_store(c.data + at, e ? ended(e, sum[i][j], at, j * TDI_WIDTH) : sum[i][j]);
         }
     }
 }
 
-/* As many blocks of `high` rows as there are from row i on; returns the row behind them. */
-TDI_INLINE int64_t blocks(left a, right b, result c, int64_t i, int64_t rows, const steps *of, bool add,
-                          const ending *e, int high, int columns)
+/* rows x (columns vectors) of the result. */
+TDI_INLINE void block(const tile *t, int rows, int columns)
 {
-    for (; i + high <= rows; i += high) {
-        left from = {a.data + i * a.row, a.row, a.step};
-        result to = {c.data + i * c.row, c.row};
-        ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
-        block(from, b, to, of[i / ROWS], add, e ? &end : NULL, high, columns);
+    left a = t->a;
+    right b = t->b;
+    tdi_vector sum[ROWS][COLUMNS] = {{{0}}};
+    distances d = distances_of(a.row);
+    if (t->add)
+        load_sums(anew(t->c), rows, columns, sum);
+    for (int i = 0; t->e && i < rows; i++)
+        prefetch_row(t->e, t->c.data, i * t->c.row, columns);
+    if (t->of.at)
+        for (const uint16_t *at = t->of.at, *end = at + t->of.count; at < end; at++)
+            add_products(a.data + *at * a.step, d, b.data + *at * b.row, b.row, rows, columns, sum);
+    else
+        for (int64_t n = t->of.count; n > 0; n--, a.data += a.step, b.data += b.row)
+            add_products(a.data, d, b.data, b.row, rows, columns, sum);
+    if (t->e)
+        store_sums(anew(t->c), t->e, rows, columns, sum);
+    else
+        store_sums(anew(t->c), NULL, rows, columns, sum);
+}
+
+/* Each of them a function of its own: inlined into one loop over blocks, the addresses of all would be worked out
+ * before the first, which takes as long as half a block. */
+typedef void block_of(const tile *t);
+
+#define BLOCK(name_, rows_, columns_)                                                                                  \
+    static __attribute__((noinline)) void name_(const tile *t)                                                         \
+    {                                                                                                                  \
+        block(t, rows_, columns_);                                                                                     \
     }
-    return i;
-}
+#define BLOCKS(stem_, rows_)                                                                                           \
+    BLOCK(stem_##_single, rows_, 1) BLOCK(stem_##_double, rows_, 2) BLOCK(stem_##_wide, rows_, COLUMNS)
+BLOCKS(whole, ROWS)
+BLOCKS(half, ROWS / 2)
+BLOCKS(quarter, ROWS / 4)
+BLOCKS(one, 1)
+#undef BLOCK
+#undef BLOCKS
 
-/* A panel of `columns` vectors. */
-TDI_INLINE void panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e, int columns)
-{
-    int64_t i = blocks(a, b, c, 0, rows, of, add, e, ROWS, columns);
-    i = blocks(a, b, c, i, rows, of, add, e, ROWS / 2, columns);
-    i = blocks(a, b, c, i, rows, of, add, e, ROWS / 4, columns);
-    if (ROWS / 4 > 1)
-        blocks(a, b, c, i, rows, of, add, e, 1, columns);
-}
+/* By their vectors. */
+static const struct {
+    int rows;
+    block_of *of[3];
+} heights[] = {{ROWS, {whole_single, whole_double, whole_wide}},
+               {ROWS / 2, {half_single, half_double, half_wide}},
+               {ROWS / 4, {quarter_single, quarter_double, quarter_wide}},
+               {1, {one_single, one_double, one_wide}}};
 
-static void wide_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
+/* A panel of `vectors` vectors, by blocks of as many rows as there are. */
+static void panel(left a, right b, result c, int64_t rows, int64_t vectors, const steps *of, bool add, const ending *e)
 {
-    panel(a, b, c, rows, of, add, e, COLUMNS);
-}
-
-static void double_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
-{
-    panel(a, b, c, rows, of, add, e, 2);
-}
-
-static void single_panel(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e)
-{
-    panel(a, b, c, rows, of, add, e, 1);
+    for (int64_t i = 0, h = 0; i < rows; i += heights[h].rows) {
+        while (heights[h].rows > rows - i)
+            h++;
+        ending end = e ? ending_at(*e, i * c.row, 0) : (ending){0};
+        tile t = {
+            {a.data + i * a.row, a.row, a.step}, b, {c.data + i * c.row, c.row}, of[i / ROWS], add, e ? &end : NULL};
+        heights[h].of[vectors - 1](&t);
+    }
 }
 
 /* The same as ended(), for sums that are in the result already. */
@@ -226,18 +266,6 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
         if (e.value)
             TDI_ISA_NAME(tdi_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
     }
-}
-
-/* One panel of the result from column `at` on. */
-typedef void panel_of(left a, right b, result c, int64_t rows, const steps *of, bool add, const ending *e);
-
-static void panel_at(panel_of *make, int64_t at, int64_t width, left a, right b, result c, int64_t rows,
-                     const steps *of, bool add, const ending *e)
-{
-    ending end = e ? ending_at(*e, at, at) : (ending){0};
-    right from =
-        b.packed ? (right){b.data + at * b.packed, width, b.finite, 0} : (right){b.data + at, b.row, b.finite, 0};
-    make(a, from, (result){c.data + at, c.row}, rows, of, add, e ? &end : NULL);
 }
 
 /* Columns of the panel from column j on: of the last four vectors, two and two, as a single one has too few sums to
@@ -266,12 +294,9 @@ static void panels(left a, right b, result c, int64_t rows, int64_t columns, con
 {
     for (int64_t j = 0, width; j < columns; j += width) {
         width = panel_width(j, columns);
-        if (width == TDI_WIDTH)
-            panel_at(single_panel, j, width, a, b, c, rows, of, add, e);
-        else if (width == 2 * TDI_WIDTH)
-            panel_at(double_panel, j, width, a, b, c, rows, of, add, e);
-        else
-            panel_at(wide_panel, j, width, a, b, c, rows, of, add, e);
+        ending end = e ? ending_at(*e, j, j) : (ending){0};
+        right from = {b.data + j * (b.packed ? b.packed : 1), b.packed ? width : b.row, b.finite, 0};
+        panel(a, from, (result){c.data + j, c.row}, rows, width / TDI_WIDTH, of, add, e ? &end : NULL);
     }
 }
 
@@ -416,12 +441,8 @@ static void narrow_block(left a, const float *b, result c, int64_t count, int64_
     float sum[ROWS][TDI_WIDTH] = {{0}};
     for (int64_t i = 0; i < count && add; i++)
         memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
-    if (count == ROWS)
-        block(a, (right){b, TDI_WIDTH, false, 0}, (result){sum[0], TDI_WIDTH}, (steps){depth, NULL}, true, NULL, ROWS,
-              1);
-    for (int64_t i = 0; i < count && count < ROWS; i++)
-        block((left){a.data + i * a.row, a.row, a.step}, (right){b, TDI_WIDTH, false, 0}, (result){sum[i], TDI_WIDTH},
-              (steps){depth, NULL}, true, NULL, 1, 1);
+    steps all = {depth, NULL};
+    panel(a, (right){b, TDI_WIDTH, false, 0}, (result){sum[0], TDI_WIDTH}, count, 1, &all, true, NULL);
     for (int64_t i = 0; i < count; i++)
         memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
 }
