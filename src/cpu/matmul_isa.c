@@ -32,14 +32,11 @@ typedef struct left {
     int64_t row, step;
 } left;
 
-/* Row k of the right factor begins at data + k * row; where it is packed, row k of a panel at the panel + k * its
- * width.
- */
+/* Row k of the right factor begins at data + k * row. */
 typedef struct right {
     const float *data;
     int64_t row;
     bool finite; /* known to be: zero times its elements is zero; asked for where a is transposed, see multiply_cut */
-    int64_t packed; /* rows of each of the panels, which lie one behind the other; 0: it is not packed */
 } right;
 
 typedef struct result {
@@ -276,27 +273,14 @@ static int64_t panel_width(int64_t j, int64_t columns)
     return (left == 4 ? 2 : tdi_least(left, COLUMNS)) * TDI_WIDTH;
 }
 
-/* Whole vectors of columns. */
-static right pack(right b, int64_t columns, int64_t depth, float *to)
-{
-    right packed = {to, columns, b.finite, depth};
-    for (int64_t j = 0, width; j < columns; j += width) {
-        width = panel_width(j, columns);
-        for (int64_t k = 0; k < depth; k++, to += width)
-            for (int64_t i = 0; i < width; i += TDI_WIDTH)
-                tdi_store(to + i, tdi_load(b.data + k * b.row + j + i));
-    }
-    return packed;
-}
-
 /* Whole vectors. */
 static void panels(left a, right b, result c, int64_t rows, int64_t columns, const steps *of, bool add, const ending *e)
 {
     for (int64_t j = 0, width; j < columns; j += width) {
         width = panel_width(j, columns);
         ending end = e ? ending_at(*e, j, j) : (ending){0};
-        right from = {b.data + j * (b.packed ? b.packed : 1), b.packed ? width : b.row, b.finite, 0};
-        panel(a, from, (result){c.data + j, c.row}, rows, width / TDI_WIDTH, of, add, e ? &end : NULL);
+        panel(a, (right){b.data + j, b.row, b.finite}, (result){c.data + j, c.row}, rows, width / TDI_WIDTH, of, add,
+              e ? &end : NULL);
     }
 }
 
@@ -380,8 +364,8 @@ static void multiply_group(left a, right b, result c, int64_t rows, int64_t colu
 {
     for (int64_t k = 0; k < depth; k += DEPTH) {
         int64_t cut = tdi_least(depth - k, DEPTH);
-        multiply_cut((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row, b.finite, b.packed},
-                     c, rows, columns, cut, k > 0, k + cut == depth ? e : NULL);
+        multiply_cut((left){a.data + k * a.step, a.row, a.step}, (right){b.data + k * b.row, b.row, b.finite}, c, rows,
+                     columns, cut, k > 0, k + cut == depth ? e : NULL);
     }
 }
 
@@ -402,8 +386,8 @@ static void multiply_wide(left a, right b, result c, int64_t rows, int64_t colum
     if (whole == columns)
         return;
     ending end = e ? ending_at(*e, last, last) : (ending){0};
-    multiply_vectors(a, (right){b.data + last, b.row, b.finite, 0}, (result){c.data + last, c.row}, rows, TDI_WIDTH,
-                     depth, e ? &end : NULL);
+    multiply_vectors(a, (right){b.data + last, b.row, b.finite}, (result){c.data + last, c.row}, rows, TDI_WIDTH, depth,
+                     e ? &end : NULL);
 }
 
 /* At most TDI_WIDTH rows and columns. */
@@ -442,7 +426,7 @@ static void narrow_block(left a, const float *b, result c, int64_t count, int64_
     for (int64_t i = 0; i < count && add; i++)
         memcpy(sum[i], c.data + i * c.row, (size_t)columns * sizeof(float));
     steps all = {depth, NULL};
-    panel(a, (right){b, TDI_WIDTH, false, 0}, (result){sum[0], TDI_WIDTH}, count, 1, &all, true, NULL);
+    panel(a, (right){b, TDI_WIDTH, false}, (result){sum[0], TDI_WIDTH}, count, 1, &all, true, NULL);
     for (int64_t i = 0; i < count; i++)
         memcpy(c.data + i * c.row, sum[i], (size_t)columns * sizeof(float));
 }
@@ -487,7 +471,7 @@ static void narrow_turned(left a, right b, result c, int64_t rows, int64_t colum
     int64_t count = tdi_least(rows, LONG);
     for (int64_t done = 0; done < rows; done += count) {
         int64_t i = tdi_least(done, rows - count);
-        multiply_wide((left){b.data, 1, b.row}, (right){a.data + i, a.step, false, 0}, (result){made[0], LONG}, columns,
+        multiply_wide((left){b.data, 1, b.row}, (right){a.data + i, a.step, false}, (result){made[0], LONG}, columns,
                       count, depth, NULL);
         transpose(made[0], LONG, columns, count, c.data + i * c.row, c.row);
     }
@@ -521,11 +505,11 @@ static void multiply_transposed(left a, right b, result c, int64_t rows, int64_t
     for (int64_t i = 0; i < rows; i += CHUNK) {
         int64_t count = rows - i < CHUNK ? rows - i : CHUNK;
         float *turned = scratch, *made = scratch + depth * CHUNK;
-        right factor = {turned, CHUNK, false, 0};
+        right factor = {turned, CHUNK, false};
         if (a.step == 1)
             transpose(a.data + i * a.row, a.row, count, depth, turned, CHUNK);
         else
-            factor = (right){a.data + i * a.row, a.step, false, 0}; /* a' already */
+            factor = (right){a.data + i * a.row, a.step, false}; /* a' already */
         multiply((left){b.data, b.row, 1}, factor, (result){made, CHUNK}, columns, count, depth, NULL);
         transpose(made, CHUNK, columns, count, c.data + i * c.row, c.row);
         end_rows(ending_at(*e, i * c.row, 0), count, columns, (result){c.data + i * c.row, c.row});
@@ -541,7 +525,7 @@ static void multiply_by_turned(left a, right b, result c, int64_t rows, int64_t 
         int64_t count = tdi_least(columns - j, PANEL);
         transpose(b.data + j * b.row, b.row, count, depth, scratch, PANEL);
         ending end = ending_at(*e, j, j);
-        multiply(a, (right){scratch, PANEL, false, 0}, (result){c.data + j, c.row}, rows, count, depth, &end);
+        multiply(a, (right){scratch, PANEL, false}, (result){c.data + j, c.row}, rows, count, depth, &end);
     }
 }
 
@@ -569,7 +553,7 @@ static void multiply_by_dots(left a, right b, result c, int64_t rows, int64_t co
 {
     for (int64_t j = 0; j < columns; j += TDI_WIDTH) {
         int64_t at = tdi_least(j, columns - TDI_WIDTH);
-        right group = {b.data + at * b.row, b.row, false, 0};
+        right group = {b.data + at * b.row, b.row, false};
         for (int64_t i = 0; i < rows; i++)
             tdi_store(c.data + i * c.row + at, dots(a.data + i * a.row, group, depth));
     }
@@ -642,7 +626,7 @@ static void multiply_area(const tdi_call *call, int64_t begin, int64_t end, area
     if (at.rows <= 0 || at.columns <= 0)
         return;
     multiply((left){(const float *)call->in[0].data + at.row * lda + begin, lda, 1},
-             (right){(const float *)call->in[1].data + begin * columns + at.column, columns, false, 0},
+             (right){(const float *)call->in[1].data + begin * columns + at.column, columns, false},
              (result){to + at.row * columns + at.column, columns}, at.rows, at.columns, end - begin, e);
 }
 
@@ -701,7 +685,7 @@ static void run(const tdi_call *call)
     area at = area_of(&call->out.shape, (tdi_share){call->split, call->begin, call->end});
     int64_t first = at.row * ldc + at.column;
     left a = {call->in[0].data, attrs->transpose_a ? 1 : lda, attrs->transpose_a ? lda : 1};
-    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb, false, 0};
+    right b = {(const float *)call->in[1].data + at.column * (attrs->transpose_b ? ldb : 1), ldb, false};
     result c = {(float *)call->out.data + first, ldc};
     const float *third = call->n_in > 2 ? call->in[2].data : NULL;
     const float *value = attrs->slope ? third + first : NULL;
@@ -723,7 +707,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 16384, PACKED_FLOATS = 4096, PACKED_DEPTH = 256 };
+enum { GRADIENT_FLOATS = 16384 };
 
 static int64_t gradient_rows(const tdi_call *call)
 {
@@ -742,20 +726,11 @@ static const char *update_declines(const tdi_call *call)
     return NULL;
 }
 
-/* Floats of a packed b, which all rows of the gradient meet: a panel of few rows stays in the first cache then,
- * whatever they were apart. 0: as it lies, since all of b stays there, or not even a panel. */
-static int64_t packed_floats(const tdi_call *call)
-{
-    int64_t depth = tdi_outer_extent(&call->in[1].shape), floats = depth * tdi_last_extent(&call->out.shape);
-    return depth <= PACKED_DEPTH && floats > PACKED_FLOATS ? floats : 0;
-}
-
-/* Some of the gradient's rows; b. */
+/* Some of the gradient's rows. */
 static td_status update_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state, (void)error;
-    int64_t gradient = gradient_rows(call) * tdi_last_extent(&call->out.shape);
-    *scratch = (size_t)(gradient + packed_floats(call)) * sizeof(float);
+    *scratch = (size_t)(gradient_rows(call) * tdi_last_extent(&call->out.shape)) * sizeof(float);
     return TD_OK;
 }
 
@@ -766,15 +741,12 @@ static void update_run(const tdi_call *call)
     int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape);
     int64_t first = call->split == TDI_COLUMNS ? call->begin : 0, most = gradient_rows(call);
     const float *a = call->in[1].data;
-    float *gradient = call->scratch, *packed = gradient + most * tdi_last_extent(&call->out.shape);
-    right b = {(const float *)call->in[2].data + first, tdi_last_extent(&call->out.shape), false, 0};
+    right b = {(const float *)call->in[2].data + first, tdi_last_extent(&call->out.shape), false};
     b = with_zeros(b, a + of.begin, of.end - of.begin, of.columns, depth);
-    if (packed_floats(call) && of.columns % TDI_WIDTH == 0)
-        b = pack(b, of.columns, depth, packed);
     for (int64_t i = of.begin; i < of.end; i += most) {
         int64_t rows = tdi_least(of.end - i, most);
-        multiply((left){a + i, 1, features}, b, (result){gradient, of.columns}, rows, of.columns, depth, NULL);
-        tdi_update_rows(&of, i, rows, gradient);
+        multiply((left){a + i, 1, features}, b, (result){call->scratch, of.columns}, rows, of.columns, depth, NULL);
+        tdi_update_rows(&of, i, rows, call->scratch);
     }
 }
 
@@ -838,7 +810,7 @@ static void make_share(const joint *j, int part, float *to)
     else if (of.depth == 0)
         memset(to, 0, size);
     else
-        multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false, 0},
+        multiply((left){of.a + j->first, 1, j->call->out.shape.dim[0]}, (right){of.b, j->columns, false},
                  (result){to, j->columns}, j->rows, j->columns, of.depth, NULL);
 }
 
