@@ -9,8 +9,8 @@
  * columns they are turned, as is the product when a is transposed: vectors then stand along the depth, or a's rows.
  *
  * Where ROWS rows of a have zeros in one column, that step is left out for them: in handwritten digits four in five
- * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where zeros are to be
- * multiplied by an infinity or NaN, which gives NaN, no step is left out. */
+ * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where what would be
+ * left out are zeros times an infinity or NaN, which is NaN, no step is. */
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 #include "cpu/zeros_isa.h"
@@ -24,7 +24,7 @@ enum { ROWS = 4, COLUMNS = 2 };
 #endif
 enum { DEPTH = 1024, CHUNK = 64, GROUP = 16, FEW = TDI_WIDTH * 3 / 4 /* rows */, FEW_COLUMNS = 4 };
 enum { STEPS_AHEAD = TDI_WIDTH == 16 ? 4 : 0 /* a vector is a line of the cache there */ };
-enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that b is finite */ };
+enum { CHECK = 4 /* rows: as long as their products takes it, and more, to see that a row of b is finite */ };
 
 /* Element (i, k) of the left factor is at data[i * row + k * step]. */
 typedef struct left {
@@ -92,8 +92,9 @@ TDI_INLINE tdi_vector ended(const ending *e, tdi_vector sum, int64_t offset, int
     return e->relu ? tdi_select(sum < 0.0f, (tdi_vector){0}, sum) : sum;
 }
 
-/* How far ROWS rows of the left factor are from the first: each in a register, or twice what one holds, as addresses
- * can have it. The compiler would add up from row to row in each step, for which some CPUs have no slot left. */
+/* How far ROWS rows are from the first: each in a register, or twice what one holds, as an address of x86 may double
+ * its index. The compiler would add up from row to row, for which some CPUs have no slot left in a step of the depth.
+ */
 typedef struct distances {
     int64_t one, three, four, five, seven;
 } distances;
@@ -120,26 +121,26 @@ TDI_INLINE int64_t distance(distances d, int i)
 
 TDI_INLINE void ask_for(const float *from, int vectors)
 {
-    TDI_UNROLL
+    TDI_UNROLL_ALL
     for (int i = 0; i < vectors; i++)
         __builtin_prefetch(from + i * TDI_WIDTH);
 }
 
-/* One step of the depth. Where it takes long enough, the row of b some steps on is asked for: long panels do not stay
- * in the first cache, least where rows are a power of two apart. */
+/* One step of the depth. Whole blocks of several vectors, whose steps take long enough, ask for the row of b some rows
+ * below: long panels do not stay in the first cache, least where rows are a power of two apart. */
 TDI_INLINE void add_products(const float *a, distances d, const float *b, int64_t b_row, int rows, int columns,
                              tdi_vector (*sum)[COLUMNS])
 {
     tdi_vector of_b[COLUMNS];
-    TDI_UNROLL
+    TDI_UNROLL_ALL
     for (int j = 0; j < columns; j++)
         of_b[j] = tdi_load(b + j * TDI_WIDTH);
-    if (STEPS_AHEAD && rows == ROWS && columns > 1)
+    if (STEPS_AHEAD > 0 && rows == ROWS && columns > 1)
         ask_for(b + STEPS_AHEAD * b_row, columns);
-    TDI_UNROLL
+    TDI_UNROLL_ALL
     for (int i = 0; i < rows; i++) {
         tdi_vector of_a = tdi_splat(a[distance(d, i)]);
-        TDI_UNROLL
+        TDI_UNROLL_ALL
         for (int j = 0; j < columns; j++)
             sum[i][j] += of_a * of_b[j];
     }
@@ -168,9 +169,9 @@ TDI_INLINE result anew(result c)
 TDI_INLINE void load_sums(result c, int rows, int columns, tdi_vector (*sum)[COLUMNS])
 {
     distances down = distances_of(c.row);
-    TDI_UNROLL
+    TDI_UNROLL_ALL
     for (int i = 0; i < rows; i++) {
-        TDI_UNROLL
+        TDI_UNROLL_ALL
         for (int j = 0; j < columns; j++)
             sum[i][j] = tdi_load(c.data + distance(down, i) + j * TDI_WIDTH);
     }
@@ -179,9 +180,9 @@ TDI_INLINE void load_sums(result c, int rows, int columns, tdi_vector (*sum)[COL
 TDI_INLINE void store_sums(result c, const ending *e, int rows, int columns, tdi_vector (*sum)[COLUMNS])
 {
     distances down = distances_of(c.row);
-    TDI_UNROLL
+    TDI_UNROLL_ALL
     for (int i = 0; i < rows; i++) {
-        TDI_UNROLL
+        TDI_UNROLL_ALL
         for (int j = 0; j < columns; j++) {
             int64_t at = distance(down, i) + j * TDI_WIDTH;
             tdi_store(c.data + at, e ? ended(e, sum[i][j], at, j * TDI_WIDTH) : sum[i][j]);
@@ -209,7 +210,7 @@ TDI_INLINE void block(const tile *t, int rows, int columns)
     if (t->e)
         store_sums(anew(t->c), t->e, rows, columns, sum);
     else
-        store_sums(anew(t->c), NULL, rows, columns, sum);
+        store_sums(anew(t->c), NULL, rows, columns, sum); /* made without an ending's tests */
 }
 
 /* Each of them a function of its own: inlined into one loop over blocks, the addresses of all would be worked out
@@ -230,7 +231,7 @@ BLOCKS(one, 1)
 #undef BLOCK
 #undef BLOCKS
 
-/* By their vectors. */
+/* From the highest down; of[n - 1] makes n vectors. Where ROWS is 4, or COLUMNS 2, the last is that before it. */
 static const struct {
     int rows;
     block_of *of[3];
@@ -269,8 +270,8 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
  * keep the multipliers busy. */
 static int64_t panel_width(int64_t j, int64_t columns)
 {
-    int64_t left = (columns - j) / TDI_WIDTH;
-    return (left == 4 ? 2 : tdi_least(left, COLUMNS)) * TDI_WIDTH;
+    int64_t vectors = (columns - j) / TDI_WIDTH;
+    return (vectors == 4 ? 2 : tdi_least(vectors, COLUMNS)) * TDI_WIDTH;
 }
 
 /* Whole vectors. */
@@ -326,8 +327,9 @@ static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, 
     return b;
 }
 
-/* Whether the rows of b that some of the blocks leave out are finite: zero times them adds nothing. */
-static bool left_out_finite(right b, int64_t columns, int64_t depth, int64_t blocks, const steps *of)
+/* Whether the rows of b that some of the blocks leave out are finite, so that zero times them adds nothing, and fewer
+ * than would not be worth looking at. */
+static bool may_leave_out(right b, int64_t columns, int64_t depth, int64_t blocks, const steps *of, int64_t saved)
 {
     uint8_t taken[DEPTH] = {0};
     uint16_t left_out[DEPTH];
@@ -341,7 +343,7 @@ static bool left_out_finite(right b, int64_t columns, int64_t depth, int64_t blo
         left_out[count] = (uint16_t)k;
         count += taken[k] < lists;
     }
-    return tdi_all_finite(b.data, b.row, count, left_out, columns);
+    return saved > CHECK * count && tdi_all_finite(b.data, b.row, count, left_out, columns);
 }
 
 /* At most GROUP blocks of rows, at most DEPTH steps. */
@@ -355,8 +357,8 @@ static void multiply_cut(left a, right b, result c, int64_t rows, int64_t column
     bool look = b.finite || (a.step == 1 && worth_looking(rows, columns));
     int64_t saved = look ? find_steps(a, rows, depth, at, found) : 0;
     int64_t blocks = (rows + ROWS - 1) / ROWS;
-    bool finite = b.finite || (saved > CHECK * depth && left_out_finite(b, columns, depth, blocks, found));
-    panels(a, b, c, rows, columns, finite && saved > 0 ? found : all, add, e);
+    bool leave = saved > 0 && (b.finite || may_leave_out(b, columns, depth, blocks, found, saved));
+    panels(a, b, c, rows, columns, leave ? found : all, add, e);
 }
 
 /* At most GROUP blocks of rows. */
@@ -707,7 +709,7 @@ TDI_CPU_KERNEL(matmul, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_DEPTH,
 
 /* ---- an update by a' . b ---- */
 
-enum { GRADIENT_FLOATS = 16384 };
+enum { GRADIENT_FLOATS = 16384 /* in the second cache, with what they update */ };
 
 static int64_t gradient_rows(const tdi_call *call)
 {

@@ -11,4 +11,11 @@
 #define TDI_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* The same where Clang too would unroll them so late; it demands constants. */
+#if defined(__clang__)
+#define TDI_UNROLL_ALL _Pragma("clang loop unroll(full)")
+#else
+#define TDI_UNROLL_ALL TDI_UNROLL
+#endif
+
 #endif

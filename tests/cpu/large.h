@@ -361,6 +361,7 @@ static const op_case large_cases[] = {
     WITH_ZEROS_UPDATE("one column", 33, 613, OP_NORMAL, 0, 1, OP_NORMAL),
     WITH_ZEROS("columns of zeros", 40, 613, OP_BANDED, 29, 131, OP_NORMAL),
     WITH_ZEROS("columns of zeros times infinities", 40, 613, OP_BANDED, 29, 131, OP_INFINITE),
+    WITH_ZEROS("columns of zeros beside an infinity", 40, 37, OP_BANDED, 29, 131, OP_INFINITE),
     WITH_ZEROS("zeros here and there", 75, 613, OP_SPARSE, 0, 128, OP_NORMAL),
     WITH_ZEROS("zeros here and there, deep", 17, 2100, OP_SPARSE, 0, 140, OP_NORMAL),
     WITH_ZEROS("zeros here and there, shallow", 100, 5, OP_SPARSE, 0, 140, OP_NORMAL),
