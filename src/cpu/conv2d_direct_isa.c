@@ -2,7 +2,7 @@
  * values by AVX512-BF16.
  *
  * Images are read where they lie: of some hundred pixels that are made a table says where each place of the filter sees
- * what it multiplies, outside of an image zeros. A word (words_isa.h) of each of ROWS pixels meets two vectors of
+ * what it multiplies, outside of an image zeros. A word (words_isa.h) of each pixel of a tile meets each vector of its
  * filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the share.
  * Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing changes;
  * of one place by groups of filters, so that the next one is asked for while one is multiplied.
@@ -22,10 +22,11 @@
 #include "cpu/words_isa.h"
 
 enum {
-    ROWS = TDI_WORD_ROWS,
     SIDE = TDI_SIDE,
-    WIDE = 2 * SIDE,   /* channels that are made at a time */
-    ROOM = 1 << 16,    /* words of x that are seen at a time, for L2 */
+    ROWS = 8,          /* pixels of a tile, at most */
+    VECTORS = 4,       /* of its filters, at most */
+    LEAST = 2 * SIDE,  /* filters of a tile */
+    TURN = 2,          /* words of the loop over them */
     FILTERS = 1 << 16, /* floats of a place of the filter that are packed at a time, likewise */
     AHEAD = 2,
 };
@@ -38,9 +39,10 @@ typedef struct conv {
     int64_t grid_h, grid_w, apart_h, apart_w; /* made of an image, so far from each other in y */
     int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
     int64_t top, left;      /* zeros above and beside x that the first place sees */
-    int64_t pixels, chunk;  /* made; at a time, a multiple of ROWS */
+    int64_t rows, wide;     /* pixels and filters of a tile */
+    int64_t pixels, chunk;  /* made; at a time, a multiple of rows */
     int64_t words, element; /* of a pixel of x; bytes of a channel of x, or y */
-    int64_t group, span;    /* filters that are packed at a time, a multiple of WIDE; their places */
+    int64_t group, span;    /* filters that are packed at a time, a multiple of wide; their places */
     bool whole;             /* all stay packed, for the next pixels or the next call */
     int activation;
     const float *bias; /* [f], or NULL */
@@ -51,8 +53,8 @@ typedef struct conv {
 typedef struct packed {
     const tdi_word **from;    /* [places][chunk] */
     char **to;                /* [chunk], NULL: not of y */
-    tdi_word *zeros, *filter; /* [f or group / WIDE][span][words][WIDE] */
-    float *sums;              /* [group / WIDE][chunk][WIDE], from one span to the next */
+    tdi_word *zeros, *filter; /* [f or group / wide][span][words][wide] */
+    float *sums;              /* [group / wide][chunk][wide], from one span to the next */
     void *made;               /* forwards, for what follows */
 } packed;
 
@@ -63,17 +65,41 @@ static int64_t places_of(const conv *v)
     return v->kh * v->kw;
 }
 
+/* A step of a tile of four vectors has fewer instructions for its products, of which an Intel core begins four a cycle;
+ * AVX512-BF16, which those with such tiles lack, is content with two. */
+TDI_INLINE int rows_of(int vectors)
+{
+    return vectors == 2 ? ROWS : 6;
+}
+
+static void set_tile(conv *v)
+{
+    int vectors = v->pairs || v->f % (VECTORS * SIDE) ? 2 : VECTORS;
+    v->rows = rows_of(vectors);
+    v->wide = vectors * SIDE;
+}
+
+/* Words of x that are seen at a time, for L2: more of them, packing the filter pays. But where all of it stays there,
+ * fewer find it again soon, and what is made of them is still near when its other channels are. */
+static int64_t room_for(const conv *v)
+{
+    if (!v->pairs && places_of(v) * v->words * v->f <= FILTERS)
+        return 1 << 13;
+    return v->pairs || places_of(v) > 1 ? 1 << 16 : 1 << 17;
+}
+
 static void set_chunks(conv *v, const tdi_call *call)
 {
     v->pairs = call->in[0].dtype == TD_BFLOAT16;
     v->element = (int64_t)td_dtype_size(call->in[0].dtype);
+    set_tile(v);
     v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
-    v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(ROOM / v->words, ROWS)), ROWS);
+    v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(room_for(v) / v->words, v->rows)), v->rows);
     v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
     v->span = v->whole ? places_of(v) : 1;
-    int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / WIDE * WIDE;
-    v->group = tdi_most(tdi_least(fits, v->f), WIDE);
+    int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / v->wide * v->wide;
+    v->group = tdi_most(tdi_least(fits, v->f), v->wide);
 }
 
 static conv forward_of(const tdi_call *call)
@@ -177,7 +203,7 @@ static void find_made(const conv *v, char *y, int64_t first, char **to)
 
 /* ---- the filter ---- */
 
-/* A span of filters from f on, which begins a block of WIDE. */
+/* A span of filters from f on, which begins a tile's. */
 static tdi_word *packed_from(const conv *v, const packed *p, int64_t f)
 {
     return p->filter + (v->whole ? f : f % v->group) * v->span * v->words;
@@ -188,12 +214,12 @@ static int64_t group_from(const conv *v, int64_t f)
     return tdi_least(v->group, v->f - f);
 }
 
-/* WIDE filters of one word of x. */
-TDI_INLINE void pack_word(bool pairs, const float *from, int64_t row, tdi_word *to)
+/* A tile's filters of one word of x. */
+TDI_INLINE void pack_word(bool pairs, const conv *v, const float *from, tdi_word *to)
 {
-    for (int i = 0; i < WIDE; i += SIDE)
+    for (int64_t i = 0; i < v->wide; i += SIDE)
         if (pairs)
-            tdi_pair_floats(from + i, from + row + i, to + i);
+            tdi_pair_floats(from + i, from + v->filters + i, to + i);
         else
             _mm512_storeu_ps(to + i, _mm512_loadu_ps(from + i));
 }
@@ -203,29 +229,29 @@ TDI_INLINE void pack_rows(bool pairs, const conv *v, const float *filter, int64_
 {
     int64_t depth = v->span * v->words, rows = pairs ? 2 : 1, group = group_from(v, f);
     const float *from = filter + place * v->c * v->filters + v->filter + f;
-    for (int64_t k = 0; k < depth; k++, from += rows * v->filters, to += WIDE)
-        for (int64_t i = 0; i < group; i += WIDE)
-            pack_word(pairs, from + i, v->filters, to + i * depth);
+    for (int64_t k = 0; k < depth; k++, from += rows * v->filters, to += v->wide)
+        for (int64_t i = 0; i < group; i += v->wide)
+            pack_word(pairs, v, from + i, to + i * depth);
 }
 
 /* SIDE rows of a place: x and y have changed places. */
 TDI_INLINE void turn_rows(bool pairs, const conv *v, const float *from, tdi_word *to)
 {
-    for (int64_t c = 0; c < v->c; c += pairs ? WIDE : SIDE, to += SIDE * WIDE)
+    for (int64_t c = 0; c < v->c; c += pairs ? 2 * SIDE : SIDE, to += SIDE * v->wide)
         if (pairs)
-            tdi_turn_floats(from + c, v->c, to, WIDE);
+            tdi_turn_floats(from + c, v->c, to, v->wide);
         else
-            tdi_transpose_square(from + c, v->c, (float *)(void *)to, WIDE);
+            tdi_transpose_square(from + c, v->c, (float *)(void *)to, v->wide);
 }
 
 /* The same of filter [places, the last one first][filters][c]. */
 TDI_INLINE void pack_turned(bool pairs, const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
 {
-    int64_t last = places_of(v) - 1 - place, group = group_from(v, f), block = v->words * WIDE;
+    int64_t last = places_of(v) - 1 - place, group = group_from(v, f), block = v->words * v->wide;
     for (int64_t i = 0; i < group; i += SIDE)
         for (int64_t j = 0; j < v->span; j++)
             turn_rows(pairs, v, filter + ((last - j) * v->filters + v->filter + f + i) * v->c,
-                      to + (i / WIDE * v->span + j) * block + i % WIDE);
+                      to + (i / v->wide * v->span + j) * block + i % v->wide);
 }
 
 static void pack_span(const conv *v, const float *filter, int64_t place, int64_t f, tdi_word *to)
@@ -265,96 +291,152 @@ static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, i
 typedef struct product {
     const tdi_word *const *from, *filter;
     bool begins, ends; /* with the first place; with the last one */
-    float *sums;       /* [ROWS][WIDE], from one span to the next */
+    float *sums;       /* [rows][wide], from one span to the next */
     char *const *to;
     int64_t f;
     tdi_lines ahead;
 } product;
 
-/* Adds a span's places and all channels of ROWS pixels to sums of WIDE channels. */
-TDI_INLINE void multiply(bool pairs, const conv *v, product m, __m512 sums[ROWS][2])
+/* Of a tile: of rows_of(vectors) pixels so many vectors are used. */
+typedef __m512 tile[ROWS][VECTORS];
+
+TDI_INLINE void add_word(bool pairs, int vectors, const tdi_word *const *x, int64_t k, const tdi_word *filter,
+                         tile sums)
 {
+    __m512i of_filter[VECTORS];
+    TDI_UNROLL_ALL
+    for (int j = 0; j < vectors; j++)
+        of_filter[j] = _mm512_loadu_si512(filter + j * SIDE);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows_of(vectors); i++) {
+        __m512i all = tdi_all(x[i] + k);
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = tdi_add_product(pairs, sums[i][j], all, of_filter[j]);
+    }
+}
+
+/* Adds a span's places and all channels. */
+TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tile sums)
+{
+    const int wide = vectors * SIDE;
     for (int64_t place = 0; place < v->span; place++, m.from += v->chunk) {
         const tdi_word *x[ROWS];
-        TDI_UNROLL
-        for (int i = 0; i < ROWS; i++)
+        TDI_UNROLL_ALL
+        for (int i = 0; i < rows_of(vectors); i++)
             x[i] = m.from[i];
-        for (int64_t k = 0; k < v->words; k++, m.filter += WIDE, m.ahead.at += m.ahead.step) {
+        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.ahead.at += m.ahead.step) {
             _mm_prefetch(m.ahead.at, _MM_HINT_T1);
-            __m512i low = _mm512_loadu_si512(m.filter), high = _mm512_loadu_si512(m.filter + SIDE);
-            TDI_UNROLL
-            for (int i = 0; i < ROWS; i++) {
-                __m512i all = tdi_all(x[i] + k);
-                sums[i][0] = tdi_add_product(pairs, sums[i][0], all, low);
-                sums[i][1] = tdi_add_product(pairs, sums[i][1], all, high);
-            }
+            TDI_UNROLL_ALL
+            for (int t = 0; t < TURN; t++)
+                add_word(pairs, vectors, x, k + t, m.filter + t * wide, sums);
         }
     }
 }
 
-/* Of ROWS pixels. */
-static void activate(const conv *v, __m512 sums[ROWS][2])
+TDI_INLINE void activate(int vectors, const conv *v, tile sums)
 {
-    float made[ROWS][2][SIDE];
-    memcpy(made, sums, sizeof made);
-    TDI_ISA_NAME(tdi_loops).epilogue(ROWS, WIDE, WIDE, NULL, v->activation, made[0][0]);
-    memcpy(sums, made, sizeof made);
+    const int rows = rows_of(vectors), wide = vectors * SIDE;
+    float made[ROWS * VECTORS * SIDE];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++)
+            _mm512_storeu_ps(made + i * wide + j * SIDE, sums[i][j]);
+    TDI_ISA_NAME(tdi_loops).epilogue(rows, wide, wide, NULL, v->activation, made);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = _mm512_loadu_ps(made + i * wide + j * SIDE);
 }
 
-TDI_INLINE void put(bool pairs, __m512 sums[ROWS][2], char *const *to, int64_t offset)
+TDI_INLINE void put(bool pairs, int vectors, tile sums, char *const *to, int64_t offset)
 {
-    TDI_UNROLL
-    for (int i = 0; i < ROWS; i++) {
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows_of(vectors); i++) {
         if (!to[i])
             continue;
-        _mm512_storeu_si512(to[i] + offset, pairs ? tdi_rounded_two(sums[i][0], sums[i][1]) : (__m512i)sums[i][0]);
-        if (!pairs)
-            _mm512_storeu_ps(to[i] + offset + TDI_LINE, sums[i][1]);
+        char *at = to[i] + offset;
+        if (pairs)
+            _mm512_storeu_si512(at, tdi_rounded_two(sums[i][0], sums[i][1]));
+        else {
+            TDI_UNROLL_ALL
+            for (int j = 0; j < vectors; j++)
+                _mm512_storeu_ps(at + j * TDI_LINE, sums[i][j]);
+        }
+    }
+}
+
+/* What `put` will write: it would be waited for. */
+TDI_INLINE void ask_for(int vectors, char *const *to, int64_t offset)
+{
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows_of(vectors); i++) {
+        if (!to[i])
+            continue;
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            _mm_prefetch(to[i] + offset + j * TDI_LINE, _MM_HINT_T0);
     }
 }
 
 /* Those of the places before, or the bias. */
-TDI_INLINE void begin(const conv *v, const product *m, __m512 sums[ROWS][2])
+TDI_INLINE void begin(int vectors, const conv *v, const product *m, tile sums)
 {
-    TDI_UNROLL
-    for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < 2; j++)
-            sums[i][j] = !m->begins ? _mm512_loadu_ps(m->sums + i * WIDE + j * SIDE)
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows_of(vectors); i++) {
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = !m->begins ? _mm512_loadu_ps(m->sums + (i * vectors + j) * SIDE)
                          : v->bias  ? _mm512_loadu_ps(v->bias + m->f + j * SIDE)
                                     : _mm512_setzero_ps();
+    }
 }
 
-TDI_INLINE void keep(const product *m, __m512 sums[ROWS][2])
+TDI_INLINE void keep(int vectors, const product *m, tile sums)
 {
-    TDI_UNROLL
-    for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < 2; j++)
-            _mm512_storeu_ps(m->sums + i * WIDE + j * SIDE, sums[i][j]);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows_of(vectors); i++) {
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            _mm512_storeu_ps(m->sums + (i * vectors + j) * SIDE, sums[i][j]);
+    }
 }
 
-/* WIDE channels of ROWS pixels. */
-TDI_INLINE void make(bool pairs, const conv *v, const product *m)
+TDI_INLINE void make(bool pairs, int vectors, const conv *v, const product *m)
 {
-    __m512 sums[ROWS][2];
-    begin(v, m, sums);
-    multiply(pairs, v, *m, sums);
+    tile sums;
+    begin(vectors, v, m, sums);
+    if (m->ends)
+        ask_for(vectors, m->to, m->f * v->element);
+    multiply(pairs, vectors, v, *m, sums);
     if (!m->ends) {
-        keep(m, sums);
+        keep(vectors, m, sums);
         return;
     }
     if (v->activation != TD_LINEAR)
-        activate(v, sums);
-    put(pairs, sums, m->to, m->f * v->element);
+        activate(vectors, v, sums);
+    put(pairs, vectors, sums, m->to, m->f * v->element);
 }
 
 static void make_of_floats(const conv *v, const product *m)
 {
-    make(false, v, m);
+    make(false, 2, v, m);
+}
+
+static void make_of_many_floats(const conv *v, const product *m)
+{
+    make(false, VECTORS, v, m);
 }
 
 static void make_of_pairs(const conv *v, const product *m)
 {
-    make(true, v, m);
+    make(true, 2, v, m);
+}
+
+/* Makes a tile. */
+static void (*maker_of(const conv *v))(const conv *, const product *)
+{
+    if (v->pairs)
+        return make_of_pairs;
+    return v->wide == VECTORS * SIDE ? make_of_many_floats : make_of_floats;
 }
 
 /* Of x, for the chunk that begins with that pixel. */
@@ -370,15 +452,16 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
 {
     product m = {.begins = place == 0, .ends = place + v->span == places_of(v)};
     float *sums = p->sums;
-    for (int64_t end = f + group_from(v, f); f < end; f += WIDE, sums += v->chunk * WIDE)
-        for (int64_t i = 0; i < count; i += ROWS) {
+    void (*make_tile)(const conv *, const product *) = maker_of(v);
+    for (int64_t end = f + group_from(v, f); f < end; f += v->wide, sums += v->chunk * v->wide)
+        for (int64_t i = 0; i < count; i += v->rows) {
             m.from = p->from + place * v->chunk + i;
             m.filter = packed_from(v, p, f);
-            m.sums = sums + i * WIDE;
+            m.sums = sums + i * v->wide;
             m.to = p->to + i;
             m.f = f;
-            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words);
-            (v->pairs ? make_of_pairs : make_of_floats)(v, &m);
+            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words / TURN);
+            make_tile(v, &m);
         }
 }
 
@@ -453,7 +536,7 @@ static const char *declines(const tdi_call *call)
         return "operands of different types";
     if (a->groups > 1)
         return "groups";
-    return filter->dim[2] % WIDE || filter->dim[3] % WIDE ? "channels in other than multiples of 32" : NULL;
+    return filter->dim[2] % LEAST || filter->dim[3] % LEAST ? "channels in other than multiples of 32" : NULL;
 }
 
 static const char *back_declines(const tdi_call *call)
@@ -481,7 +564,7 @@ static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, t
 {
     packed p;
     *scratch = lay_out(v, tdi_is_steady(call, 1), NULL, &p);
-    return v->f % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
+    return v->f % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -13,15 +13,17 @@
 #include "cpu/words_isa.h"
 
 enum {
-    ROWS = TDI_WORD_ROWS,
     SIDE = TDI_SIDE,
-    WIDE = 2 * SIDE,  /* channels of either side that are packed and of dy that are multiplied at a time */
+    ROWS = 8,         /* channels of x of a tile of sums, at most */
+    VECTORS = 4,      /* of channels of dy, at most */
+    TURN = 2,         /* steps of a tile's loop */
+    LEAST = 2 * SIDE, /* channels of either side */
     STEPS = 136,      /* pixels, or pairs of them, that are packed at a time */
+    FEWER_STEPS = 72, /* where tiles have four vectors of dy, which are to stay in L1 */
     MORE_STEPS = 200, /* for filters of LARGE places, which come from L2 or from beyond each time */
     LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
-    ROWS_IN_PLACE = 512, /* floats in a row of dy: longer ones would meet in few sets of the cache */
     AHEAD = 2,
 };
 
@@ -33,8 +35,8 @@ typedef struct conv {
     int64_t top, left;    /* zeros above and beside x that the first place sees */
     int64_t element;      /* bytes of a channel of x, or dy */
     int64_t step, pixels; /* pixels of a word; of dy */
-    int64_t chunk;        /* steps that are packed at a time */
-    bool packs_dy;        /* else it is read where it lies */
+    int64_t chunk;        /* steps that are packed at a time, a multiple of TURN */
+    int64_t wide;         /* channels of dy of a tile */
     bool pairs;           /* of bfloat16s */
 } conv;
 
@@ -44,6 +46,13 @@ typedef struct packed {
     tdi_word *x, *dy;       /* [group / SIDE][chunk][SIDE] */
     tdi_ahead ahead[AHEAD]; /* of the next pixels: dy, x */
 } packed;
+
+static int64_t steps_of(const conv *v)
+{
+    if (v->wide == VECTORS * SIDE)
+        return FEWER_STEPS;
+    return v->c * v->f > LARGE ? MORE_STEPS : STEPS;
+}
 
 static conv conv_of(const tdi_call *call)
 {
@@ -70,9 +79,9 @@ static conv conv_of(const tdi_call *call)
     v.pairs = call->in[0].dtype == TD_BFLOAT16;
     v.element = (int64_t)td_dtype_size(call->in[0].dtype);
     v.step = v.pairs ? 2 : 1;
-    v.packs_dy = v.pairs || v.f > ROWS_IN_PLACE;
+    v.wide = v.pairs || (v.end - v.begin) % (VECTORS * SIDE) ? 2 * SIDE : VECTORS * SIDE;
     v.pixels = v.samples * v.oh * v.ow;
-    v.chunk = tdi_share_of((v.pixels + v.step - 1) / v.step, v.c * v.f > LARGE ? MORE_STEPS : STEPS);
+    v.chunk = tdi_rounded_up(tdi_share_of((v.pixels + v.step - 1) / v.step, steps_of(&v)), TURN);
     return v;
 }
 
@@ -99,97 +108,151 @@ static void find_x(const conv *v, const char *x, int64_t i, int64_t j, int64_t f
     }
 }
 
-static void pack_floats(const conv *v, const packed *p, int64_t begin, int64_t channels, int64_t count, tdi_word *to)
+static void pack_floats(const packed *p, int64_t begin, int64_t channels, int64_t panel, int64_t pixels, tdi_word *to)
 {
-    const int64_t panel = SIDE * v->chunk;
-    for (int64_t k = 0; k < count; k++, to += SIDE) {
+    for (int64_t k = 0; k < pixels; k++, to += SIDE) {
         const float *from = (const float *)(const void *)p->at[k] + begin;
         for (int64_t c = 0; c < channels; c += SIDE)
             _mm512_storeu_ps(to + c / SIDE * panel, _mm512_loadu_ps(from + c));
     }
 }
 
-/* An odd pixel with zeros. */
-static void pack_pairs(const conv *v, const packed *p, int64_t begin, int64_t channels, int64_t count, tdi_word *to)
+static void pack_pairs(const packed *p, int64_t begin, int64_t channels, int64_t panel, int64_t pixels, tdi_word *to)
 {
-    const int64_t panel = SIDE * v->chunk;
-    if (count % 2)
-        p->at[count] = p->zeros;
-    for (int64_t k = 0; k < count; k += 2, to += SIDE) {
+    for (int64_t k = 0; k < pixels; k += 2, to += SIDE) {
         const tdi_bfloat16 *first = (const tdi_bfloat16 *)(const void *)p->at[k] + begin;
         const tdi_bfloat16 *second = (const tdi_bfloat16 *)(const void *)p->at[k + 1] + begin;
         tdi_word *at = to;
-        for (int64_t c = 0; c < channels; c += WIDE, at += 2 * panel)
+        for (int64_t c = 0; c < channels; c += 2 * SIDE, at += 2 * panel)
             tdi_pair_up(first + c, second + c, at, at + panel);
     }
 }
 
-/* Channels [begin, begin + channels) of `count` pixels. */
+static int64_t steps_from(const conv *v, int64_t count)
+{
+    return tdi_rounded_up((count + v->step - 1) / v->step, TURN);
+}
+
+/* Channels [begin, begin + channels) of `count` pixels, and behind them zeros for whole steps and turns. */
 static void pack(const conv *v, const packed *p, int64_t begin, int64_t channels, int64_t count, tdi_word *to)
 {
-    (v->pairs ? pack_pairs : pack_floats)(v, p, begin, channels, count, to);
+    int64_t pixels = steps_from(v, count) * v->step;
+    for (int64_t k = count; k < pixels; k++)
+        p->at[k] = p->zeros;
+    (v->pairs ? pack_pairs : pack_floats)(p, begin, channels, SIDE * v->chunk, pixels, to);
 }
 
 /* ---- multiplying ---- */
 
 typedef struct product {
-    const tdi_word *x, *dy, *beside; /* of dy SIDE channels each */
-    int64_t steps, dy_step;
+    const tdi_word *x, *dy;
+    int64_t panel; /* words from SIDE channels of dy to the next */
+    int64_t steps;
     int64_t row; /* of the filter, in floats */
     bool adds;   /* to what is there */
     tdi_lines ahead;
 } product;
 
-/* ROWS channels of x by WIDE of dy: adds to, or makes, so many rows of the filter. */
-TDI_INLINE void multiply(bool pairs, product m, float *to)
+typedef __m512 tile_sums[ROWS][VECTORS];
+
+/* Sets a tile's sums to zero and asks for its rows, also where they will only be written: they would be waited for. */
+TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, tile_sums sums)
 {
-    __m512 sums[ROWS][2];
-    TDI_UNROLL
-    for (int i = 0; i < ROWS; i++) {
-        sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-        _mm_prefetch((const char *)(to + i * m.row), _MM_HINT_T0); /* also to be written: it would be waited for */
-        _mm_prefetch((const char *)(to + i * m.row + SIDE), _MM_HINT_T0);
-    }
-    for (int64_t k = 0; k < m.steps;
-         k++, m.x += SIDE, m.dy += m.dy_step, m.beside += m.dy_step, m.ahead.at += m.ahead.step) {
-        _mm_prefetch(m.ahead.at, _MM_HINT_T1);
-        __m512i low = _mm512_loadu_si512(m.dy), high = _mm512_loadu_si512(m.beside);
-        TDI_UNROLL
-        for (int i = 0; i < ROWS; i++) {
-            __m512i all = tdi_all(m.x + i);
-            sums[i][0] = tdi_add_product(pairs, sums[i][0], all, low);
-            sums[i][1] = tdi_add_product(pairs, sums[i][1], all, high);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++) {
+            sums[i][j] = _mm512_setzero_ps();
+            _mm_prefetch((const char *)(to + i * m->row + j * SIDE), _MM_HINT_T0);
         }
     }
-    TDI_UNROLL
-    for (int i = 0; i < ROWS; i++, to += m.row) {
-        _mm512_storeu_ps(to, m.adds ? _mm512_add_ps(_mm512_loadu_ps(to), sums[i][0]) : sums[i][0]);
-        _mm512_storeu_ps(to + SIDE, m.adds ? _mm512_add_ps(_mm512_loadu_ps(to + SIDE), sums[i][1]) : sums[i][1]);
+}
+
+TDI_INLINE void add_step(bool pairs, int rows, int vectors, const tdi_word *x, const tdi_word *dy, int64_t panel,
+                         tile_sums sums)
+{
+    __m512i all_of_dy[VECTORS];
+    TDI_UNROLL_ALL
+    for (int j = 0; j < vectors; j++)
+        all_of_dy[j] = _mm512_loadu_si512(dy + j * panel);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        __m512i all = tdi_all(x + i);
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = tdi_add_product(pairs, sums[i][j], all, all_of_dy[j]);
     }
 }
 
-static void multiply_floats(product m, float *to)
+/* A tile: adds to, or makes, so many rows of the filter. */
+TDI_INLINE void multiply(bool pairs, int rows, int vectors, product m, float *to)
 {
-    multiply(false, m, to);
+    tile_sums sums;
+    begin(rows, vectors, &m, to, sums);
+    for (int64_t k = 0; k < m.steps; k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.ahead.at += m.ahead.step) {
+        _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+        TDI_UNROLL_ALL
+        for (int t = 0; t < TURN; t++)
+            add_step(pairs, rows, vectors, m.x + t * SIDE, m.dy + t * SIDE, m.panel, sums);
+    }
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++, to += m.row) {
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++) {
+            float *at = to + j * SIDE;
+            _mm512_storeu_ps(at, m.adds ? _mm512_add_ps(_mm512_loadu_ps(at), sums[i][j]) : sums[i][j]);
+        }
+    }
 }
 
-static void multiply_pairs(product m, float *to)
+static void six_by_four(product m, float *to)
 {
-    multiply(true, m, to);
+    multiply(false, 6, 4, m, to);
 }
 
-/* The packed channels of x by `filters` of dy, which are packed or lie in rows. */
+static void four_by_four(product m, float *to)
+{
+    multiply(false, 4, 4, m, to);
+}
+
+static void eight_by_two(product m, float *to)
+{
+    multiply(false, 8, 2, m, to);
+}
+
+static void eight_by_two_of_pairs(product m, float *to)
+{
+    multiply(true, 8, 2, m, to);
+}
+
+typedef struct tile {
+    int64_t rows;
+    void (*multiply)(product, float *);
+} tile;
+
+/* Those of SIDE channels of x: the more rows and vectors, the fewer instructions a product takes, of which an Intel
+ * core begins four while it multiplies two vectors. Of pairs only cores that begin more of them multiply as many. */
+static const tile of_floats[] = {{6, six_by_four}, {6, six_by_four}, {4, four_by_four}},
+                  of_few_floats[] = {{8, eight_by_two}, {8, eight_by_two}},
+                  of_pairs[] = {{8, eight_by_two_of_pairs}, {8, eight_by_two_of_pairs}};
+
+static const tile *tiles_of(const conv *v)
+{
+    if (v->pairs)
+        return of_pairs;
+    return v->wide == VECTORS * SIDE ? of_floats : of_few_floats;
+}
+
+/* The packed channels of x by those of dy. */
 static void multiply_groups(const conv *v, packed *p, int64_t channels, int64_t filters, product m, float *to)
 {
-    int64_t panel = v->packs_dy ? SIDE * v->chunk : SIDE;
-    const tdi_word *dy = m.dy;
-    for (int64_t f = 0; f < filters; f += WIDE)
-        for (int64_t c = 0; c < channels; c += ROWS) {
+    const tile *tiles = tiles_of(v);
+    for (int64_t f = 0; f < filters; f += v->wide)
+        for (int64_t c = 0, i = 0; c < channels; c += tiles[i].rows, i = c % SIDE ? i + 1 : 0) {
             m.x = p->x + c / SIDE * SIDE * v->chunk + c % SIDE;
-            m.dy = dy + f / SIDE * panel;
-            m.beside = m.dy + panel;
-            m.ahead = tdi_take_ahead(p->ahead, AHEAD, m.steps);
-            (v->pairs ? multiply_pairs : multiply_floats)(m, to + c * v->f + f);
+            m.dy = p->dy + f / SIDE * m.panel;
+            m.ahead = tdi_take_ahead(p->ahead, AHEAD, m.steps / TURN);
+            tiles[i].multiply(m, to + c * v->f + f);
         }
 }
 
@@ -208,7 +271,7 @@ static const char *declines(const tdi_call *call)
         return "operands of different types";
     if (a->groups > 1)
         return "groups";
-    return filter->dim[2] % WIDE || filter->dim[3] % WIDE ? "channels in other than multiples of 32" : NULL;
+    return filter->dim[2] % LEAST || filter->dim[3] % LEAST ? "channels in other than multiples of 32" : NULL;
 }
 
 /* In scratch, NULL: none is there yet. Returns its size. */
@@ -231,13 +294,7 @@ static td_status filter_prepare(const tdi_call *call, void **state, size_t *scra
     conv v = conv_of(call);
     packed p;
     *scratch = lay_out(&v, NULL, &p);
-    return (v.end - v.begin) % WIDE ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
-}
-
-/* float32 rows of dy from a pixel on. */
-static const tdi_word *dy_at(const conv *v, const tdi_call *call, int64_t pixel)
-{
-    return (const tdi_word *)call->in[1].data + pixel * v->f;
+    return (v.end - v.begin) % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
 /* Place (i, j) of the filter, from `count` pixels and the packed channels of dy, `filters` from f on. */
@@ -245,11 +302,7 @@ static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i
                        int64_t count, int64_t f, int64_t filters)
 {
     float *place = (float *)call->out.data + (i * v->kw + j) * v->c * v->f + f;
-    product m = {.dy = v->packs_dy ? p->dy : dy_at(v, call, first) + f,
-                 .steps = (count + v->step - 1) / v->step,
-                 .dy_step = v->packs_dy ? SIDE : v->f,
-                 .row = v->f,
-                 .adds = first > 0};
+    product m = {.panel = SIDE * v->chunk, .steps = steps_from(v, count), .row = v->f, .adds = first > 0};
     find_x(v, call->in[0].data, i, j, first, count, p);
     for (int64_t c = 0; c < v->c; c += GROUP_OF_X) {
         int64_t channels = tdi_least(GROUP_OF_X, v->c - c);
@@ -272,10 +325,8 @@ static void make_chunk(const conv *v, const tdi_call *call, packed *p, int64_t f
     ask_ahead(v, call, first + count, p);
     for (int64_t f = v->begin; f < v->end; f += GROUP_OF_DY) {
         int64_t filters = tdi_least(GROUP_OF_DY, v->end - f);
-        if (v->packs_dy) {
-            find_dy(v, call->in[1].data, first, count, p);
-            pack(v, p, f, filters, count, p->dy);
-        }
+        find_dy(v, call->in[1].data, first, count, p);
+        pack(v, p, f, filters, count, p->dy);
         for (int64_t i = 0; i < v->kh; i++)
             for (int64_t j = 0; j < v->kw; j++)
                 make_place(v, call, p, i, j, first, count, f, filters);

@@ -21,7 +21,7 @@
 #include "cpu/tiles.h"
 
 #if defined(__AVX512F__)
-enum { ROWS = 8, COLUMNS = 3 }; /* of a block of sums, in registers */
+enum { ROWS = 8, COLUMNS = 4 }; /* of blocks of sums, in registers: rows of one or more, vectors of one at most */
 #else
 enum { ROWS = 4, COLUMNS = 3 };
 #endif
@@ -121,28 +121,52 @@ TDI_INLINE void both_ways(transform *one_way, int size, int made, const tdi_vect
 
 /* ---- products ---- */
 
-/* c[ROWS, columns vectors] (+)= a . b over `depth` steps; element (i, k) of a is at a[i * row + k * step]. */
-TDI_INLINE void block(const float *a, int64_t row, int64_t step, const float *b, int64_t b_row, float *c, int64_t c_row,
-                      int64_t depth, bool add, tdi_lines ahead, int columns)
+typedef struct operands {
+    const float *a; /* element (i, k) at a[i * row + k * step] */
+    int64_t row, step;
+    const float *b; /* [depth, columns] */
+    int64_t b_row;
+    float *c; /* [rows, columns] */
+    int64_t c_row;
+    tdi_lines ahead;
+} operands;
+
+/* One step of a block: a row of b times as many elements of a as it has rows. */
+TDI_INLINE void add_step(int rows, int columns, const operands *o, int64_t k, tdi_vector sum[ROWS][COLUMNS])
+{
+    tdi_vector of_b[COLUMNS];
+    TDI_UNROLL_ALL
+    for (int j = 0; j < columns; j++)
+        of_b[j] = tdi_load(o->b + k * o->b_row + j * TDI_WIDTH);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        tdi_vector of_a = tdi_splat(o->a[i * o->row + k * o->step]);
+        TDI_UNROLL_ALL
+        for (int j = 0; j < columns; j++)
+            sum[i][j] += of_a * of_b[j];
+    }
+}
+
+/* c (+)= a . b over `depth` steps. */
+TDI_INLINE void block(int rows, int columns, operands o, int64_t depth, bool add)
 {
     tdi_vector sum[ROWS][COLUMNS];
-    for (int i = 0; i < ROWS; i++)
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL_ALL
         for (int j = 0; j < columns; j++)
-            sum[i][j] = add ? tdi_load(c + i * c_row + j * TDI_WIDTH) : (tdi_vector){0};
-    for (int64_t k = 0; k < depth; k++, ahead.at += ahead.step) {
-        __builtin_prefetch(ahead.at, 0, 2);
-        tdi_vector of_b[COLUMNS];
-        for (int j = 0; j < columns; j++)
-            of_b[j] = tdi_load(b + k * b_row + j * TDI_WIDTH);
-        for (int i = 0; i < ROWS; i++) {
-            tdi_vector of_a = tdi_splat(a[i * row + k * step]);
-            for (int j = 0; j < columns; j++)
-                sum[i][j] += of_a * of_b[j];
-        }
+            sum[i][j] = add ? tdi_load(o.c + i * o.c_row + j * TDI_WIDTH) : (tdi_vector){0};
     }
-    for (int i = 0; i < ROWS; i++)
+    for (int64_t k = 0; k < depth; k++, o.ahead.at += o.ahead.step) {
+        __builtin_prefetch(o.ahead.at, 0, 2);
+        add_step(rows, columns, &o, k, sum);
+    }
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        TDI_UNROLL_ALL
         for (int j = 0; j < columns; j++)
-            tdi_store(c + i * c_row + j * TDI_WIDTH, sum[i][j]);
+            tdi_store(o.c + i * o.c_row + j * TDI_WIDTH, sum[i][j]);
+    }
 }
 
 typedef struct product {
@@ -157,16 +181,43 @@ typedef struct product {
     tdi_ahead *ahead; /* of each tap */
 } product;
 
+TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i)
+{
+    operands o = {p->a + i * p->row, p->row,
+                  p->step,           p->b,
+                  p->b_row,          p->c + i * p->c_row,
+                  p->c_row,          tdi_take_ahead(p->ahead, TAPS * TAPS, p->depth)};
+    block(rows, columns, o, p->depth, p->add);
+}
+
 TDI_INLINE void multiply(const product *p, int columns)
 {
     for (int64_t i = 0; i < p->rows; i += ROWS)
-        block(p->a + i * p->row, p->row, p->step, p->b, p->b_row, p->c + i * p->c_row, p->c_row, p->depth, p->add,
-              tdi_take_ahead(p->ahead, TAPS * TAPS, p->depth), columns);
+        multiply_rows(ROWS, columns, p, i);
 }
+
+#if defined(__AVX512F__)
+/* Six rows of four vectors: the fewest instructions for a product that registers hold. What no six divide, four do. */
+static void multiply_wide(const product *p)
+{
+    for (int64_t i = 0, rows; i < p->rows; i += rows) {
+        rows = p->rows - i == 4 || p->rows - i == 8 ? 4 : 6;
+        if (rows == 6)
+            multiply_rows(6, 4, p, i);
+        else
+            multiply_rows(4, 4, p, i);
+    }
+}
+#endif
 
 static void multiply_columns(const product *p, int columns)
 {
-    if (columns == 3)
+#if defined(__AVX512F__)
+    if (columns == 4)
+        multiply_wide(p);
+    else
+#endif
+        if (columns == 3)
         multiply(p, 3);
     else if (columns == 2)
         multiply(p, 2);
@@ -199,9 +250,9 @@ static piece piece_of(const winograd *p, int64_t panel, int64_t f, int64_t slice
     int64_t left = (p->f - f) / TDI_WIDTH, c = slice * DEPTH;
     return (piece){.panel = panel,
                    .f = f,
-                   .columns = left == 4        ? 2
-                              : left < COLUMNS ? (int)left
-                                               : COLUMNS,
+                   .columns = left <= COLUMNS          ? (int)left
+                              : left < 2 * COLUMNS - 1 ? (int)(left + 1) / 2
+                                                       : COLUMNS,
                    .slice = slice,
                    .c = c,
                    .depth = tdi_least(p->c - c, DEPTH)};

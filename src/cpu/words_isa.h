@@ -9,10 +9,7 @@
 #include "cpu/ahead.h"
 #include "cpu/isa.h"
 
-enum {
-    TDI_SIDE = 16,     /* words of a vector */
-    TDI_WORD_ROWS = 8, /* of sums that stay in registers, two vectors each */
-};
+enum { TDI_SIDE = 16 /* words of a vector */ };
 
 typedef uint32_t __attribute__((may_alias)) tdi_word;
 
