@@ -23,11 +23,11 @@
 
 enum {
     SIDE = TDI_SIDE,
-    ROWS = 8,          /* pixels of a tile, at most */
-    VECTORS = 4,       /* of its filters, at most */
-    LEAST = 2 * SIDE,  /* filters of a tile */
-    TURN = 2,          /* words of the loop over them */
-    FILTERS = 1 << 16, /* floats of a place of the filter that are packed at a time, likewise */
+    ROWS = TDI_TILE_ROWS,       /* pixels of a tile, at most */
+    VECTORS = TDI_TILE_VECTORS, /* of its filters, at most */
+    LEAST = 2 * SIDE,           /* filters of a tile */
+    TURN = 2,                   /* words of the loop over them */
+    FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time, likewise */
     AHEAD = 2,
 };
 
@@ -65,8 +65,7 @@ static int64_t places_of(const conv *v)
     return v->kh * v->kw;
 }
 
-/* A step of a tile of four vectors has fewer instructions for its products, of which an Intel core begins four a cycle;
- * AVX512-BF16, which those with such tiles lack, is content with two. */
+/* Pixels of a tile of so many vectors of filters. */
 TDI_INLINE int rows_of(int vectors)
 {
     return vectors == 2 ? ROWS : 6;
@@ -297,27 +296,8 @@ typedef struct product {
     tdi_lines ahead;
 } product;
 
-/* Of a tile: of rows_of(vectors) pixels so many vectors are used. */
-typedef __m512 tile[ROWS][VECTORS];
-
-TDI_INLINE void add_word(bool pairs, int vectors, const tdi_word *const *x, int64_t k, const tdi_word *filter,
-                         tile sums)
-{
-    __m512i of_filter[VECTORS];
-    TDI_UNROLL_ALL
-    for (int j = 0; j < vectors; j++)
-        of_filter[j] = _mm512_loadu_si512(filter + j * SIDE);
-    TDI_UNROLL_ALL
-    for (int i = 0; i < rows_of(vectors); i++) {
-        __m512i all = tdi_all(x[i] + k);
-        TDI_UNROLL_ALL
-        for (int j = 0; j < vectors; j++)
-            sums[i][j] = tdi_add_product(pairs, sums[i][j], all, of_filter[j]);
-    }
-}
-
 /* Adds a span's places and all channels. */
-TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tile sums)
+TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tdi_tile sums)
 {
     const int wide = vectors * SIDE;
     for (int64_t place = 0; place < v->span; place++, m.from += v->chunk) {
@@ -329,12 +309,12 @@ TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tile
             _mm_prefetch(m.ahead.at, _MM_HINT_T1);
             TDI_UNROLL_ALL
             for (int t = 0; t < TURN; t++)
-                add_word(pairs, vectors, x, k + t, m.filter + t * wide, sums);
+                tdi_add_step(pairs, rows_of(vectors), vectors, x, k + t, m.filter + t * wide, SIDE, sums);
         }
     }
 }
 
-TDI_INLINE void activate(int vectors, const conv *v, tile sums)
+TDI_INLINE void activate(int vectors, const conv *v, tdi_tile sums)
 {
     const int rows = rows_of(vectors), wide = vectors * SIDE;
     float made[ROWS * VECTORS * SIDE];
@@ -347,7 +327,7 @@ TDI_INLINE void activate(int vectors, const conv *v, tile sums)
             sums[i][j] = _mm512_loadu_ps(made + i * wide + j * SIDE);
 }
 
-TDI_INLINE void put(bool pairs, int vectors, tile sums, char *const *to, int64_t offset)
+TDI_INLINE void put(bool pairs, int vectors, tdi_tile sums, char *const *to, int64_t offset)
 {
     TDI_UNROLL_ALL
     for (int i = 0; i < rows_of(vectors); i++) {
@@ -364,7 +344,7 @@ TDI_INLINE void put(bool pairs, int vectors, tile sums, char *const *to, int64_t
     }
 }
 
-/* What `put` will write: it would be waited for. */
+/* The floats that `put` will write: they would be waited for. */
 TDI_INLINE void ask_for(int vectors, char *const *to, int64_t offset)
 {
     TDI_UNROLL_ALL
@@ -378,7 +358,7 @@ TDI_INLINE void ask_for(int vectors, char *const *to, int64_t offset)
 }
 
 /* Those of the places before, or the bias. */
-TDI_INLINE void begin(int vectors, const conv *v, const product *m, tile sums)
+TDI_INLINE void begin(int vectors, const conv *v, const product *m, tdi_tile sums)
 {
     TDI_UNROLL_ALL
     for (int i = 0; i < rows_of(vectors); i++) {
@@ -390,7 +370,7 @@ TDI_INLINE void begin(int vectors, const conv *v, const product *m, tile sums)
     }
 }
 
-TDI_INLINE void keep(int vectors, const product *m, tile sums)
+TDI_INLINE void keep(int vectors, const product *m, tdi_tile sums)
 {
     TDI_UNROLL_ALL
     for (int i = 0; i < rows_of(vectors); i++) {
@@ -402,9 +382,9 @@ TDI_INLINE void keep(int vectors, const product *m, tile sums)
 
 TDI_INLINE void make(bool pairs, int vectors, const conv *v, const product *m)
 {
-    tile sums;
+    tdi_tile sums;
     begin(vectors, v, m, sums);
-    if (m->ends)
+    if (m->ends && !pairs)
         ask_for(vectors, m->to, m->f * v->element);
     multiply(pairs, vectors, v, *m, sums);
     if (!m->ends) {

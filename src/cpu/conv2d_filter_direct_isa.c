@@ -14,13 +14,12 @@
 
 enum {
     SIDE = TDI_SIDE,
-    ROWS = 8,         /* channels of x of a tile of sums, at most */
-    VECTORS = 4,      /* of channels of dy, at most */
-    TURN = 2,         /* steps of a tile's loop */
-    LEAST = 2 * SIDE, /* channels of either side */
-    STEPS = 136,      /* pixels, or pairs of them, that are packed at a time */
-    FEWER_STEPS = 72, /* where tiles have four vectors of dy, which are to stay in L1 */
-    MORE_STEPS = 200, /* for filters of LARGE places, which come from L2 or from beyond each time */
+    VECTORS = TDI_TILE_VECTORS, /* of dy of a tile, at most */
+    TURN = 2,                   /* steps of a tile's loop */
+    LEAST = 2 * SIDE,           /* channels of either side */
+    STEPS = 136,                /* pixels, or pairs of them, that are packed at a time */
+    FEWER_STEPS = 72,           /* where tiles have four vectors of dy, which are to stay in L1 */
+    MORE_STEPS = 200,           /* for filters of LARGE places, which come from L2 or from beyond each time */
     LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
@@ -153,10 +152,8 @@ typedef struct product {
     tdi_lines ahead;
 } product;
 
-typedef __m512 tile_sums[ROWS][VECTORS];
-
 /* Sets a tile's sums to zero and asks for its rows, also where they will only be written: they would be waited for. */
-TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, tile_sums sums)
+TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, tdi_tile sums)
 {
     TDI_UNROLL_ALL
     for (int i = 0; i < rows; i++) {
@@ -168,32 +165,20 @@ TDI_INLINE void begin(int rows, int vectors, const product *m, const float *to, 
     }
 }
 
-TDI_INLINE void add_step(bool pairs, int rows, int vectors, const tdi_word *x, const tdi_word *dy, int64_t panel,
-                         tile_sums sums)
-{
-    __m512i all_of_dy[VECTORS];
-    TDI_UNROLL_ALL
-    for (int j = 0; j < vectors; j++)
-        all_of_dy[j] = _mm512_loadu_si512(dy + j * panel);
-    TDI_UNROLL_ALL
-    for (int i = 0; i < rows; i++) {
-        __m512i all = tdi_all(x + i);
-        TDI_UNROLL_ALL
-        for (int j = 0; j < vectors; j++)
-            sums[i][j] = tdi_add_product(pairs, sums[i][j], all, all_of_dy[j]);
-    }
-}
-
 /* A tile: adds to, or makes, so many rows of the filter. */
 TDI_INLINE void multiply(bool pairs, int rows, int vectors, product m, float *to)
 {
-    tile_sums sums;
+    tdi_tile sums;
     begin(rows, vectors, &m, to, sums);
     for (int64_t k = 0; k < m.steps; k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.ahead.at += m.ahead.step) {
         _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+        const tdi_word *x[TDI_TILE_ROWS];
+        TDI_UNROLL_ALL
+        for (int i = 0; i < rows; i++)
+            x[i] = m.x + i;
         TDI_UNROLL_ALL
         for (int t = 0; t < TURN; t++)
-            add_step(pairs, rows, vectors, m.x + t * SIDE, m.dy + t * SIDE, m.panel, sums);
+            tdi_add_step(pairs, rows, vectors, x, t * SIDE, m.dy + t * SIDE, m.panel, sums);
     }
     TDI_UNROLL_ALL
     for (int i = 0; i < rows; i++, to += m.row) {
@@ -230,8 +215,7 @@ typedef struct tile {
     void (*multiply)(product, float *);
 } tile;
 
-/* Those of SIDE channels of x: the more rows and vectors, the fewer instructions a product takes, of which an Intel
- * core begins four while it multiplies two vectors. Of pairs only cores that begin more of them multiply as many. */
+/* Those of SIDE channels of x. */
 static const tile of_floats[] = {{6, six_by_four}, {6, six_by_four}, {4, four_by_four}},
                   of_few_floats[] = {{8, eight_by_two}, {8, eight_by_two}},
                   of_pairs[] = {{8, eight_by_two_of_pairs}, {8, eight_by_two_of_pairs}};

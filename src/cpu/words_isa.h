@@ -9,9 +9,14 @@
 #include "cpu/ahead.h"
 #include "cpu/isa.h"
 
-enum { TDI_SIDE = 16 /* words of a vector */ };
+enum {
+    TDI_SIDE = 16,     /* words of a vector */
+    TDI_TILE_ROWS = 8, /* of a tile of sums in registers, at most; of so many vectors, at most: 24 sums in all */
+    TDI_TILE_VECTORS = 4,
+};
 
 typedef uint32_t __attribute__((may_alias)) tdi_word;
+typedef __m512 tdi_tile[TDI_TILE_ROWS][TDI_TILE_VECTORS];
 
 /* `bytes` of scratch behind those that are used: where they are, unless base is NULL. Returns how many are used then.
  */
@@ -41,6 +46,24 @@ TDI_INLINE __m512 tdi_add_product(bool pairs, __m512 sum, __m512i a, __m512i b)
         return _mm512_fmadd_ps((__m512)a, (__m512)b, sum);
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
+}
+
+/* A word, the k-th, of each row times vectors of y that are `panel` words apart. The more rows and vectors, the fewer
+ * instructions a product takes, of which an Intel core begins four while it multiplies two vectors. */
+TDI_INLINE void tdi_add_step(bool pairs, int rows, int vectors, const tdi_word *const *row, int64_t k,
+                             const tdi_word *y, int64_t panel, tdi_tile sums)
+{
+    __m512i of_y[TDI_TILE_VECTORS];
+    TDI_UNROLL_ALL
+    for (int j = 0; j < vectors; j++)
+        of_y[j] = _mm512_loadu_si512(y + j * panel);
+    TDI_UNROLL_ALL
+    for (int i = 0; i < rows; i++) {
+        __m512i all = tdi_all(row[i] + k);
+        TDI_UNROLL_ALL
+        for (int j = 0; j < vectors; j++)
+            sums[i][j] = tdi_add_product(pairs, sums[i][j], all, of_y[j]);
+    }
 }
 
 /* 32 floats, rounded. */
