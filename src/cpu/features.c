@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/cpu.h"
 
@@ -93,3 +94,12 @@ tdi_cpu_isa tdi_cpu_best_isa(void)
 }
 
 #endif
+
+int64_t tdi_cpu_first_cache(void)
+{
+    long size = 0;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    size = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+#endif
+    return size > 0 ? size : 32768;
+}

@@ -10,10 +10,12 @@
  * Lanes share rows of the batch, or, when there are few, units: then each needs what the others made in the step
  * before, and does some of its own part of the next product while it waits for it. */
 #include "cpu/lstm_isa.h"
+#include "cpu/features.h"
 
 enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
-enum { RUNS = 3 * QUARTERS };
+enum { PIECES = 4 }; /* of half a panel that the first cache does not hold */
+enum { RUNS = 2 * PIECES + 2 };
 /* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
 enum { FEW_BLOCKS = 2 };
@@ -97,10 +99,19 @@ static bool has_one_panel(const forward *f)
     return f->own.units == LONE;
 }
 
-/* Half of the lane's own units: fewer loops take less time, but the first cache holds less of several panels. */
+/* Does the first cache hold half of a panel, and what the gates take? */
+static bool holds_half(void)
+{
+    return LONE / 2 * GATES * LONE * (int64_t)sizeof(float) <= tdi_cpu_first_cache() / 4 * 3;
+}
+
+/* Half of the lane's own units: fewer loops take less time, but of several panels, or a large half, the first cache
+ * holds less. */
 static int half_runs(const forward *f)
 {
-    return has_one_panel(f) ? 1 : QUARTERS / 2;
+    if (has_one_panel(f))
+        return holds_half() ? 1 : PIECES;
+    return QUARTERS / 2;
 }
 
 /* The lane's own units first, and half of them last: the others' may still be under way. */
@@ -108,8 +119,8 @@ static void order_runs(forward *f)
 {
     int64_t half = f->own.units / 2, end = f->own.unit + f->own.units;
     add_runs(f, f->own.unit, half, half_runs(f));
-    add_runs(f, 0, f->own.unit, QUARTERS);
-    add_runs(f, end, f->tape.units - end, QUARTERS);
+    add_runs(f, 0, f->own.unit, 1);
+    add_runs(f, end, f->tape.units - end, 1);
     add_runs(f, f->own.unit + half, half, half_runs(f));
 }
 
@@ -674,12 +685,12 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
-    int half = half_runs(f), last = has_one_panel(f) ? f->runs : f->runs - half;
+    int half = half_runs(f), first = has_one_panel(f) ? half : 1, last = has_one_panel(f) ? f->runs : f->runs - half;
     begin_in_place(f, step);
     if (!h.data)
         return;
-    add_some_runs(f, step, h.data, 0, 1);
-    for (int i = 1; i < half; i++) {
+    add_some_runs(f, step, h.data, 0, first);
+    for (int i = first; i < half; i++) {
         if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
             fetch_others(f, h);
         add_some_runs(f, step, h.data, i, i + 1);

@@ -292,28 +292,37 @@ static bool worth_looking(int64_t rows, int64_t columns)
 }
 
 typedef uint16_t step_list[DEPTH + TDI_WIDTH];
+typedef uint16_t step_bits[DEPTH / TDI_WIDTH]; /* one for each step of the depth */
 
-static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at)
+/* Where a is not transposed `bits` tells them too. */
+static steps steps_of_block(left a, int64_t rows, int64_t depth, uint16_t *at, uint16_t *bits)
 {
-    if (a.step == 1)
-        return (steps){tdi_nonzero_columns(a.data, a.row, rows, depth, at), at};
+    if (a.step == 1) {
+        tdi_nonzero_columns(a.data, a.row, rows, depth, bits);
+        return (steps){tdi_columns_of(bits, true, depth, at), at};
+    }
     int64_t count = rows == ROWS ? tdi_nonzero_rows(a.data, a.step, depth, ROWS, at)
                                  : tdi_nonzero_rows(a.data, a.step, depth, rows, at);
     return (steps){count, at};
 }
 
 /* Of each block that can do with clearly fewer than all; returns how many rows of how many steps that saves. Where the
- * first block needs nearly all, none is looked at behind it. */
-static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of)
+ * first block needs nearly all, none is looked at behind it. Unless a is transposed, `kept` becomes the steps that none
+ * of them leaves out. */
+static int64_t find_steps(left a, int64_t rows, int64_t depth, step_list *at, steps *of, uint16_t *kept)
 {
     int64_t saved = 0;
+    step_bits bits = {0};
+    memset(kept, 0xff, sizeof bits);
     for (int64_t i = 0; i < rows && (i == 0 || saved > 0); i += ROWS, at++, of++) {
         int64_t high = tdi_least(rows - i, ROWS);
-        steps found = steps_of_block((left){a.data + i * a.row, a.row, a.step}, high, depth, *at);
+        steps found = steps_of_block((left){a.data + i * a.row, a.row, a.step}, high, depth, *at, bits);
         if (32 * found.count > 31 * depth)
             continue;
         *of = found;
         saved += (depth - found.count) * high;
+        for (int64_t g = 0; g < DEPTH / TDI_WIDTH; g++)
+            kept[g] &= bits[g];
     }
     return saved;
 }
@@ -329,21 +338,11 @@ static right with_zeros(right b, const float *a, int64_t rows, int64_t columns, 
 
 /* Whether the rows of b that some of the blocks leave out are finite, so that zero times them adds nothing, and fewer
  * than would not be worth looking at. */
-static bool may_leave_out(right b, int64_t columns, int64_t depth, int64_t blocks, const steps *of, int64_t saved)
+static bool may_leave_out(right b, int64_t columns, int64_t depth, const uint16_t *kept, int64_t saved)
 {
-    uint8_t taken[DEPTH] = {0};
-    uint16_t left_out[DEPTH];
-    int64_t lists = 0, count = 0;
-    for (int64_t i = 0; i < blocks; i++) {
-        lists += of[i].at != NULL;
-        for (int64_t k = 0; of[i].at && k < of[i].count; k++)
-            taken[of[i].at[k]]++;
-    }
-    for (int64_t k = 0; k < depth; k++) {
-        left_out[count] = (uint16_t)k;
-        count += taken[k] < lists;
-    }
-    return saved > CHECK * count && tdi_all_finite(b.data, b.row, count, left_out, columns);
+    step_list at;
+    int64_t count = tdi_columns_of(kept, false, depth, at);
+    return saved > CHECK * count && tdi_all_finite(b.data, b.row, count, at, columns);
 }
 
 /* At most GROUP blocks of rows, at most DEPTH steps. */
@@ -351,13 +350,13 @@ static void multiply_cut(left a, right b, result c, int64_t rows, int64_t column
                          const ending *e)
 {
     step_list at[GROUP];
+    step_bits kept;
     steps found[GROUP], all[GROUP];
-    for (int i = 0; i < GROUP; i++)
+    for (int64_t i = 0; i * ROWS < rows; i++)
         found[i] = all[i] = (steps){depth, NULL};
     bool look = b.finite || (a.step == 1 && worth_looking(rows, columns));
-    int64_t saved = look ? find_steps(a, rows, depth, at, found) : 0;
-    int64_t blocks = (rows + ROWS - 1) / ROWS;
-    bool leave = saved > 0 && (b.finite || may_leave_out(b, columns, depth, blocks, found, saved));
+    int64_t saved = look ? find_steps(a, rows, depth, at, found, kept) : 0;
+    bool leave = saved > 0 && (b.finite || may_leave_out(b, columns, depth, kept, saved));
     panels(a, b, c, rows, columns, leave ? found : all, add, e);
 }
 

@@ -26,7 +26,7 @@ TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vec
 {
     static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                                  5.0000001201e-1f};
-    const float magic = 12582912.0f;
+    const float magic = 12582912.0f + 127.0f; /* 1.5 * 2^23 + the exponent's bias: its last bits become n + 127 */
     tdi_vector r[TDI_EXPONENTIALS];
     TDI_UNROLL
     for (int i = 0; i < count; i++)
@@ -51,7 +51,7 @@ TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vec
         p[i] = p[i] * (r[i] * r[i]) + r[i];
     TDI_UNROLL
     for (int i = 0; i < count; i++)
-        scale[i] = (tdi_vector)(((tdi_vector_bits)scale[i] - math_bits(magic) + 127) << 23);
+        scale[i] = (tdi_vector)((tdi_vector_bits)scale[i] << 23);
 }
 
 /* NaN stays NaN: of the two it is the second operand that the instructions give then. */

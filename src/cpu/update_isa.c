@@ -7,6 +7,7 @@
 #include "cpu/update.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
+enum { LINE = 16 /* floats */, AHEAD = 16 * LINE /* some vectors are updated while a line comes */ };
 
 /* x / (sqrt(v) + epsilon), v >= 0 */
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
@@ -90,11 +91,18 @@ TDI_INLINE void rest(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_
             memcpy(s.slot[i], copy[2 + i], size);
 }
 
+/* A line of the weights that another core has read is that core's too, and has to be claimed before it can be written.
+ */
 TDI_INLINE void loop(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_update k, tdi_stretch s))
 {
     int64_t i = 0;
-    for (; i + TDI_WIDTH <= n; i += TDI_WIDTH)
+    for (; i < n && i < AHEAD; i += LINE)
+        __builtin_prefetch(s.out + i, 1);
+    for (i = 0; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
+        if (i % LINE == 0 && i + AHEAD < n)
+            __builtin_prefetch(s.out + i + AHEAD, 1);
         vector(k, tdi_stretch_at(s, i));
+    }
     if (i < n)
         rest(k, tdi_stretch_at(s, i), n - i, vector);
 }

@@ -46,23 +46,33 @@ static inline int64_t tdi_append_bits(int64_t first, uint32_t bits, int64_t coun
 #endif
 }
 
-/* Into at[], with room for `columns` + TDI_WIDTH, those columns of rows `row` floats apart that are not zero in all of
- * them; returns how many there are. */
-static inline int64_t tdi_nonzero_columns(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *at)
+/* Bit i of bits[g], g < columns / TDI_WIDTH rounded up: column g * TDI_WIDTH + i of rows `row` floats apart is not zero
+ * in all of them. */
+static inline void tdi_nonzero_columns(const float *data, int64_t row, int64_t rows, int64_t columns, uint16_t *bits)
 {
-    int64_t count = 0, j = 0;
+    int64_t j = 0;
     for (; j + TDI_WIDTH <= columns; j += TDI_WIDTH) {
         tdi_vector_bits any = {0};
         for (int64_t i = 0; i < rows; i++)
             any |= (tdi_vector_bits)tdi_load(data + i * row + j);
-        count = tdi_append_bits(j, tdi_nonzero_bits(any), count, at);
+        *bits++ = (uint16_t)tdi_nonzero_bits(any);
     }
-    for (; j < columns; j++) {
-        int64_t i = 0;
-        while (i < rows && data[i * row + j] == 0.0f)
-            i++;
-        at[count] = (uint16_t)j;
-        count += i < rows;
+    if (j == columns)
+        return;
+    tdi_vector_bits any = {0};
+    for (int64_t i = 0; i < rows; i++)
+        any |= (tdi_vector_bits)tdi_load_part(data + i * row + j, columns - j);
+    *bits = (uint16_t)tdi_nonzero_bits(any);
+}
+
+/* Into at[], with room for `columns` + TDI_WIDTH, those of which the bit is set, or is not; returns how many there are.
+ */
+static inline int64_t tdi_columns_of(const uint16_t *bits, bool set, int64_t columns, uint16_t *at)
+{
+    int64_t count = 0;
+    for (int64_t j = 0; j < columns; j += TDI_WIDTH, bits++) {
+        uint32_t all = (1u << tdi_least(columns - j, TDI_WIDTH)) - 1;
+        count = tdi_append_bits(j, (set ? *bits : ~(uint32_t)*bits) & all, count, at);
     }
     return count;
 }
