@@ -40,7 +40,8 @@ typedef struct forward {
     int64_t features;     /* of x; 0: z is there */
     bool in_place;        /* units are whole vectors, and all gates see the same h: no panels */
     bool lone;            /* one row for many steps */
-    int runs;             /* of a lone row's h, as an even step takes them; an odd one begins with the last */
+    int half;             /* runs of half of a lone row's own units */
+    int runs;             /* of its h, as an even step takes them; an odd one begins with the last */
     run run[RUNS];
     float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
     float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
@@ -118,10 +119,11 @@ static int half_runs(const forward *f)
 static void order_runs(forward *f)
 {
     int64_t half = f->own.units / 2, end = f->own.unit + f->own.units;
-    add_runs(f, f->own.unit, half, half_runs(f));
+    f->half = half_runs(f);
+    add_runs(f, f->own.unit, half, f->half);
     add_runs(f, 0, f->own.unit, 1);
     add_runs(f, end, f->tape.units - end, 1);
-    add_runs(f, f->own.unit + half, half, half_runs(f));
+    add_runs(f, f->own.unit + half, half, f->half);
 }
 
 static forward forward_of(const tdi_call *call)
@@ -685,7 +687,7 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
-    int half = half_runs(f), first = has_one_panel(f) ? half : 1, last = has_one_panel(f) ? f->runs : f->runs - half;
+    int half = f->half, first = has_one_panel(f) ? half : 1, last = has_one_panel(f) ? f->runs : f->runs - half;
     begin_in_place(f, step);
     if (!h.data)
         return;

@@ -223,10 +223,10 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
 /* A single row uses each weight once a step, so that its steps take as long as R takes to come from the second cache. A
  * lane multiplies by the columns of R of its own units forwards, and on the way back by their rows. For many steps they
  * are packed, [own units / LONE, units, 4, LONE] and [units / LONE, own units, 4, LONE]: streams are what caches fetch
- * ahead. It takes units, those that it multiplies forwards and those that it makes on the way back, by quarters,
- * upwards in one step and downwards in the next: two quarters of its own (forwards, when a panel holds all its units,
- * one half, in pieces if the first cache is small), then the others', then the other two. What a step ends with is
- * still in the first cache when the next begins with it. */
+ * ahead. On the way back it takes its own units by quarters, upwards in one step and downwards in the next, with the
+ * others' between the first two and the last two; forwards too, but when a panel holds all its units it takes them by
+ * halves, or by eighths if the first cache is small. What a step ends with is still in the first cache when the next
+ * begins with it. */
 #if defined(__AVX512F__)
 enum { TDI_LSTM_LONE_BLOCKS = 4 };
 #else

@@ -7,7 +7,7 @@
 #include "cpu/update.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
-enum { LINE = 16 /* floats */, AHEAD = 16 * LINE /* some vectors are updated while a line comes */ };
+enum { LINE = 16 /* floats */, AHEAD = 16 * LINE };
 
 /* x / (sqrt(v) + epsilon), v >= 0 */
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
@@ -92,7 +92,7 @@ TDI_INLINE void rest(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_
 }
 
 /* A line of the weights that another core has read is that core's too, and has to be claimed before it can be written.
- */
+ * (What is compiled for any x86 only reads it ahead: not all have the instruction.) */
 TDI_INLINE void loop(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_update k, tdi_stretch s))
 {
     int64_t i = 0;
