@@ -687,19 +687,20 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
-    int half = f->half, first = has_one_panel(f) ? half : 1, last = has_one_panel(f) ? f->runs : f->runs - half;
+    bool one = has_one_panel(f);
+    int first = one ? f->half : 1, last = one ? f->runs : f->runs - f->half;
     begin_in_place(f, step);
     if (!h.data)
         return;
     add_some_runs(f, step, h.data, 0, first);
-    for (int i = first; i < half; i++) {
+    for (int i = first; i < f->half; i++) {
         if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
             fetch_others(f, h);
         add_some_runs(f, step, h.data, i, i + 1);
     }
     tdi_lstm_wait(f->call, &f->own);
     fetch_others(f, h);
-    add_some_runs(f, step, h.data, half, last);
+    add_some_runs(f, step, h.data, f->half, last);
     add_some_runs(f, step, h.data, last, f->runs);
 }
 

@@ -91,10 +91,11 @@ static inline float math_expm1(float x)
     return scale * p + (scale - 1.0f);
 }
 
-/* e / (e + 2) for e = e^2a - 1, a = |x| = n ln 2 / 2 + r: short, as whole networks wait for it. Adding 1.5 * 2^23 + 127
- * leaves n + 127 in the low bits, which shifted are 2^n. (e^2r - 1 - 2r) / r^2 on the reduced range, highest term
- * first. */
-#define MATH_TANH_MAGIC 12583039.0f
+/* 1.5 * 2^23 + 127: added to a number near the integer n, it leaves n + 127 in the low bits, which shifted are 2^n. */
+#define MATH_POWER_MAGIC 12583039.0f
+
+/* e / (e + 2) for e = e^2a - 1, a = |x| = n ln 2 / 2 + r: short, as whole networks wait for it. (e^2r - 1 - 2r) / r^2
+ * on the reduced range, highest term first. */
 #define MATH_TANH_SCALE 2.88539008177792681f
 #define MATH_TANH_STEP  0.34657359027997264f
 enum { MATH_TANH_TERMS = 5 };
@@ -104,8 +105,8 @@ static const float math_tanh_terms[MATH_TANH_TERMS] = {8.8848064844e-2f, 2.67730
 static inline float math_tanh(float x)
 {
     const float a = math_abs(x) > 10.0f ? 10.0f : math_abs(x);
-    float shifted = a * MATH_TANH_SCALE + MATH_TANH_MAGIC;
-    float r = a - (shifted - MATH_TANH_MAGIC) * MATH_TANH_STEP;
+    float shifted = a * MATH_TANH_SCALE + MATH_POWER_MAGIC;
+    float r = a - (shifted - MATH_POWER_MAGIC) * MATH_TANH_STEP;
     float scale = math_float((int32_t)((uint32_t)math_bits(shifted) << 23)), p = math_tanh_terms[0];
     for (int k = 1; k < MATH_TANH_TERMS; k++)
         p = p * r + math_tanh_terms[k];

@@ -26,17 +26,16 @@ TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vec
 {
     static const float rest[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
                                  5.0000001201e-1f};
-    const float magic = 12582912.0f + 127.0f; /* 1.5 * 2^23 + the exponent's bias: its last bits become n + 127 */
     tdi_vector r[TDI_EXPONENTIALS];
     TDI_UNROLL
     for (int i = 0; i < count; i++)
-        scale[i] = x[i] * 1.44269504088896341f + magic;
+        scale[i] = x[i] * 1.44269504088896341f + MATH_POWER_MAGIC;
     TDI_UNROLL
     for (int i = 0; i < count; i++)
-        r[i] = x[i] - (scale[i] - magic) * 0.693359375f;
+        r[i] = x[i] - (scale[i] - MATH_POWER_MAGIC) * 0.693359375f;
     TDI_UNROLL
     for (int i = 0; i < count; i++)
-        r[i] -= (scale[i] - magic) * -2.12194440e-4f;
+        r[i] -= (scale[i] - MATH_POWER_MAGIC) * -2.12194440e-4f;
     TDI_UNROLL
     for (int i = 0; i < count; i++)
         p[i] = r[i] * 1.9875691500e-4f + rest[0];
@@ -98,9 +97,9 @@ TDI_INLINE void tdi_tangents(const tdi_vector *x, tdi_vector *y, int count)
     for (int i = 0; i < count; i++)
         r[i] = tdi_at_most((tdi_vector)((tdi_vector_bits)x[i] & ~sign), 10.0f);
     for (int i = 0; i < count; i++)
-        scale[i] = r[i] * MATH_TANH_SCALE + MATH_TANH_MAGIC;
+        scale[i] = r[i] * MATH_TANH_SCALE + MATH_POWER_MAGIC;
     for (int i = 0; i < count; i++)
-        r[i] -= (scale[i] - MATH_TANH_MAGIC) * MATH_TANH_STEP;
+        r[i] -= (scale[i] - MATH_POWER_MAGIC) * MATH_TANH_STEP;
     for (int i = 0; i < count; i++)
         p[i] = r[i] * math_tanh_terms[0] + math_tanh_terms[1];
     for (int k = 2; k < MATH_TANH_TERMS; k++)

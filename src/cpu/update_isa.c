@@ -2,12 +2,13 @@
  *
  * An element's result does not depend on where it stands in a vector, nor on how the range was cut: what is left over
  * after whole vectors goes through the same instructions. */
+#include "cpu/ahead.h"
 #include "cpu/isa.h"
 #include "cpu/loops.h"
 #include "cpu/update.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
-enum { LINE = 16 /* floats */, AHEAD = 16 * LINE };
+enum { LINE = TDI_LINE / sizeof(float), AHEAD = 16 * LINE };
 
 /* x / (sqrt(v) + epsilon), v >= 0 */
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
