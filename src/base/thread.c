@@ -155,16 +155,10 @@ void tdi_barrier_wait(tdi_barrier *barrier)
 
 /* ---- lockstep ---- */
 
-/* Two cache lines: processors fetch them in pairs. */
-typedef struct tdi_lockstep_count {
-    _Alignas(128) tdi_event steps;
-    _Atomic uint64_t core; /* on which the latest was made */
-} lockstep_count;
-
 td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error)
 {
-    size_t size = (size_t)lanes * sizeof(lockstep_count);
-    *lockstep = (tdi_lockstep){.lanes = lanes, .spin = spin, .counts = aligned_alloc(sizeof(lockstep_count), size)};
+    size_t size = (size_t)lanes * sizeof(tdi_lockstep_count);
+    *lockstep = (tdi_lockstep){.lanes = lanes, .spin = spin, .counts = aligned_alloc(sizeof(tdi_lockstep_count), size)};
     if (!lockstep->counts)
         return tdi_no_memory(error);
     memset(lockstep->counts, 0, size);
@@ -191,7 +185,7 @@ void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
 static void wait_for_lane(tdi_lockstep *lockstep, int lane, uint32_t steps)
 {
     static const struct timespec while_asleep = {.tv_nsec = 200 * 1000};
-    lockstep_count *count = &lockstep->counts[lane];
+    tdi_lockstep_count *count = &lockstep->counts[lane];
     if (reached_spinning(&count->steps, steps, lockstep->spin ? FEW_SPINS : 1))
         return;
     uint64_t core = atomic_load_explicit(&count->core, memory_order_relaxed);
@@ -206,15 +200,6 @@ void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane)
     for (int i = 0; i < lockstep->lanes; i++)
         if (i != lane)
             wait_for_lane(lockstep, i, own);
-}
-
-bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
-{
-    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed), seen;
-    bool all = true;
-    for (int i = 0; i < lockstep->lanes; i++)
-        all = all && reached(&lockstep->counts[i].steps, own, &seen);
-    return all;
 }
 
 /* ---- floating point ---- */

@@ -37,19 +37,34 @@ void tdi_barrier_wait(tdi_barrier *barrier);
 /* Whether waiting for threads that meet here should spin now. */
 bool tdi_barrier_spins(const tdi_barrier *barrier);
 
+/* A lane's steps. Two cache lines: processors fetch them in pairs. */
+typedef struct tdi_lockstep_count {
+    _Alignas(128) tdi_event steps;
+    _Atomic uint64_t core; /* on which the latest was made */
+} tdi_lockstep_count;
+
 /* Lanes that go step by step: each counts its own steps, and waits for the others to have counted as many when it needs
  * what they made. In between it can go on with what is its own, which a barrier would not let it. */
 typedef struct tdi_lockstep {
     int lanes;
     bool spin;
-    struct tdi_lockstep_count *counts; /* [lanes] */
+    tdi_lockstep_count *counts; /* [lanes] */
 } tdi_lockstep;
 
 td_status tdi_lockstep_create(tdi_lockstep *lockstep, int lanes, bool spin, tdi_error *error);
 void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
-bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane); /* would not wait */
+
+/* Would not wait. Inlined, so that whoever looks keeps what it has in vector registers. */
+static inline bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
+{
+    uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);
+    for (int i = 0; i < lockstep->lanes; i++)
+        if ((int32_t)(atomic_load_explicit(&lockstep->counts[i].steps.value, memory_order_acquire) - own) < 0)
+            return false;
+    return true;
+}
 
 /* A thread beside the teams, as theirs without signals and with denormals flushed to zero. The caller joins it. */
 td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument), void *argument, tdi_error *error);

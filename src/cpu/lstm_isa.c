@@ -16,6 +16,7 @@ enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
 enum { PIECES = 4 }; /* of half a panel that the first cache does not hold */
 enum { RUNS = 2 * PIECES + 2 };
+enum { LOOKS = 100 }; /* at the other lanes' steps: for longer than a hand-over takes */
 /* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
 enum { FEW_BLOCKS = 2 };
@@ -242,21 +243,33 @@ typedef struct lone_steps {
     int64_t next, row, gate;
 } lone_steps;
 
-/* One row and LONE units: the sums of all gates, to.row apart, += h R over some runs of h, each `next_run` behind the
- * one before. */
-TDI_INLINE void add_lone(const float *h, const float *rows, const run *over, int runs, int next_run, lone_steps step,
-                         tdi_result to)
+/* The sums of all gates of LONE units, `to.row` apart. */
+TDI_INLINE void load_lone(tdi_result to, tdi_vector *sum)
 {
-    tdi_vector sum[GATES * LONE_BLOCKS];
-    float *gate[GATES];
     TDI_UNROLL
-    for (int g = 0; g < GATES; g++) {
-        gate[g] = to.data + g * to.row;
-        __asm__("" : "+r"(gate[g])); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
+    for (int g = 0; g < GATES; g++, to.data += to.row) {
+        __asm__("" : "+r"(to.data)); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
         TDI_UNROLL
         for (int v = 0; v < LONE_BLOCKS; v++)
-            sum[g * LONE_BLOCKS + v] = tdi_load(gate[g] + v * TDI_WIDTH);
+            sum[g * LONE_BLOCKS + v] = tdi_load(to.data + v * TDI_WIDTH);
     }
+}
+
+TDI_INLINE void store_lone(tdi_result to, const tdi_vector *sum)
+{
+    TDI_UNROLL
+    for (int g = 0; g < GATES; g++, to.data += to.row) {
+        __asm__("" : "+r"(to.data));
+        TDI_UNROLL
+        for (int v = 0; v < LONE_BLOCKS; v++)
+            tdi_store(to.data + v * TDI_WIDTH, sum[g * LONE_BLOCKS + v]);
+    }
+}
+
+/* Sums += h R over some runs of h, each `next_run` behind the one before. */
+TDI_INLINE void add_runs_of(const float *h, const float *rows, const run *over, int runs, int next_run, lone_steps step,
+                            tdi_vector *sum)
+{
     for (int i = 0; i < runs; i++, over += next_run) {
         const float *of_h = h + over->first * step.next, *row = rows + over->first * step.row;
         for (int64_t k = 0; k < over->count; k++, of_h += step.next, row += step.row) {
@@ -266,9 +279,15 @@ TDI_INLINE void add_lone(const float *h, const float *rows, const run *over, int
                 sum[v] += unit * tdi_load(row + v / LONE_BLOCKS * step.gate + v % LONE_BLOCKS * TDI_WIDTH);
         }
     }
-    TDI_UNROLL
-    for (int v = 0; v < GATES * LONE_BLOCKS; v++)
-        tdi_store(gate[v / LONE_BLOCKS] + v % LONE_BLOCKS * TDI_WIDTH, sum[v]);
+}
+
+TDI_INLINE void add_lone(const float *h, const float *rows, const run *over, int runs, int next_run, lone_steps step,
+                         tdi_result to)
+{
+    tdi_vector sum[GATES * LONE_BLOCKS];
+    load_lone(to, sum);
+    add_runs_of(h, rows, over, runs, next_run, step, sum);
+    store_lone(to, sum);
 }
 
 static void add_unpacked(tdi_operand h, tdi_panel rows, int64_t count, int64_t gate, tdi_result to)
@@ -682,18 +701,54 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
     }
 }
 
+/* Whether the other lanes have made their step, or soon have. No pause in between: calls and loads of what was stored
+ * take longer than what is waited for. */
+TDI_INLINE bool others_are_here(const forward *f)
+{
+    if (!f->own.by_units)
+        return true;
+    for (int i = 0; i < LOOKS; i++)
+        if (tdi_lockstep_reached(f->call->lockstep, f->call->lane))
+            return true;
+    return false;
+}
+
+/* One panel: its sums stay in registers, unless others are late. */
+static void sum_panel(const forward *f, int64_t step, tdi_operand h)
+{
+    const lone_steps steps = {1, GATES * LONE, LONE};
+    bool odd = step & 1;
+    int next = odd ? -1 : 1;
+    const run *over = odd ? f->run + f->runs - 1 : f->run;
+    tdi_result to = {f->sums, f->own.units, false};
+    tdi_vector sum[GATES * LONE_BLOCKS];
+    load_lone(to, sum);
+    add_runs_of(h.data, f->packed, over, f->half, next, steps, sum);
+    if (!others_are_here(f)) {
+        store_lone(to, sum);
+        tdi_lstm_wait(f->call, &f->own);
+        load_lone(to, sum);
+    }
+    fetch_others(f, h);
+    add_runs_of(h.data, f->packed, over + f->half * next, f->runs - f->half, next, steps, sum);
+    store_lone(to, sum);
+}
+
 /* What the others made is asked for as soon as there is sight of it. Several panels take the last half one after the
  * other, for what the first cache keeps of it. */
 static void sum_lone(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
-    bool one = has_one_panel(f);
-    int first = one ? f->half : 1, last = one ? f->runs : f->runs - f->half;
     begin_in_place(f, step);
     if (!h.data)
         return;
-    add_some_runs(f, step, h.data, 0, first);
-    for (int i = first; i < f->half; i++) {
+    if (has_one_panel(f)) {
+        sum_panel(f, step, h);
+        return;
+    }
+    int last = f->runs - f->half;
+    add_some_runs(f, step, h.data, 0, 1);
+    for (int i = 1; i < f->half; i++) {
         if (f->own.by_units && tdi_lockstep_reached(f->call->lockstep, f->call->lane))
             fetch_others(f, h);
         add_some_runs(f, step, h.data, i, i + 1);
