@@ -281,12 +281,12 @@ static void recur_back(const backward *b, int64_t step)
 /* ---- one row ---- */
 
 /* The sums of DOT_ROWS dot products, of dz and of rows of R over a panel's units. */
-TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, int64_t row, int64_t gate, float *sums)
+TDI_INLINE void add_dots(const tdi_vector *of_dz, const float *rows, int64_t row, int64_t gate, bool fresh, float *sums)
 {
     tdi_vector sum[DOT_ROWS];
     TDI_UNROLL
     for (int j = 0; j < DOT_ROWS; j++)
-        sum[j] = tdi_load(sums + j * TDI_WIDTH);
+        sum[j] = fresh ? (tdi_vector){0} : tdi_load(sums + j * TDI_WIDTH);
     TDI_UNROLL
     for (int v = 0; v < GATES * LONE_BLOCKS; v++) {
         TDI_UNROLL
@@ -311,57 +311,63 @@ static int64_t quarter(const backward *b, int64_t step, int done)
     return (step & 1 ? QUARTERS - 1 - done : done) * (b->own.units / QUARTERS);
 }
 
-/* Of a panel, for some quarters of the own units. */
-static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
+/* Some quarters of the own units; the sums of those from `begun` on are yet to begin. */
+typedef struct quarters {
+    int first, count, begun;
+} quarters;
+
+/* Of a panel. */
+static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     tdi_vector of_dz[GATES * LONE_BLOCKS];
     load_panel(dz + unit, b->tape.units, of_dz);
-    for (int i = first; i < first + count; i++) {
+    for (int i = of.first; i < of.first + of.count; i++) {
         int64_t begin = quarter(b, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
-            add_dots(of_dz, b->packed + (b->own.units * unit + j * LONE) * GATES, GATES * LONE, LONE,
+            add_dots(of_dz, b->packed + (b->own.units * unit + j * LONE) * GATES, GATES * LONE, LONE, i >= of.begun,
                      b->sums + j * TDI_WIDTH);
     }
 }
 
 /* The same where R lies. (Both as one function over the strides are slower: docs/performance-notes.md.) */
-static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, int first, int count)
+static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     const float *recurrent = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
     int64_t units = b->tape.units;
     tdi_vector of_dz[GATES * LONE_BLOCKS];
     load_panel(dz + unit, units, of_dz);
-    for (int i = first; i < first + count; i++) {
+    for (int i = of.first; i < of.first + of.count; i++) {
         int64_t begin = quarter(b, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
-            add_dots(of_dz, recurrent + (b->own.unit + j) * GATES * units, GATES * units, units,
+            add_dots(of_dz, recurrent + (b->own.unit + j) * GATES * units, GATES * units, units, i >= of.begun,
                      b->sums + j * TDI_WIDTH);
     }
 }
 
-static void add_units_back(const backward *b, const float *dz, int64_t step, int64_t begin, int64_t end, int first,
-                           int count)
+/* Of the panels of units [begin, end); returns how many quarters' sums have begun then. */
+static int add_units_back(const backward *b, const float *dz, int64_t step, int64_t begin, int64_t end, quarters of)
 {
-    for (int64_t unit = begin; unit < end && b->packed; unit += LONE)
-        add_packed(b, dz, step, unit, first, count);
-    for (int64_t unit = begin; unit < end && !b->packed; unit += LONE)
-        add_unpacked(b, dz, step, unit, first, count);
+    for (int64_t unit = begin; unit < end; unit += LONE) {
+        (b->packed ? add_packed : add_unpacked)(b, dz, step, unit, of);
+        of.begun = (int)tdi_most(of.begun, of.first + of.count);
+    }
+    return of.begun;
 }
 
 /* Half of the own units first, and half of them last; meanwhile the others' come. */
 static void recur_lone(const backward *b, int64_t step)
 {
+    enum { HALF = QUARTERS / 2 };
     const tdi_lstm_share *own = &b->own;
     const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step);
     int64_t begin = own->unit, end = begin + own->units, units = b->tape.units;
-    memset(b->sums, 0, (size_t)sums_floats(b) * sizeof *b->sums);
-    add_units_back(b, dz, step, begin, end, 0, QUARTERS / 2);
+    int begun = add_units_back(b, dz, step, begin, end, (quarters){0, HALF, 0});
     tdi_lstm_wait(b->call, own);
     tdi_fetch(dz, units, GATES, 0, begin);
     tdi_fetch(dz, units, GATES, end, units);
-    add_units_back(b, dz, step, 0, begin, 0, QUARTERS);
-    add_units_back(b, dz, step, end, units, 0, QUARTERS);
-    add_units_back(b, dz, step, begin, end, QUARTERS / 2, QUARTERS / 2);
+    begun = add_units_back(b, dz, step, 0, begin, (quarters){0, QUARTERS, begun});
+    begun = add_units_back(b, dz, step, end, units, (quarters){0, QUARTERS, begun});
+    add_units_back(b, dz, step, begin, end, (quarters){HALF, HALF, begun});
     for (int64_t j = 0; j < own->units; j += TDI_WIDTH)
         tdi_store(b->dh + j, tdi_fold_rows(b->sums + j * TDI_WIDTH));
 }
