@@ -101,17 +101,17 @@ static int readings(const tdi_node *update, const tdi_node *node)
  * or the node reads the old weight. */
 static void each_blocked(scheduler *s, const tdi_node *node, void (*visit)(scheduler *s, int variable))
 {
-    for (int i = node->id + 1; i < s->graph->nodes.count && is_made(node); i++) {
-        const tdi_node *update = s->graph->nodes.at[i];
-        if (s->live[i] && updated_variable(update))
-            for (int n = readings(update, node); n; n--)
-                visit(s, variable_index(s, update->variable));
-    }
     for (int i = 0; i < node->n_in; i++) {
         const tdi_node *from = node->in[i] ? tdi_root(node->in[i]) : NULL;
         int variable = from && from->op == &tdi_op_parameter ? variable_index(s, from->variable) : -1;
         if (variable >= 0)
             visit(s, variable);
+    }
+    for (int i = node->id + 1; i < s->graph->nodes.count && is_made(node); i++) {
+        const tdi_node *update = s->graph->nodes.at[i];
+        if (s->live[i] && updated_variable(update))
+            for (int n = readings(update, node); n; n--)
+                visit(s, variable_index(s, update->variable));
     }
 }
 
