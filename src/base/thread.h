@@ -56,7 +56,7 @@ void tdi_lockstep_release(tdi_lockstep *lockstep); /* a zeroed one too */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane);
 void tdi_lockstep_wait(tdi_lockstep *lockstep, int lane);
 
-/* Would not wait. Inlined, so that whoever looks keeps what it has in vector registers. */
+/* Would not wait. Inlined, so that whoever looks, if only a few times, keeps what it has in vector registers. */
 static inline bool tdi_lockstep_reached(tdi_lockstep *lockstep, int lane)
 {
     uint32_t own = atomic_load_explicit(&lockstep->counts[lane].steps.value, memory_order_relaxed);

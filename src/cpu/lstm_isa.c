@@ -16,7 +16,7 @@ enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
 enum { PIECES = 4 }; /* of half a panel that the first cache does not hold */
 enum { RUNS = 2 * PIECES + 2 };
-enum { LOOKS = 100 }; /* at the other lanes' steps: for longer than a hand-over takes */
+enum { LOOKS = 100 }; /* at the other lanes' steps: for about as long as a hand-over takes */
 /* Blocks of a panel for two or three rows. */
 #if defined(__AVX512F__)
 enum { FEW_BLOCKS = 2 };
@@ -444,7 +444,7 @@ static tdi_operand h_before(const forward *f, int64_t step)
                          step ? f->tape.steps * f->tape.sections * f->tape.units : f->tape.units, 1};
 }
 
-static void fetch_others(const forward *f, tdi_operand h)
+TDI_INLINE void fetch_others(const forward *f, tdi_operand h)
 {
     tdi_fetch(h.data, h.row, f->own.rows, 0, f->own.unit);
     tdi_fetch(h.data, h.row, f->own.rows, f->own.unit + f->own.units, f->tape.units);
@@ -701,8 +701,8 @@ static void add_some_runs(const forward *f, int64_t step, const float *h, int be
     }
 }
 
-/* Whether the other lanes have made their step, or soon have. No pause in between: calls and loads of what was stored
- * take longer than what is waited for. */
+/* Whether the other lanes have made their step, or soon have: a call to wait for them would have to store the sums and
+ * load them again. */
 TDI_INLINE bool others_are_here(const forward *f)
 {
     if (!f->own.by_units)

@@ -98,8 +98,8 @@ static int readings(const tdi_node *update, const tdi_node *node)
 }
 
 /* Calls visit(s, v) for each time that an updated variable waits for a part node: the node reads the old weight, or the
- * update reads what the node makes. In this order, where backpropagation through a layer lets both begin the first
- * layer is updated last: of what came last the caches have most when the next step begins with it. */
+ * update reads what the node makes. In this order, where a layer's gradient lets its own update begin and that of
+ * the layer before, the latter comes last: the next step begins with the first layer, whose weights the caches have. */
 static void each_blocked(scheduler *s, const tdi_node *node, void (*visit)(scheduler *s, int variable))
 {
     for (int i = 0; i < node->n_in; i++) {

@@ -135,6 +135,15 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .op = &tdi_op_##op_, .name = name_, .attrs = attrs_, .build = build_, .n_leaves = n_, .leaf = { __VA_ARGS__ }  \
     }
 
+/* One row of a panel of units, or of one for each of three lanes: panels have 64, 16 or 8. */
+#define PANELS(u)                                                                                                      \
+    CASE(lstm, "one row of " #u " units, from x", build_from_x, USUAL(.gates = true), 4, LONE_X, LONE_R(u),            \
+         W(WIDE_F, u), B(u))
+#define PANELS_BACK(u)                                                                                                 \
+    CASE(lstm_grad, "one row of " #u " units, from a passed state", build_grad,                                        \
+         USUAL(.gates = true, .passed = true, .sequences = true), 5, LONE_Z(LONE_T, u), LONE_R(u),                     \
+         {.shape = OP_DIMS(1, u)}, {.shape = OP_DIMS(1, u)}, ARRIVING(1, LONE_T, u))
+
 /* Over many units only activations whose values have bounds: others would enlarge what rounding leaves, step by step.
  */
 const op_case op_cases_lstm[] = {
@@ -196,6 +205,12 @@ const op_case op_cases_lstm[] = {
          LONE_R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
     CASE(lstm, "one row, from x, backwards, of many steps", build_from_x, USUAL(.gates = true, .backwards = true), 3,
          {.shape = OP_DIMS(1, LONG_T, WIDE_F)}, LONE_R(WHOLE_U), W(WIDE_F, WHOLE_U)),
+    PANELS(8),
+    PANELS(16),
+    PANELS(24),
+    PANELS(48),
+    PANELS(64),
+    PANELS(192),
     CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
@@ -269,6 +284,12 @@ const op_case op_cases_lstm[] = {
     CASE(lstm_grad, "one row, backwards, from a passed state", build_grad,
          USUAL(.gates = true, .passed = true, .backwards = true), 5, LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U),
          LONE_PASSED, LONE_PASSED, ARRIVING(1, WHOLE_U)),
+    PANELS_BACK(8),
+    PANELS_BACK(16),
+    PANELS_BACK(24),
+    PANELS_BACK(48),
+    PANELS_BACK(64),
+    PANELS_BACK(192),
     CASE(lstm_grad, "one step, masked, from a passed state", build_grad, USUAL(.gates = true, .passed = true), 6,
          Z(1, WIDE_U), R(WIDE_U), MASK(WIDE_U), PASSED(WIDE_U), PASSED(WIDE_U), ARRIVING(BATCH, WIDE_U)),
     CASE(lstm_grad, "wide, masked", build_grad, USUAL(.gates = true, .sequences = true), 4, Z(WIDE_T, WIDE_U),
