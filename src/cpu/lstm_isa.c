@@ -16,14 +16,9 @@ enum { GATES = TDI_LSTM_GATES, BLOCK = GATES * TDI_WIDTH };
 enum { LONE_BLOCKS = TDI_LSTM_LONE_BLOCKS, LONE = TDI_LSTM_LONE, QUARTERS = TDI_LSTM_QUARTERS };
 enum { PIECES = 4 }; /* of half a panel that the first cache does not hold */
 enum { RUNS = 2 * PIECES + 2 };
-enum { LOOKS = 100 }; /* at the other lanes' steps: for about as long as a hand-over takes */
-/* Blocks of a panel for two or three rows. */
-#if defined(__AVX512F__)
-enum { FEW_BLOCKS = 2 };
-#else
-enum { FEW_BLOCKS = 1 };
-#endif
-enum { AHEAD = 9 * TDI_LSTM_TILE }; /* steps of a lone row whose x W is made at once */
+enum { LOOKS = 100 };                          /* at the other lanes' steps: for about as long as a hand-over takes */
+enum { FEW_BLOCKS = TDI_WIDTH == 16 ? 2 : 1 }; /* of a panel for two or three rows */
+enum { AHEAD = 9 * TDI_LSTM_TILE };            /* steps of a lone row whose x W is made at once */
 /* Blocks whose gates are made abreast, in 32 registers or 16. */
 enum { PAIR = TDI_WIDTH == 16 ? TDI_EXPONENTIALS / TDI_LSTM_GATES : 1 };
 
@@ -47,6 +42,7 @@ typedef struct forward {
     float *packed;       /* by panels [units, blocks, 4, WIDTH] of R; else as packed for many steps, or NULL */
     float *sums;         /* by panels [rows, blocks, 4, WIDTH]; in place [rows, 4, own units] */
     float *ahead;        /* [AHEAD, 4, own units]: what the sums of some steps begin as, and are; or NULL */
+    bool biased;         /* with b in them */
     float *packed_input; /* by panels [features, blocks, 4, WIDTH] of W */
     float *masked;       /* [4, rows, units]: h as each gate sees it; NULL without a mask */
     float *row;          /* [5, own units]: gates and a squashed c, where activations are not the usual ones */
@@ -143,6 +139,7 @@ static forward forward_of(const tdi_call *call)
     if (f.in_place) {
         f.sums = call->scratch;
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
+        f.biased = f.ahead && f.own.units % LONE == 0;
         f.row = f.sums + sums_floats(&f);
         f.packed = tdi_kept(call);
         if (!f.packed && packed_floats(&f)) {
@@ -243,26 +240,26 @@ typedef struct lone_steps {
     int64_t next, row, gate;
 } lone_steps;
 
-/* The sums of all gates of LONE units, `to.row` apart. */
-TDI_INLINE void load_lone(tdi_result to, tdi_vector *sum)
+/* The sums of all gates of LONE units, `row` floats apart. */
+TDI_INLINE void load_lone(const float *from, int64_t row, tdi_vector *sum)
 {
     TDI_UNROLL
-    for (int g = 0; g < GATES; g++, to.data += to.row) {
-        __asm__("" : "+r"(to.data)); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
+    for (int g = 0; g < GATES; g++, from += row) {
+        __asm__("" : "+r"(from)); /* else GCC makes the addresses of all vectors first, and keeps them in memory */
         TDI_UNROLL
         for (int v = 0; v < LONE_BLOCKS; v++)
-            sum[g * LONE_BLOCKS + v] = tdi_load(to.data + v * TDI_WIDTH);
+            sum[g * LONE_BLOCKS + v] = tdi_load(from + v * TDI_WIDTH);
     }
 }
 
-TDI_INLINE void store_lone(tdi_result to, const tdi_vector *sum)
+TDI_INLINE void store_lone(float *to, int64_t row, const tdi_vector *sum)
 {
     TDI_UNROLL
-    for (int g = 0; g < GATES; g++, to.data += to.row) {
-        __asm__("" : "+r"(to.data));
+    for (int g = 0; g < GATES; g++, to += row) {
+        __asm__("" : "+r"(to));
         TDI_UNROLL
         for (int v = 0; v < LONE_BLOCKS; v++)
-            tdi_store(to.data + v * TDI_WIDTH, sum[g * LONE_BLOCKS + v]);
+            tdi_store(to + v * TDI_WIDTH, sum[g * LONE_BLOCKS + v]);
     }
 }
 
@@ -285,9 +282,9 @@ TDI_INLINE void add_lone(const float *h, const float *rows, const run *over, int
                          tdi_result to)
 {
     tdi_vector sum[GATES * LONE_BLOCKS];
-    load_lone(to, sum);
+    load_lone(to.data, to.row, sum);
     add_runs_of(h, rows, over, runs, next_run, step, sum);
-    store_lone(to, sum);
+    store_lone(to.data, to.row, sum);
 }
 
 static void add_unpacked(tdi_operand h, tdi_panel rows, int64_t count, int64_t gate, tdi_result to)
@@ -402,7 +399,44 @@ static void find_sums(forward *f, int64_t step)
         f->sums = f->ahead + step % AHEAD * GATES * f->own.units;
 }
 
-/* x W: of a step, or of a lone row for the steps from this one on, so that W is read once for them. */
+static const float *bias_of(const forward *f)
+{
+    return tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
+}
+
+/* Sums += x W of LONE units, where W lies. */
+TDI_INLINE void add_features(const float *x, const float *row, int64_t count, int64_t gate, tdi_vector *sum)
+{
+    for (int64_t k = 0; k < count; k++, row += GATES * gate) {
+        tdi_vector feature = tdi_splat(x[k]);
+        const float *from = row;
+        TDI_UNROLL
+        for (int g = 0; g < GATES; g++, from += gate) {
+            __asm__("" : "+r"(from)); /* else GCC has an address for each vector, and no registers for them */
+            TDI_UNROLL
+            for (int v = 0; v < LONE_BLOCKS; v++)
+                sum[g * LONE_BLOCKS + v] += feature * tdi_load(from + v * TDI_WIDTH);
+        }
+    }
+}
+
+/* x W + b of some steps, by whole panels. */
+static void begin_panels(const forward *f, const factors *of, int64_t steps)
+{
+    const float *bias = bias_of(f);
+    int64_t units = f->own.units, gate = f->tape.units;
+    for (int64_t j = 0; j < units; j += LONE)
+        for (int64_t i = 0; i < steps; i++) {
+            tdi_vector sum[GATES * LONE_BLOCKS] = {{0}};
+            if (bias)
+                load_lone(bias + f->own.unit + j, gate, sum);
+            add_features(of->a.data + i * of->a.row, of->w.data + j, of->count, gate, sum);
+            store_lone(f->ahead + i * GATES * units + j, units, sum);
+        }
+}
+
+/* x W: of a step, or of a lone row for the steps from this one on, so that W is read once for them; then with b, if its
+ * units are whole panels. */
 static void begin_in_place(forward *f, int64_t step)
 {
     find_sums(f, step);
@@ -410,16 +444,19 @@ static void begin_in_place(forward *f, int64_t step)
         copy_in_place(f, step);
         return;
     }
+    if (f->ahead && step % AHEAD)
+        return;
     factors of = of_features(f, input_of(f, step));
     if (!f->ahead) {
         add_gates(f, &of, 1, f->sums, f->own.rows, true);
         return;
     }
-    if (step % AHEAD == 0) {
-        int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
-        of.a.row = steps > 1 ? input_of(f, step + 1).data - of.a.data : 0;
+    int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
+    of.a.row = steps > 1 ? input_of(f, step + 1).data - of.a.data : 0;
+    if (f->biased)
+        begin_panels(f, &of, steps);
+    else
         add_gates(f, &of, 1, f->ahead, steps, true);
-    }
 }
 
 /* sums += h R over units [begin, end) of h, from the last to the first when `down`. */
@@ -555,7 +592,7 @@ static void squash_part(blocks b, int64_t units)
 static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
 {
     const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
-    const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
+    const float *bias = f->biased ? NULL : bias_of(f);
     blocks b = {.sums = sums,
                 .before = c ? c + unit : NULL,
                 .bias = bias ? bias + unit : NULL,
@@ -617,7 +654,7 @@ static void keep_gate(const forward *f, int64_t step, int64_t i, int64_t gate, c
 /* A gate's values; what the tape keeps of it goes there. */
 static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, float *to)
 {
-    const float *bias = tdi_lstm_has(f->call, TDI_LSTM_B) ? f->call->in[TDI_LSTM_B].data : NULL;
+    const float *bias = f->biased ? NULL : bias_of(f);
     int64_t units = f->own.units;
     int activation = tdi_lstm_activation(f->attrs, (int)gate);
     take_sums(f, i, gate, to);
@@ -720,18 +757,18 @@ static void sum_panel(const forward *f, int64_t step, tdi_operand h)
     bool odd = step & 1;
     int next = odd ? -1 : 1;
     const run *over = odd ? f->run + f->runs - 1 : f->run;
-    tdi_result to = {f->sums, f->own.units, false};
+    int64_t units = f->own.units;
     tdi_vector sum[GATES * LONE_BLOCKS];
-    load_lone(to, sum);
+    load_lone(f->sums, units, sum);
     add_runs_of(h.data, f->packed, over, f->half, next, steps, sum);
     if (!others_are_here(f)) {
-        store_lone(to, sum);
+        store_lone(f->sums, units, sum);
         tdi_lstm_wait(f->call, &f->own);
-        load_lone(to, sum);
+        load_lone(f->sums, units, sum);
     }
     fetch_others(f, h);
     add_runs_of(h.data, f->packed, over + f->half * next, f->runs - f->half, next, steps, sum);
-    store_lone(to, sum);
+    store_lone(f->sums, units, sum);
 }
 
 /* What the others made is asked for as soon as there is sight of it. Several panels take the last half one after the
