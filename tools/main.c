@@ -1,6 +1,7 @@
 /* main.c - the `tandem` command: finds the subcommand and runs it. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -145,6 +146,7 @@ int main(int argc, char **argv)
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     setvbuf(stdout, NULL, _IOLBF, 0); /* in a pipe, too, an epoch shows when it ends */
     atexit(close_output);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told in a sentence */
     if (argc < 2) {
         print_help(stderr);
         return TOOL_REFUSED;

@@ -216,7 +216,7 @@ enum option_key {
     }
 #define OPTION_SEED                                                                                                    \
     {                                                                                                                  \
-        "seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: the model's own)", 0           \
+        "seed", KEY_SEED, "N", 0, "Fix the shuffles, dropout and augmentation (default: others each time)", 0          \
     }
 #define OPTIONS_READING                                                                                                \
     {"scale", KEY_SCALE, "F", 0, "Multiply the inputs by F (default: 1/255 for images, 1 for arrays)", 0},             \
@@ -261,7 +261,8 @@ enum option_key {
     }
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
-        "shards", KEY_SHARDS, "S", 0, "Cut every batch into S fixed parts: 1 to S replicas give the same bits", 0      \
+        "shards", KEY_SHARDS, "S", 0,                                                                                  \
+            "Cut every batch into S fixed parts: with --seed, 1 to S replicas give the same bits", 0                   \
     }
 #define OPTION_REMATERIALIZE                                                                                           \
     {                                                                                                                  \

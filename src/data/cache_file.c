@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
 #include "base/text.h"
 #include "files/atomic.h"
 #include "files/records.h"
@@ -164,7 +165,10 @@ static td_status begin_file(tdi_cache_file *file, tdi_error *error)
     file->fd = open(tdi_atomic_temporary(file->writing), O_RDWR | O_CLOEXEC);
     if (file->fd < 0)
         return tdi_fail(error, TD_IO, "%s: cannot be opened: %s", file->path, strerror(errno));
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
     int failed = posix_fallocate(file->fd, 0, file->bytes);
+    tdi_size_limit_end(&limit);
     if (!failed)
         return TD_OK;
     return tdi_fail(error, TD_IO, "%s: there is no room for the cache's %" PRId64 " bytes: %s; name another folder",

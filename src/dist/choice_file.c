@@ -159,19 +159,24 @@ static bool is_whole(const json_t *root)
     return whole;
 }
 
-/* NULL when there is none; *damaged when there is one that cannot be used. */
-static json_t *read_file(const char *path, bool *damaged)
+typedef enum found { FOUND_NONE, FOUND_WHOLE, FOUND_DAMAGED, FOUND_OTHER_VERSION } found;
+
+/* *root is NULL but for FOUND_WHOLE. */
+static found read_file(const char *path, json_t **root)
 {
     struct stat file;
-    *damaged = false;
+    *root = NULL;
     if (stat(path, &file) != 0)
-        return NULL;
-    json_t *root = S_ISREG(file.st_mode) && file.st_size <= LARGEST ? json_load_file(path, 0, NULL) : NULL;
-    *damaged = !is_whole(root);
-    if (!*damaged)
-        return root;
-    json_decref(root);
-    return NULL;
+        return FOUND_NONE;
+    json_t *read = S_ISREG(file.st_mode) && file.st_size <= LARGEST ? json_load_file(path, 0, NULL) : NULL;
+    const json_t *version = json_object_get(read, version_key);
+    bool other = json_is_integer(version) && json_integer_value(version) != VERSION;
+    if (is_whole(read)) {
+        *root = read;
+        return FOUND_WHOLE;
+    }
+    json_decref(read);
+    return other ? FOUND_OTHER_VERSION : FOUND_DAMAGED;
 }
 
 /* A folder, a pipe: neither read nor replaced. */
@@ -184,19 +189,24 @@ static bool is_no_file(const char *path)
 static void load(td_context *context, tdi_choices *choices)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    bool damaged = false;
+    json_t *root;
     if (find_place(folder, path) != PLACE_FILE)
         return;
     if (is_no_file(path)) {
         tdi_log(context, TD_LOG_WARNING, "%s is not a file: which kernels are fastest here is not remembered", path);
         return;
     }
-    json_t *root = read_file(path, &damaged);
+    found what = read_file(path, &root);
     if (root)
         tdi_choices_import(choices, root, NULL); /* what memory has no room for is timed again */
     json_decref(root);
-    if (damaged)
+    if (what == FOUND_DAMAGED)
         tdi_log(context, TD_LOG_WARNING, "%s is damaged: what it remembered is timed again, and the file written anew",
+                path);
+    if (what == FOUND_OTHER_VERSION)
+        tdi_log(context, TD_LOG_WARNING,
+                "%s is of another version of Tandem: it is left as it is, and which kernels are fastest here is not "
+                "remembered; name another folder by TANDEM_CACHE",
                 path);
 }
 
@@ -244,11 +254,9 @@ static bool worth_writing(json_t *root, const tdi_choice *choice)
     return choice->measured && (better || !other);
 }
 
-/* What other processes have written meanwhile stays. */
-static json_t *merge(const char *path, const tdi_choices *choices)
+/* What other processes have written meanwhile, here in `root`, stays. */
+static json_t *merge(json_t *root, const tdi_choices *choices)
 {
-    bool damaged;
-    json_t *root = read_file(path, &damaged);
     if (!root)
         root = empty_root();
     for (int i = 0; root && i < choices->all.count; i++)
@@ -273,13 +281,16 @@ static void remember(td_context *context, tdi_choices *choices)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     tdi_error error = {0};
-    if (find_place(folder, path) != PLACE_FILE || is_no_file(path))
+    json_t *root;
+    if (find_place(folder, path) != PLACE_FILE || is_no_file(path) || read_file(path, &root) == FOUND_OTHER_VERSION)
         return;
     choices->changed = false;
     tdi_make_folders(folder, 0700); /* private, as XDG wants it */
-    json_t *root = merge(path, choices);
-    if (write_file(path, root, &error) != TD_OK)
+    root = merge(root, choices);
+    bool written = write_file(path, root, &error) == TD_OK;
+    if (!written && !choices->unwritten)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
+    choices->unwritten = !written;
     json_decref(root);
 }
 

@@ -48,6 +48,11 @@ static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t b
         return;
     fprintf(out, "so short a step is made by %s: ", sharing->candidates[sharing->chosen].name);
     tdi_choice_explain(sharing, out);
+    bool fastest = true;
+    for (int i = 0; i < sharing->count; i++)
+        fastest = fastest && sharing->candidates[i].us >= sharing->candidates[sharing->chosen].us;
+    if (!fastest)
+        fprintf(out, "(fewer lanes are taken where they are a tenth faster)\n");
 }
 
 static void explain_epoch(const tdi_runtime *runtime, FILE *out)

@@ -15,7 +15,7 @@ static const double long_flops = 5e9;
  * faster than rows of the batch for each core, above the second rows are. */
 static const double few_activations = 0.9, many_activations = 4;
 /* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
- * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. */
+ * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. (explain.c says the number.) */
 static const double worth_fewer_lanes = 0.9;
 
 static bool is_little(const tdi_runtime *runtime, double bytes)

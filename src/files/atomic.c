@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
+
 struct tdi_atomic {
     char path[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX + 64];
     int fd;
@@ -94,11 +96,21 @@ td_status tdi_atomic_create(const char *path, tdi_atomic **file, tdi_error *erro
     return TD_OK;
 }
 
+/* As write, or at a position as pwrite. */
+static ssize_t write_piece(int fd, const void *bytes, size_t size, const int64_t *position)
+{
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
+    ssize_t written = position ? pwrite(fd, bytes, size, *position) : write(fd, bytes, size);
+    tdi_size_limit_end(&limit);
+    return written;
+}
+
 td_status tdi_atomic_write(tdi_atomic *file, const void *bytes, size_t size, tdi_error *error)
 {
     const char *from = bytes;
     while (size > 0) {
-        ssize_t written = write(file->fd, from, size);
+        ssize_t written = write_piece(file->fd, from, size, NULL);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {
@@ -117,7 +129,7 @@ td_status tdi_atomic_write_at(tdi_atomic *file, int64_t position, const void *by
 {
     const char *from = bytes;
     while (size > 0) {
-        ssize_t written = pwrite(file->fd, from, size, position);
+        ssize_t written = write_piece(file->fd, from, size, &position);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
 #include "files/folders.h"
 #include "files/image.h"
 #include "files/records.h"
@@ -65,7 +66,10 @@ static void write_event(tdi_events *events, Tandem__Event *event)
         return;
     }
     tandem__event__pack(event, bytes);
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
     write_record(events, bytes, size);
+    tdi_size_limit_end(&limit);
     free(bytes);
 }
 
@@ -136,8 +140,11 @@ FILE *tdi_events_file(const tdi_events *events)
 
 td_status tdi_events_flush(tdi_events *events, tdi_error *error)
 {
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
     if (events->error.status == TD_OK && fflush(events->file) != 0)
         fail(events, strerror(errno));
+    tdi_size_limit_end(&limit);
     if (events->error.status == TD_OK && tdi_is_removed(events->file))
         fail(events, "it was removed");
     if (events->error.status != TD_OK)
@@ -149,8 +156,11 @@ void tdi_events_close(tdi_events *events)
 {
     if (!events)
         return;
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
     if (events->file)
         fclose(events->file);
+    tdi_size_limit_end(&limit);
     free(events->path);
     free(events);
 }

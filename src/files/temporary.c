@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size_limit.h"
+
 static const char *folder(void)
 {
     const char *named = getenv("TMPDIR");
@@ -37,7 +39,10 @@ td_status tdi_temporary_write(int fd, const void *bytes, size_t size, const char
 {
     const char *from = bytes;
     while (size > 0) {
+        tdi_size_limit limit;
+        tdi_size_limit_begin(&limit);
         ssize_t put = write(fd, from, size);
+        tdi_size_limit_end(&limit);
         if (put < 0 && errno != EINTR)
             return failed(what, error);
         from += put > 0 ? put : 0;

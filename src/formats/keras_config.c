@@ -188,10 +188,12 @@ static td_status wrong_value(const json_t *value, const char *wanted, tdi_error 
 
 static td_status read_int(const json_t *value, int64_t lowest, int64_t highest, int64_t *number, tdi_error *error)
 {
+    char wanted[64];
     *number = json_integer_value(value);
-    if (!json_is_integer(value) || *number < lowest || *number > highest)
-        return wrong_value(value, lowest == 1 ? "an integer of at least 1" : "an integer", error);
-    return TD_OK;
+    if (json_is_integer(value) && *number >= lowest && *number <= highest)
+        return TD_OK;
+    snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)lowest, (long long)highest);
+    return wrong_value(value, wanted, error);
 }
 
 static td_status read_float(const json_t *value, float *number, tdi_error *error)

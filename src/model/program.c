@@ -411,17 +411,22 @@ void tdi_program_release(tdi_program *program)
 
 typedef const char *const name_parts[7]; /* up to NULL */
 
-/* The name's parts one behind the other: a small step has no time for printf. */
+/* The name's parts one behind the other: a small step has no time for printf. Outputs of one layer have one name: as in
+ * Keras, whose logs are a dict, the last one's value stands for it. */
 static void add_log(td_logs *logs, double value, name_parts parts)
 {
     if (logs->count >= TD_MAX_LOGS)
         return;
-    char *to = logs->entry[logs->count].name, *last = to + sizeof logs->entry[0].name - 1;
+    char *name = logs->entry[logs->count].name, *to = name, *last = to + sizeof logs->entry[0].name - 1;
     for (int i = 0; parts[i]; i++)
         for (const char *from = parts[i]; *from && to < last; from++)
             *to++ = *from;
     *to = '\0';
-    logs->entry[logs->count++].value = value;
+    int at = 0;
+    while (at < logs->count && strcmp(logs->entry[at].name, name) != 0)
+        at++;
+    logs->entry[at].value = value;
+    logs->count += at == logs->count;
 }
 
 static double mean_of(const double *sums, int slot)

@@ -35,6 +35,7 @@ typedef struct tdi_choices {
     tdi_arena *arena;
     tdi_vec(tdi_choice *) all;
     bool changed;   /* measured something since the file was last written */
+    bool unwritten; /* the file could not be written, which has been said */
     bool untimed;   /* the clock is not asked: what is not among them goes by rules */
     double seconds; /* that measuring has taken */
 } tdi_choices;

@@ -302,7 +302,7 @@ static td_status remove_backups(const char *folder)
     td_status status = TD_OK;
     for (int which = 0; which < 2; which++) {
         tdi_backup_path(folder, which, path);
-        if (!tdi_state_is_foreign(path) && unlink(path) != 0 && errno != ENOENT)
+        if (tdi_state_may_replace(path, NULL) == TD_OK && unlink(path) != 0 && errno != ENOENT)
             status = TD_IO;
     }
     rmdir(folder); /* what else lies in it stays */
@@ -338,16 +338,10 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
         td_state state;
         tdi_error own = {0};
         tdi_backup_path(self->folder, which, path);
-        if (access(path, R_OK) != 0 && errno != ENOENT)
-            return tdi_fail(error, TD_IO,
-                            "BackupAndRestore: \"%.200s\" cannot be read: %s; make it readable, or name another folder",
-                            path, strerror(errno));
-        if (tdi_state_is_foreign(path))
-            return tdi_fail(error, TD_INVALID_ARGUMENT,
-                            "BackupAndRestore: \"%.200s\" is no backup, and a backup would take its place; move it "
-                            "away, or name another folder",
-                            path);
-        td_status status = tdi_state_read(&state, path, &own);
+        td_status status = tdi_state_may_replace(path, &own);
+        if (status != TD_OK)
+            return tdi_fail(error, status, "BackupAndRestore: %s", own.message);
+        status = tdi_state_read(&state, path, &own);
         int64_t sequence = status == TD_OK ? sequence_of(&state) : -1;
         if (status == TD_OK && sequence < 0)
             tdi_fail(&own, TD_BAD_FILE, "%.200s: %s", path, state.error.message);

@@ -10,6 +10,7 @@
 
 #include "base/context.h"
 #include "base/number_format.h"
+#include "base/size_limit.h"
 #include "base/vec.h"
 #include "files/folders.h"
 #include "model/model.h"
@@ -165,11 +166,19 @@ static void tell_left_out(const csv_logger *self, const td_training *training)
 
 /* ---- a run ---- */
 
+static void close_file(const csv_logger *self)
+{
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
+    if (self->file)
+        fclose(self->file);
+    tdi_size_limit_end(&limit);
+}
+
 static td_status csv_begin(void *user, td_training *training)
 {
     csv_logger *self = user;
-    if (self->file)
-        fclose(self->file);
+    close_file(self);
     self->file = fopen(self->filename, self->append || training->resumed ? "a+" : "w+");
     self->failed = (tdi_error){0};
     forget_columns(self);
@@ -228,7 +237,11 @@ static td_status csv_epoch_end(void *user, td_training *training, td_epoch *epoc
 {
     csv_logger *self = user;
     tdi_error failed = {0};
-    if (write_epoch(self, training, epoch, &failed) == TD_OK)
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
+    td_status status = write_epoch(self, training, epoch, &failed);
+    tdi_size_limit_end(&limit);
+    if (status == TD_OK)
         return TD_OK;
     clearerr(self->file);
     if (self->failed.status == TD_OK)
@@ -255,8 +268,7 @@ static void csv_state(void *user, td_training *training, td_state *state)
 static void csv_release(void *user)
 {
     csv_logger *self = user;
-    if (self->file)
-        fclose(self->file);
+    close_file(self);
     forget_columns(self);
     free(self->filename);
     free(self->separator);

@@ -15,6 +15,8 @@
 #define CHOICE_ENTRY "choices.json"
 #define LARGEST_JSON ((size_t)64 << 20)
 
+enum { BEGINNING = 256 };
+
 static void fail(td_state *state, const char *name, const char *what)
 {
     tdi_fail(&state->error, TD_BAD_FILE, "its %s%s%.64s %s", state->prefix.chars ? state->prefix.chars : "",
@@ -393,18 +395,47 @@ td_status tdi_state_read(td_state *state, const char *path, tdi_error *error)
     return status;
 }
 
-bool tdi_state_is_foreign(const char *path)
+/* As far as the bytes go: a file may have been cut short. */
+static bool agrees(const char *bytes, size_t size, size_t at, const char *expected)
 {
-    static const char zip[] = "PK\3\4", words[] = STATE_ENTRY;
-    char bytes[256];
+    size_t there = size > at ? size - at : 0, length = strlen(expected);
+    return memcmp(bytes + at, expected, there < length ? there : length) == 0;
+}
+
+/* A zip's first entry: its magic, the version that it needs, of which the second byte is 0, at 30 its name. */
+static bool begins_as_backup(const char *bytes, size_t size)
+{
+    static const char key[] = "\"" VERSION_KEY "\"";
+    return agrees(bytes, size, 0, "PK\3\4") && (size <= 5 || bytes[5] == 0) && agrees(bytes, size, 30, STATE_ENTRY) &&
+           (size < BEGINNING || memmem(bytes, size, key, sizeof key - 1));
+}
+
+/* By the directory at its end, which stands also where the beginning was lost. */
+static bool lists_state(const char *path, bool *opens)
+{
+    tdi_zip *zip;
+    *opens = tdi_zip_open(path, &zip, NULL) == TD_OK;
+    bool lists = *opens && tdi_zip_has(zip, STATE_ENTRY);
+    if (*opens)
+        tdi_zip_close(zip);
+    return lists;
+}
+
+td_status tdi_state_may_replace(const char *path, tdi_error *error)
+{
+    char bytes[BEGINNING];
+    bool opens;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = fd < 0 ? 0 : read(fd, bytes, sizeof bytes);
-    int reason = fd < 0 || got < 0 ? errno : 0;
+    ssize_t got = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    int reason = got < 0 ? errno : 0;
     if (fd >= 0)
         close(fd);
-    if (reason || got == 0)
-        return reason && reason != ENOENT;
-    return got < (ssize_t)sizeof zip || memcmp(bytes, zip, sizeof zip - 1) != 0 ||
-           !memmem(bytes, (size_t)got, words, sizeof words - 1) ||
-           !memmem(bytes, (size_t)got, "\"" VERSION_KEY "\"", sizeof VERSION_KEY + 1);
+    if (reason && reason != ENOENT)
+        return tdi_fail(error, TD_IO, "\"%.200s\" cannot be read: %s; make it readable, or name another folder", path,
+                        strerror(reason));
+    if (got <= 0 || lists_state(path, &opens) || (!opens && begins_as_backup(bytes, (size_t)got)))
+        return TD_OK;
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "\"%.200s\" is no backup, and a backup would take its place; move it away, or name another folder",
+                    path);
 }

@@ -68,7 +68,8 @@ td_status tdi_state_write(const td_state *state, const char *path, tdi_error *er
  * version. `state` is released on failure. */
 td_status tdi_state_read(td_state *state, const char *path, tdi_error *error);
 
-/* Is there a file, and none that tdi_state_write wrote, whole or damaged? By how it begins; an empty file is torn. */
-bool tdi_state_is_foreign(const char *path);
+/* TD_OK where there is no file, or one that tdi_state_write wrote, whole or damaged: by how it begins, or by what it
+ * lists at its end; an empty file is torn. Else TD_INVALID_ARGUMENT; TD_IO for one that cannot be read. */
+td_status tdi_state_may_replace(const char *path, tdi_error *error);
 
 #endif

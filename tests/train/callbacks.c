@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <tandem/tandem.h>
 #include <unistd.h>
 
@@ -423,6 +424,19 @@ static void test_failures_are_td_fits(void **state)
     expect_failure(TD_IO, "nowhere", td_csv_logger("/dev/null/nowhere/log.csv"));
 }
 
+/* Whatever the program does about SIGXFSZ, here nothing: td_fit says it. */
+static void test_a_limit_on_file_sizes_is_td_fits(void **state)
+{
+    (void)state;
+    struct rlimit old;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){16, old.rlim_max});
+    expect_failure(TD_IO, "small.csv is incomplete from epoch 1 on: File too large",
+                   td_csv_logger(in_folder("small.csv")));
+    setrlimit(RLIMIT_FSIZE, &old);
+    unlink(in_folder("small.csv"));
+}
+
 /* Before the first step, which would count. */
 static void expect_refused(const char *words, td_data *validation, td_callback *before, td_callback *checkpoint)
 {
@@ -520,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_model_checkpoint_saves_when_keras_does, make_folder, drop_folder),
         cmocka_unit_test(test_paths_are_filled_as_python_does),
         cmocka_unit_test_setup_teardown(test_csv_logger_writes_kerass_columns, make_folder, drop_folder),
+        cmocka_unit_test_setup_teardown(test_a_limit_on_file_sizes_is_td_fits, make_folder, drop_folder),
         cmocka_unit_test(test_ones_own_is_called_and_may_stop),
         cmocka_unit_test_setup_teardown(test_save_freq_counts_across_epochs, make_folder, drop_folder),
         cmocka_unit_test(test_a_schedule_sets_each_epochs_rate),

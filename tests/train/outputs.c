@@ -64,6 +64,29 @@ static void lists_train(void **state)
     td_context_free(context);
 }
 
+/* Keras's logs are a dict: outputs of one layer have one entry, and the last one's value is in it. */
+static void outputs_of_one_layer_share_a_name(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_tensor *x = td_input(context, TD_SHAPE(A, 1));
+    td_tensor *h = td_lstm(x, 2, .return_state = TD_YES), *c = td_layer_output(h, 2);
+    td_model *model = td_model_create(x, NULL, .outputs = TD_TENSORS(h, td_layer_output(h, 1), c), .seed = 4);
+    td_compile(model, .loss = TD_MEAN_SQUARED_ERROR);
+    const float *ins[] = {a}, *y[] = {sums, sums, sums};
+    float out[3][ROWS * 2], *outs[] = {out[0], out[1], out[2]};
+    td_logs logs;
+    assert_int_equal(td_test_on_batch_lists(model, ROWS, ins, y, &logs), TD_OK);
+    assert_int_equal(td_predict_on_batch_lists(model, ROWS, ins, outs), TD_OK);
+    double squares = 0;
+    for (int i = 0; i < ROWS * 2; i++)
+        squares += pow((double)out[2][i] - (double)sums[i], 2);
+    assert_int_equal(logs.count, 2);
+    assert_string_equal(logs.entry[1].name, "lstm_loss");
+    assert_true(fabs(logs.entry[1].value - squares / (ROWS * 2)) < 1e-5);
+    td_context_free(context);
+}
+
 static void halves_train_as_well(void **state)
 {
     (void)state;
@@ -149,11 +172,9 @@ int main(void)
 {
     make_data();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_train),
-        cmocka_unit_test(halves_train_as_well),
-        cmocka_unit_test(every_output_is_predicted),
-        cmocka_unit_test(a_file_trains_them),
-        cmocka_unit_test(single_functions_name_the_lists),
+        cmocka_unit_test(lists_train),          cmocka_unit_test(outputs_of_one_layer_share_a_name),
+        cmocka_unit_test(halves_train_as_well), cmocka_unit_test(every_output_is_predicted),
+        cmocka_unit_test(a_file_trains_them),   cmocka_unit_test(single_functions_name_the_lists),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }
