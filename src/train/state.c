@@ -402,11 +402,16 @@ static bool agrees(const char *bytes, size_t size, size_t at, const char *expect
     return memcmp(bytes + at, expected, there < length ? there : length) == 0;
 }
 
-/* A zip's first entry: its magic, the version that it needs, of which the second byte is 0, at 30 its name. */
+static bool begins_as_zip(const char *bytes, size_t size)
+{
+    return agrees(bytes, size, 0, "PK\3\4");
+}
+
+/* A zip's first entry: behind its magic the version that it needs, of which the second byte is 0, at 30 its name. */
 static bool begins_as_backup(const char *bytes, size_t size)
 {
     static const char key[] = "\"" VERSION_KEY "\"";
-    return agrees(bytes, size, 0, "PK\3\4") && (size <= 5 || bytes[5] == 0) && agrees(bytes, size, 30, STATE_ENTRY) &&
+    return (size <= 5 || bytes[5] == 0) && agrees(bytes, size, 30, STATE_ENTRY) &&
            (size < BEGINNING || memmem(bytes, size, key, sizeof key - 1));
 }
 
@@ -433,7 +438,10 @@ td_status tdi_state_may_replace(const char *path, tdi_error *error)
     if (reason && reason != ENOENT)
         return tdi_fail(error, TD_IO, "\"%.200s\" cannot be read: %s; make it readable, or name another folder", path,
                         strerror(reason));
-    if (got <= 0 || lists_state(path, &opens) || (!opens && begins_as_backup(bytes, (size_t)got)))
+    if (got <= 0)
+        return TD_OK;
+    bool lists = lists_state(path, &opens), cut = got < BEGINNING;
+    if (begins_as_zip(bytes, (size_t)got) ? begins_as_backup(bytes, (size_t)got) && !(cut && opens) : lists)
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT,
                     "\"%.200s\" is no backup, and a backup would take its place; move it away, or name another folder",
