@@ -1,12 +1,13 @@
 /* char_lstm.c - a character LSTM learns a text and writes on: each character from those before it.
  *
- *     char_lstm TEXT.txt [EPOCHS [STEPS_PER_EPOCH [OUTPUT.keras]]]          10 epochs of all steps, to char_lstm.keras
- */
+ *     char_lstm TEXT.txt [EPOCHS [STEPS_PER_EPOCH [OUTPUT.keras [CHARACTERS]]]]
+ *
+ * 10 epochs of all steps, to char_lstm.keras; then 600 characters. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tandem/tandem.h>
 
-enum { WINDOW = 100, UNITS = 256, WRITTEN = 600 };
+enum { WINDOW = 100, UNITS = 256 };
 
 static td_model *writer(td_context *ctx, int characters)
 {
@@ -21,7 +22,7 @@ static td_model *writer(td_context *ctx, int characters)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: char_lstm TEXT.txt [EPOCHS [STEPS_PER_EPOCH [OUTPUT.keras]]]\n");
+        fprintf(stderr, "usage: char_lstm TEXT.txt [EPOCHS [STEPS_PER_EPOCH [OUTPUT.keras [CHARACTERS]]]]\n");
         return 2;
     }
     td_context *ctx = td_context_create(NULL);
@@ -35,7 +36,7 @@ int main(int argc, char **argv)
            .batch_size = 64, .progress = stdout);
     td_save(model, argc > 4 ? argv[4] : "char_lstm.keras");
     if (!td_failed(ctx))
-        td_generate(model, NULL, WRITTEN, .temperature = TD_SET(0.7f), .output = stdout);
+        td_generate(model, NULL, argc > 5 ? atoi(argv[5]) : 600, .temperature = TD_SET(0.7f), .output = stdout);
     putchar('\n');
 
     int failed = td_failed(ctx);

@@ -19,6 +19,7 @@ KERAS_ENV = ROOT / "build" / "keras-env"
 KERAS_PACKAGES = ["keras==3.15.1", "jax", "numpy", "h5py", "tensorboard"]
 PIP_SECONDS = 600
 FUZZ_SECONDS = 20
+LINES = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS=-g1"]  # for stack traces; all of -g takes compilers half as long again
 JOBS = str(len(os.sched_getaffinity(0)))
 ONCE = "keras|structure|slow"  # labels of tests that the first stage alone runs
 
@@ -58,7 +59,7 @@ def title(text):
 def build(name, options, compiler, targets=("all",)):
     folder = STAGES / name
     environment = dict(os.environ, CC=compiler)
-    configure = ["cmake", "-S", ROOT, "-B", folder, *options]
+    configure = ["cmake", "-S", ROOT, "-B", folder, *LINES, *options]
     if run_quietly(configure, env=environment) and run_quietly(["cmake", "--build", folder, "--parallel", JOBS, "--target", *targets]):
         return folder
     failed.append(f"{name}: build")
@@ -192,7 +193,7 @@ def other_debian_stage():
                             stdout=out, stderr=out) != 0:
             skipped.append("debian: packages cannot be installed there: see build/stages/debian.log")
             return
-    build_script = f"cmake -B build -DTANDEM_WERROR=ON >/dev/null && cmake --build build --parallel {JOBS} >build.log 2>&1"
+    build_script = f"cmake -B build {' '.join(LINES)} -DTANDEM_WERROR=ON >/dev/null && cmake --build build --parallel {JOBS} >build.log 2>&1"
     if other_debian.run(root, f"{{ {build_script}; }} || {{ tail -50 build.log; exit 1; }}") != 0:
         failed.append("debian: build")
         return

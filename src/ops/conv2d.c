@@ -178,13 +178,16 @@ static int64_t column_under(const geometry *g, int64_t ox, int64_t kx)
 static double window_sum(const geometry *g, const float *x, const float *filter, int64_t n, int64_t oy, int64_t ox,
                          int64_t f)
 {
-    int64_t first = f / g->group_out * g->group_in;
+    int64_t first = f / g->group_out * g->group_in, filters = g->filter->dim[3];
     double sum = 0;
     for (int64_t ky = 0; ky < g->filter->dim[0]; ky++)
         for (int64_t kx = 0; kx < g->filter->dim[1]; kx++) {
             int64_t iy = row_under(g, oy, ky), ix = column_under(g, ox, kx);
-            for (int64_t c = 0; iy >= 0 && ix >= 0 && c < g->group_in; c++)
-                sum += (double)x[at(g->x, n, iy, ix, first + c)] * (double)filter[at(g->filter, ky, kx, c, f)];
+            if (iy < 0 || ix < 0)
+                continue;
+            const float *from = x + at(g->x, n, iy, ix, first), *by = filter + at(g->filter, ky, kx, 0, f);
+            for (int64_t c = 0; c < g->group_in; c++)
+                sum += (double)from[c] * (double)by[c * filters];
         }
     return sum;
 }
@@ -220,8 +223,12 @@ static double input_sum(const geometry *g, const float *dy, const float *filter,
         for (int64_t kx = 0; kx < g->filter->dim[1]; kx++) {
             int64_t oy = window_over(iy + g->before_h, ky * g->attrs->dilation_h, g->attrs->stride_h, g->y->dim[1]);
             int64_t ox = window_over(ix + g->before_w, kx * g->attrs->dilation_w, g->attrs->stride_w, g->y->dim[2]);
-            for (int64_t f = first; oy >= 0 && ox >= 0 && f < first + g->group_out; f++)
-                sum += (double)dy[at(g->y, n, oy, ox, f)] * (double)filter[at(g->filter, ky, kx, c % g->group_in, f)];
+            if (oy < 0 || ox < 0)
+                continue;
+            const float *from = dy + at(g->y, n, oy, ox, first);
+            const float *by = filter + at(g->filter, ky, kx, c % g->group_in, first);
+            for (int64_t f = 0; f < g->group_out; f++)
+                sum += (double)from[f] * (double)by[f];
         }
     return sum;
 }
@@ -240,15 +247,20 @@ static void grad_input_reference(const tdi_call *call)
 static double filter_sum(const geometry *g, const float *x, const float *dy, int64_t ky, int64_t kx, int64_t c,
                          int64_t f)
 {
-    int64_t channel = f / g->group_out * g->group_in + c;
+    int64_t channel = f / g->group_out * g->group_in + c, channels = g->x->dim[3], filters = g->y->dim[3];
     double sum = 0;
     for (int64_t n = 0; n < g->y->dim[0]; n++)
-        for (int64_t oy = 0; oy < g->y->dim[1]; oy++)
+        for (int64_t oy = 0; oy < g->y->dim[1]; oy++) {
+            int64_t iy = row_under(g, oy, ky);
+            if (iy < 0)
+                continue;
+            const float *from = x + at(g->x, n, iy, 0, channel), *by = dy + at(g->y, n, oy, 0, f);
             for (int64_t ox = 0; ox < g->y->dim[2]; ox++) {
-                int64_t iy = row_under(g, oy, ky), ix = column_under(g, ox, kx);
-                if (iy >= 0 && ix >= 0)
-                    sum += (double)x[at(g->x, n, iy, ix, channel)] * (double)dy[at(g->y, n, oy, ox, f)];
+                int64_t ix = column_under(g, ox, kx);
+                if (ix >= 0)
+                    sum += (double)from[ix * channels] * (double)by[ox * filters];
             }
+        }
     return sum;
 }
 
