@@ -1,4 +1,5 @@
-/* fuzz_choices.c - any bytes as choices.json: loaded, or ignored and written anew; what is then written is loaded. */
+/* fuzz_choices.c - any bytes as choices.json: loaded, or ignored and written anew, and what is then written is loaded;
+ * or, of another version, left as they are. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,18 @@ static void put(const uint8_t *bytes, size_t size)
         abort();
 }
 
+static int holds(const uint8_t *bytes, size_t size)
+{
+    FILE *file = fopen(path, "rb");
+    int same = file != NULL;
+    for (size_t i = 0; same && i < size; i++)
+        same = fgetc(file) == bytes[i];
+    same = same && fgetc(file) == EOF;
+    if (file)
+        fclose(file);
+    return same;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char *const names[] = {"quick", "slow"};
@@ -47,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     for (int again = 0; again < 2; again++) {
         td_context *context = td_context_create(NULL);
         tdi_choices *choices = tdi_choices_of(context);
-        if (again && !tdi_choices_find(choices, "this", "matmul", 2, names))
+        if (again && !tdi_choices_find(choices, "this", "matmul", 2, names) && !holds(bytes, size))
             abort();
         tdi_choices_keep(choices, &choice);
         choices->changed = true;
