@@ -120,6 +120,8 @@ def make_call():
     if case.what == "train":
         return lambda: float(train(x, y).detach())
 
+    model.eval()
+
     def predict():
         with torch.inference_mode():
             return forward(x)
