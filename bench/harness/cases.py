@@ -27,7 +27,10 @@ WAYS = {
     "jax-scan": Way("JAX lax.scan", "jax_peer", "jax"),
     "torch": Way("PyTorch eager", "torch_peer", "torch"),
     "torch-compile": Way("PyTorch compile", "torch_peer", "torch"),
+    "torch-float32": Way("PyTorch eager, float32", "torch_peer", "torch"),
+    "torch-compile-float32": Way("PyTorch compile, float32", "torch_peer", "torch"),
 }
+FLOAT32_WAYS = ("torch-float32", "torch-compile-float32")  # whatever the case's precision
 
 
 # Tandem itself, otherwise: on how many of the cores, and as how many devices for each core (0: "cpu", one for all).
@@ -55,6 +58,7 @@ class Case:
     devices: str = "cpu"  # Tandem's
     precision: str = "float32"
     reach: float = 0  # the ratio to the best peer that was set as the aim; 0: none
+    reach_beside: tuple = ()  # the ways beside which that was set; empty: all
     together: bool = True  # all processes at once; otherwise one peer at a time beside Tandem, for want of memory
 
 
@@ -80,7 +84,7 @@ PEERS = (
     Case("resnet50", "ResNet-50, 224x224, batch 8", reach=1.55,
          ways=("keras-tf", "keras-jax", "torch", "torch-compile"), **RESNET),
     Case("resnet50-bf16", "ResNet-50, 224x224, batch 8, bf16", precision="bfloat16", reach=2.3,
-         ways=("keras-tf", "torch", "torch-compile"), **RESNET),
+         reach_beside=FLOAT32_WAYS, ways=("keras-tf", "keras-jax", "torch", "torch-compile", *FLOAT32_WAYS), **RESNET),
     Case("resnet50-predict", "that ResNet-50, predict, one image", what="predict",
          ways=("keras-tf-call", "keras-jax-call", "torch", "torch-compile"), **dict(RESNET, batch=1, steps=1)),
     Case("resnet50-train", "that ResNet-50, train_on_batch, one image", what="train",
@@ -97,10 +101,11 @@ SCALING = tuple(replace(case, name=f"scaling-{case.name}", title=f"Tandem's scal
                 for case in PEERS if case.name in ("mlp", "mlp128", "lenet5", "cifar", "lstm32"))
 CASES = {case.name: case for case in PEERS + SCALING}
 
-# What --quick measures: of each peer the way that is best in most cases, and no large network with a slow peer.
-QUICK_WAYS = {"keras-tf-spe", "keras-jax", "keras-tf-call", "keras-jax-call", "keras-tf-mirrored", "jax-jit", "torch"}
+# What --quick leaves out: ways that another of the same peer beats in every case; with the large network, all but the best.
+SLOW_WAYS = {"keras-tf", "keras-jax", "keras-tf-predict", "keras-jax-predict"}
+LARGE_WAYS = {"torch", "torch-compile", *FLOAT32_WAYS}
 QUICK_CASES = [case.name for case in PEERS if case.name not in ("lstm-train", "policy-train")]
 
 
 def is_quick(case, way):
-    return way in QUICK_WAYS and (case.together or way == "torch")
+    return way not in SLOW_WAYS if case.together else way in LARGE_WAYS

@@ -13,11 +13,11 @@ import subprocess
 from . import machine, setup
 
 
-def plan(case, path):
+def plan(case, path, cores):
     """What `tandem explain --json` says."""
     command = [setup.program("tandem"), "explain", path, "--json", "--batch-size", str(case.batch),
                "--devices", case.devices, "--precision", case.precision]
-    run = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    run = subprocess.run(machine.on(cores, command), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          check=False)
     return json.loads(run.stdout) if run.returncode == 0 else None
 

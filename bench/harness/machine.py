@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 from . import setup
+from .contender import Failed
 
 FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd")
 
@@ -48,9 +49,18 @@ def process_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
+def on(cores, command):
+    """The command, held to the cores."""
+    return ["taskset", "-c", ",".join(map(str, sorted(cores))), *map(str, command)]
+
+
 def run_roofs(cores, *words):
-    command = ["taskset", "-c", ",".join(map(str, sorted(cores))), setup.program("bench_roofs"), str(len(cores)), *words]
-    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    """Raises Failed, in the program's words, where there is not enough memory."""
+    run = subprocess.run(on(cores, [setup.program("bench_roofs"), len(cores), *words]), stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, check=False)
+    if run.returncode != 0:
+        raise Failed(run.stderr.strip() or f"bench_roofs ended with exit status {run.returncode}")
+    return json.loads(run.stdout)
 
 
 def higher(one, other):

@@ -145,10 +145,10 @@ class Measurement:
             self.base.append(tandem)
 
     def forget(self):
-        """Tandem's first start of the case is the first on a machine: no choice that timing made is remembered."""
+        """Each first start of the case is the first on a machine: no choice that timing made, no compiled code is remembered."""
         cache = setup.BUILD / "cache"
         shutil.rmtree(cache, ignore_errors=True)
-        os.environ["TANDEM_CACHE"] = str(cache)
+        os.environ.update(TANDEM_CACHE=str(cache / "tandem"), TORCHINDUCTOR_CACHE_DIR=str(cache / "torch"))
 
     def first_step_again(self):
         """Seconds, of another start; None when it failed."""
@@ -175,9 +175,9 @@ class Measurement:
         for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
             self.run_group(ways)
         roofs = self.roofs.again()
-        plan = floor.plan(case, self.path)
+        plan = floor.plan(case, self.path, self.cores)
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
-                "precision": case.precision, "reach": case.reach, "when": time.strftime("%Y-%m-%d %H:%M"),
+                "precision": case.precision, "reach": case.reach, "reach_beside": case.reach_beside, "when": time.strftime("%Y-%m-%d %H:%M"),
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
                 "foreign": max(self.foreign, default=0.0),
                 "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,

@@ -31,6 +31,20 @@ def ratio_to_best(case):
     return result.get("ratio") if way else None
 
 
+def as_aimed(case):
+    """The case with the peers alone beside which its aim was set."""
+    ways = case["reach_beside"] or case["peers"]
+    return dict(case, peers={way: found for way, found in case["peers"].items() if way in ways})
+
+
+def below_aims(cases):
+    """Sentences."""
+    for name, case in cases.items():
+        ratio = ratio_to_best(as_aimed(case))
+        if ratio is not None and ratio < case["reach"]:
+            yield f"{name}: {ratio:.2f} of {case['reach']:g}" + (" beside peers in float32" if case["reach_beside"] else "")
+
+
 def table(rows):
     """Lines; the first row is the head, the first column is words."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -94,15 +108,25 @@ def summary(cases):
         if is_scaling(case):
             continue
         tandem, (_, peer), floor = case["tandem"], best(case), case["floor"]
+        aim = case["reach"] if not case["reach_beside"] else None
         rows.append((case["title"], number(tandem and tandem["us"]), number(peer and peer["us"]),
-                     peer["title"] if peer else "-", number(ratio_to_best(case)), number(case["reach"] or None),
+                     peer["title"] if peer else "-", number(ratio_to_best(case)), number(aim or None),
                      number(floor and floor["us"]), number(floor and tandem and tandem["us"] / floor["us"]),
                      f"{tandem['kilobytes'] / 1024:.0f} MB" if tandem else "-",
                      f"{peer['kilobytes'] / 1024:.0f} MB" if peer else "-",
                      f"{tandem['first']:.3f} s" if tandem else "-",
                      f"{tandem['again']:.3f} s" if tandem and tandem.get("again") else "-",
                      f"{peer['first']:.1f} s" if peer else "-"))
+        if case["reach_beside"]:
+            rows.append(beside_aim(case))
     return table(rows)
+
+
+def beside_aim(case):
+    """A row about nothing but the aim, where that was set beside some of the peers."""
+    _, peer = best(as_aimed(case))
+    return ("  beside peers in float32", "", number(peer and peer["us"]), peer["title"] if peer else "-",
+            number(ratio_to_best(as_aimed(case))), number(case["reach"]), *[""] * 7)
 
 
 def scaling(cases):

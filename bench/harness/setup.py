@@ -1,5 +1,6 @@
 """What must be there before measuring: the programs, a Python environment with the peers, the models' files."""
 import gzip
+import os
 import pathlib
 import subprocess
 import sys
@@ -18,7 +19,7 @@ def build(*programs):
     """Programs of bench/, or the tandem command, as a user would build them."""
     quiet = {"stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DTANDEM_TESTS=OFF", "-DTANDEM_EXAMPLES=OFF"], check=True, **quiet)
-    subprocess.run(["cmake", "--build", BUILD, "--parallel", "--target", *programs], check=True, **quiet)
+    subprocess.run(["cmake", "--build", BUILD, "--parallel", str(len(os.sched_getaffinity(0))), "--target", *programs], check=True, **quiet)
 
 
 def program(name):

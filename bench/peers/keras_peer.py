@@ -46,11 +46,7 @@ def make_epoch():
 
 
 def first_step():
-    x, y = peer.data(case, 1)
-    if way.endswith("-spe") or way.endswith("mirrored"):
-        model.fit(x, y, batch_size=case.batch, verbose=0)
-    else:
-        model.train_on_batch(x, y)
+    model.fit(*peer.data(case, 1), batch_size=case.batch, verbose=0)
 
 
 def parameters():

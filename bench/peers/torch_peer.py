@@ -3,6 +3,7 @@ import os
 
 import peer
 import torch
+from harness.cases import FLOAT32_WAYS
 from torch import nn
 
 case, way, _ = peer.arguments()
@@ -69,14 +70,14 @@ loss = nn.CrossEntropyLoss() if case.classes else nn.MSELoss()
 
 
 def loss_of(x, y):
-    if case.precision == "bfloat16":
+    if case.precision == "bfloat16" and way not in FLOAT32_WAYS:
         with torch.autocast("cpu", torch.bfloat16):
             return loss(model(x), y)
     return loss(model(x), y)
 
 
 forward = model
-if way == "torch-compile":
+if way.startswith("torch-compile"):
     loss_of = torch.compile(loss_of)
     forward = torch.compile(model)
 

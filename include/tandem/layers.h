@@ -62,6 +62,7 @@ typedef enum td_initializer_kind {
     TD_LECUN_NORMAL,
     TD_VARIANCE_SCALING, /* scale, mode, distribution */
     TD_ORTHOGONAL,       /* gain */
+    TD_IDENTITY,         /* gain */
     TD_INITIALIZER_COUNT
 } td_initializer_kind;
 

@@ -139,7 +139,9 @@ static td_status read_extents(const json_t *json, size_t first, td_shape *shape,
         const json_t *extent = json_array_get(json, i);
         if (json_is_null(extent))
             return tdi_fail(error, TD_UNSUPPORTED,
-                            "the shape %s leaves an extent open (null); Tandem needs every extent but the batch's",
+                            "the shape %s leaves an extent open (null); Tandem needs every extent but the batch's: "
+                            "give keras.Input "
+                            "a number for it, and save again",
                             tdi_keras_show(json, text));
         if (!json_is_integer(extent))
             return tdi_fail(error, TD_BAD_FILE, "%s is not a shape", tdi_keras_show(json, text));
@@ -358,6 +360,7 @@ static void number_names(td_initializer_kind kind, const char *keys[2])
         keys[0] = "scale";
         break;
     case TD_ORTHOGONAL:
+    case TD_IDENTITY:
         keys[0] = "gain";
         break;
     default:
@@ -419,7 +422,7 @@ static td_status check_fixed(const json_t *value, const char *text, tdi_error *e
     bool same = json_is_number(only) && json_is_number(value) ? json_number_value(only) == json_number_value(value)
                                                               : json_equal(only, value);
     json_decref(only);
-    snprintf(known, sizeof known, "Tandem knows %s only", text);
+    snprintf(known, sizeof known, "Tandem knows %s only; set it so in Keras, and save again", text);
     return same ? TD_OK : unknown_value(value, known, error);
 }
 
@@ -587,7 +590,7 @@ static json_t *write_seed(int64_t seed)
 
 static bool is_random(td_initializer_kind kind)
 {
-    return kind != TD_ZEROS && kind != TD_ONES && kind != TD_CONSTANT;
+    return kind != TD_ZEROS && kind != TD_ONES && kind != TD_CONSTANT && kind != TD_IDENTITY;
 }
 
 static json_t *write_initializer(const td_initializer *initializer)

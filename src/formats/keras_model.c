@@ -36,6 +36,20 @@ typedef struct reader {
     tdi_error *error;
 } reader;
 
+static td_status unknown_class(const char *module, tdi_error *error)
+{
+    char known[512] = "";
+    size_t used = 0;
+    if (module && (strncmp(module, "keras.src.ops", 13) == 0 || strncmp(module, "keras.ops", 9) == 0))
+        return tdi_fail(error, TD_UNSUPPORTED,
+                        "it is an operation of keras.ops, of which masks are made too (Masking, mask_zero); Tandem "
+                        "runs layers alone: build the model without it, and save again");
+    for (int i = 0; tdi_layer_types[i] && used < sizeof known; i++)
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", tdi_layer_types[i]->class_name);
+    return tdi_fail(error, TD_UNSUPPORTED, "Tandem does not know this class of layer; it knows %s", known);
+}
+
 static td_status check_class(const json_t *object, const char *class_name, const tdi_layer_type *type, tdi_error *error)
 {
     const char *module = tdi_keras_text(object, "module");
@@ -46,7 +60,7 @@ static td_status check_class(const json_t *object, const char *class_name, const
         return tdi_fail(error, TD_UNSUPPORTED,
                         "a model inside a model cannot be read; put its layers in the outer one");
     if (!type || (module && strncmp(module, "keras", 5) != 0))
-        return tdi_fail(error, TD_UNSUPPORTED, "Tandem does not know this class of layer");
+        return unknown_class(module, error);
     return TD_OK;
 }
 
@@ -252,6 +266,13 @@ static td_status call_keyword(reader *r, const tdi_layer *layer, const json_t *k
                     layer->name, keyword, tdi_keras_show(value, text));
 }
 
+/* A layer that takes others by a keyword takes them second in their place too: LSTM(8)(x, [h, c]). */
+static bool are_arguments(const tdi_layer *layer, const json_t *args)
+{
+    size_t count = json_array_size(args);
+    return count == 1 || (count == 2 && layer->type->keyword && json_is_array(json_array_get(args, 1)));
+}
+
 /* The tensors of a call: one, or one list of them. Keras 2 wrote every call as a list. */
 static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t *node, const json_t **list,
                                 const json_t **named)
@@ -266,12 +287,16 @@ static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t 
         return tdi_fail(r->error, TD_UNSUPPORTED,
                         "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", layer->name,
                         tdi_keras_show(kwargs, text));
-    if (!json_is_array(args) || json_array_size(args) != 1)
+    if (!are_arguments(layer, args))
         return tdi_fail(r->error, TD_UNSUPPORTED,
-                        "layer \"%.64s\" is called on %s; Tandem calls layers on one tensor or one list", layer->name,
-                        tdi_keras_show(args, text));
+                        "layer \"%.64s\" is called with %zu arguments, %s; Tandem calls layers on one tensor or one "
+                        "list",
+                        layer->name, json_array_size(args), tdi_keras_show(args, text));
     *list = json_is_array(json_array_get(args, 0)) ? json_array_get(args, 0) : args;
-    return call_keyword(r, layer, kwargs, named);
+    TDI_TRY(call_keyword(r, layer, kwargs, named));
+    if (json_array_size(args) == 2)
+        *named = json_array_get(args, 1);
+    return TD_OK;
 }
 
 static td_status find_tensors(reader *r, const char *name, const json_t *list, td_tensor **in)

@@ -23,6 +23,7 @@ static const struct {
     [TD_LECUN_NORMAL] = {"LecunNormal", "lecun_normal"},
     [TD_VARIANCE_SCALING] = {"VarianceScaling", "variance_scaling"},
     [TD_ORTHOGONAL] = {"Orthogonal", "orthogonal"},
+    [TD_IDENTITY] = {"Identity", "identity"},
 };
 
 int tdi_activation_parse(const char *name)
@@ -51,7 +52,8 @@ int tdi_initializer_parse(const char *class_name)
                    {"one", TD_ONES},
                    {"normal", TD_RANDOM_NORMAL},
                    {"uniform", TD_RANDOM_UNIFORM},
-                   {"OrthogonalInitializer", TD_ORTHOGONAL}};
+                   {"OrthogonalInitializer", TD_ORTHOGONAL},
+                   {"IdentityInitializer", TD_IDENTITY}};
     for (int i = TD_ZEROS; i < TD_INITIALIZER_COUNT; i++)
         if (strcmp(class_name, initializer_names[i].class_name) == 0 ||
             strcmp(class_name, initializer_names[i].snake_name) == 0)
@@ -86,6 +88,7 @@ static void initializer_resolve(td_initializer *initializer, const char *default
         break;
     case TD_VARIANCE_SCALING:
     case TD_ORTHOGONAL:
+    case TD_IDENTITY:
         if (initializer->a == 0)
             initializer->a = 1;
         break;

@@ -37,6 +37,8 @@ td_status tdi_initializer_check(const td_initializer *initializer, const td_shap
     if (initializer->kind == TD_ORTHOGONAL && shape->rank < 2)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: it makes weights of two axes or more, not of %d", name,
                         shape->rank);
+    if (initializer->kind == TD_IDENTITY && shape->rank != 2)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: it makes weights of two axes, not of %d", name, shape->rank);
     return TD_OK;
 }
 
@@ -185,6 +187,15 @@ static void fill_orthogonal(const tdi_weight *weight, tdi_random random, float *
         scale(&v, k, weight->initializer.a);
 }
 
+/* Of a matrix that is not square too, as keras.ops.eye. */
+static void fill_identity(const tdi_weight *weight, float *values)
+{
+    int64_t rows = weight->variable.shape.dim[0], columns = weight->variable.shape.dim[1];
+    fill_constant(values, rows * columns, 0);
+    for (int64_t i = 0; i < rows && i < columns; i++)
+        values[i * columns + i] = weight->initializer.a;
+}
+
 void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values)
 {
     const td_initializer *initializer = &weight->initializer;
@@ -211,6 +222,9 @@ void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values)
         break;
     case TD_ORTHOGONAL:
         fill_orthogonal(weight, random, values);
+        break;
+    case TD_IDENTITY:
+        fill_identity(weight, values);
         break;
     default:
         fill_scaled(weight, random, values);

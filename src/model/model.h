@@ -102,8 +102,12 @@ void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */
 int64_t tdi_model_batch_size(const td_model *model, int64_t asked);
 /* TD_INVALID_ARGUMENT when stateful layers take batches of another size. */
 td_status tdi_model_check_rows(const td_model *model, int64_t rows, tdi_error *error);
-/* The same for `samples` samples of `source` in batches of `batch`, the last one included. */
-td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const char *source,
+/* Whose samples they are, and what leaves some of them out: words for a refusal. */
+typedef struct tdi_samples_of {
+    const char *source, *what, *option;
+} tdi_samples_of;
+/* The same for so many samples in batches of `batch`, the last one included. */
+td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const tdi_samples_of *of,
                                   tdi_error *error);
 static inline bool tdi_model_is_stateful(const td_model *model)
 {

@@ -24,7 +24,7 @@ ROOFS_MADE = {"threads": 2, "fp32_flops": {"one": 1e9, "all": 2e9}, "handover_ns
 
 
 def case(**peers):
-    return {"title": "a case", "what": "fit", "when": "now", "reach": 2, "tandem": found(100.0), "peers": peers,
+    return {"title": "a case", "what": "fit", "when": "now", "reach": 2, "reach_beside": (), "tandem": found(100.0), "peers": peers,
             "left_out": {"someone else": "not installed"}, "foreign": 0.2, "handover_ns": [50, None], "roofs": ROOFS_MADE,
             "floor": {"us": 50.0, "flops": 1e6, "bytes": 1e6, "speed": 1e9, "in_use": 1e6}}
 
@@ -134,6 +134,18 @@ class Reports(unittest.TestCase):
         self.assertEqual(report.best(alone)[0], "torch")
         self.assertEqual(report.best(self.cases["lstm"]), (None, None))
         self.assertEqual(report.best(self.cases["scaling-mlp"]), (None, None))
+
+    def test_below_its_aim(self):
+        for ratio, count in ((3.0, 0), (1.9, 1)):
+            cases = {"mlp": case(torch=found(100 * ratio, ratio=ratio)), "lstm": case()}
+            self.assertEqual(len(list(report.below_aims(cases))), count, ratio)
+
+    def test_an_aim_beside_some_peers(self):
+        made = dict(case(torch=found(150.0, ratio=1.5), **{"torch-float32": found(250.0, ratio=2.5)}),
+                    reach_beside=("torch-float32",))
+        self.assertEqual(report.best(made)[0], "torch")
+        self.assertEqual(list(report.below_aims({"resnet50-bf16": made})), [])
+        self.assertRegex("\n".join(report.summary({"resnet50-bf16": made})), r"beside peers in float32 +250 +someone +2.5 +2")
 
     def test_tables(self):
         results = {"machine": {"processor": "P", "threads": 2, "features": []}, "versions": {"jax": "1"}}

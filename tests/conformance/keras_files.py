@@ -89,7 +89,7 @@ def recurrent():
     y = layers.LSTM(6, return_sequences=True, dropout=0.2, recurrent_dropout=0.1, seed=4, activation="linear")(x)
     y, h, c = layers.LSTM(3, return_sequences=True, return_state=True, recurrent_activation="hard_sigmoid")(y)
     z = layers.LSTM(4, go_backwards=True, unroll=True, use_bias=False, kernel_regularizer="l2")(y)
-    w = layers.LSTM(3)(y, initial_state=[h, c])
+    w = layers.LSTM(3, recurrent_initializer="identity")(y, [h, c])
     return keras.Model(x, layers.Dense(2)(layers.Concatenate()([h, z, c, w])))
 
 
@@ -114,7 +114,8 @@ def standardized():
 def initializers():
     kinds = [keras.initializers.RandomUniform(-0.1, 0.2, seed=5), keras.initializers.RandomNormal(0.5, 0.25),
              keras.initializers.TruncatedNormal(stddev=0.125), keras.initializers.VarianceScaling(2.0, "fan_avg", "uniform"),
-             keras.initializers.Orthogonal(1.5), keras.initializers.HeNormal(seed=1), keras.initializers.Constant(0.3)]
+             keras.initializers.Orthogonal(1.5), keras.initializers.HeNormal(seed=1), keras.initializers.Constant(0.3),
+             keras.initializers.Identity(0.7)]
     return keras.Sequential([layers.Input((4,))] + [layers.Dense(4, kernel_initializer=kind) for kind in kinds])
 
 

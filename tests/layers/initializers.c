@@ -146,6 +146,23 @@ static void orthogonal(void **state)
     check_orthogonal(TD_SHAPE(1, 1), 1, 1, 0);
 }
 
+static void check_identity(td_shape shape, float gain)
+{
+    float *values = draw((td_initializer){.kind = TD_IDENTITY, .a = gain}, shape, 5, 1);
+    for (int64_t i = 0; i < shape.dim[0]; i++)
+        for (int64_t j = 0; j < shape.dim[1]; j++)
+            assert_true(values[i * shape.dim[1] + j] == (i == j ? gain : 0));
+    free(values);
+}
+
+static void identity(void **state)
+{
+    (void)state;
+    check_identity(TD_SHAPE(5, 5), 1);
+    check_identity(TD_SHAPE(3, 12), 0.5f);
+    check_identity(TD_SHAPE(7, 2), -2);
+}
+
 static void fixed_by_seed_and_index(void **state)
 {
     (void)state;
@@ -173,6 +190,7 @@ int main(void)
         cmocka_unit_test(scaled_distributions),
         cmocka_unit_test(variance_scaling),
         cmocka_unit_test(orthogonal),
+        cmocka_unit_test(identity),
         cmocka_unit_test(fixed_by_seed_and_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
