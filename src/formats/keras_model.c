@@ -273,14 +273,19 @@ static bool are_arguments(const tdi_layer *layer, const json_t *args)
     return count == 1 || (count == 2 && layer->type->keyword && json_is_array(json_array_get(args, 1)));
 }
 
-/* The tensors of a call: one, or one list of them. Keras 2 wrote every call as a list. */
-static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t *node, const json_t **list,
-                                const json_t **named)
+/* The tensors of a call: one, or one list of them, and those passed by the layer's keyword. */
+typedef struct inputs {
+    const json_t *list, *named;
+    size_t count; /* of the list, from its begin */
+} inputs;
+
+/* Keras 2 wrote every call as a list. */
+static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t *node, inputs *to)
 {
     char text[TDI_KERAS_TEXT];
     const json_t *args = json_object_get(node, "args"), *kwargs = json_object_get(node, "kwargs");
     if (json_is_array(node)) {
-        *list = node;
+        *to = (inputs){.list = node, .count = json_array_size(node)};
         return TD_OK;
     }
     if (!holds_nothing(kwargs, layer->type->keyword))
@@ -288,21 +293,21 @@ static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t 
                         "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", layer->name,
                         tdi_keras_show(kwargs, text));
     if (!are_arguments(layer, args))
-        return tdi_fail(r->error, TD_UNSUPPORTED,
-                        "layer \"%.64s\" is called with %zu arguments, %s; Tandem calls layers on one tensor or one "
-                        "list",
-                        layer->name, json_array_size(args), tdi_keras_show(args, text));
-    *list = json_is_array(json_array_get(args, 0)) ? json_array_get(args, 0) : args;
-    TDI_TRY(call_keyword(r, layer, kwargs, named));
-    if (json_array_size(args) == 2)
-        *named = json_array_get(args, 1);
-    return TD_OK;
+        return tdi_fail(
+            r->error, TD_UNSUPPORTED,
+            "layer \"%.64s\" is called with %zu arguments, %s; Tandem calls layers on one tensor or one list",
+            layer->name, json_array_size(args), tdi_keras_show(args, text));
+    bool listed = json_is_array(json_array_get(args, 0));
+    to->list = listed ? json_array_get(args, 0) : args;
+    to->count = listed ? json_array_size(to->list) : 1;
+    to->named = json_array_get(args, 1);
+    return to->named ? TD_OK : call_keyword(r, layer, kwargs, &to->named);
 }
 
-static td_status find_tensors(reader *r, const char *name, const json_t *list, td_tensor **in)
+static td_status find_tensors(reader *r, const char *name, const json_t *list, size_t count, td_tensor **in)
 {
     char text[TDI_KERAS_TEXT];
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < count; i++) {
         const json_t *history = history_of(json_array_get(list, i));
         if (!history)
             return tdi_fail(r->error, TD_UNSUPPORTED,
@@ -315,17 +320,17 @@ static td_status find_tensors(reader *r, const char *name, const json_t *list, t
 
 static td_status make_call_of(reader *r, pending *layer, const json_t *node)
 {
-    const json_t *list = NULL, *named = NULL;
-    TDI_TRY(call_arguments(r, layer->layer, node, &list, &named));
-    size_t first = json_array_size(list), count = first + json_array_size(named);
+    inputs from = {0};
+    TDI_TRY(call_arguments(r, layer->layer, node, &from));
+    size_t named = json_array_size(from.named), count = from.count + named;
     td_tensor **in = calloc(count + 1, sizeof *in);
     if (!in || count > MAX_LAYERS) {
         free(in);
         return tdi_no_memory(r->error);
     }
-    td_status status = find_tensors(r, layer->layer->name, list, in);
+    td_status status = find_tensors(r, layer->layer->name, from.list, from.count, in);
     if (status == TD_OK)
-        status = find_tensors(r, layer->layer->name, named, in + first);
+        status = find_tensors(r, layer->layer->name, from.named, named, in + from.count);
     if (status == TD_OK)
         status = call_layer(r, layer->layer, (int)count, in, &layer->outputs[layer->n_done]);
     free(in);

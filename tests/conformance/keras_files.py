@@ -89,7 +89,7 @@ def recurrent():
     y = layers.LSTM(6, return_sequences=True, dropout=0.2, recurrent_dropout=0.1, seed=4, activation="linear")(x)
     y, h, c = layers.LSTM(3, return_sequences=True, return_state=True, recurrent_activation="hard_sigmoid")(y)
     z = layers.LSTM(4, go_backwards=True, unroll=True, use_bias=False, kernel_regularizer="l2")(y)
-    w = layers.LSTM(3, recurrent_initializer="identity")(y, [h, c])
+    w = layers.LSTM(3, recurrent_initializer="identity")(y, initial_state=[h, c])
     return keras.Model(x, layers.Dense(2)(layers.Concatenate()([h, z, c, w])))
 
 

@@ -195,7 +195,7 @@ def recurrent():
     y, h, c = lstm(7, return_state=True)(x)
     yield Case("last and state", keras.Model(x, layers.Dense(4)(layers.Concatenate()([c, y]))), classes(4), sparse())
     y, h, c = lstm(9, return_state=True, kernel_regularizer="l2")(x)
-    y = lstm(9, return_sequences=True)(x, initial_state=[h, c])
+    y = lstm(9, return_sequences=True)(x, [h, c])  # in its place
     yield Case("from another's state", keras.Model(x, layers.Dense(4)(layers.Flatten()(y))), classes(4), sparse(), adam())
     h, c = layers.Dense(20)(layers.Flatten()(x)), layers.Dense(20, activation="tanh")(layers.Flatten()(x))
     y, *state = lstm(20, go_backwards=True, return_state=True)(x, initial_state=(h, c))
