@@ -232,7 +232,7 @@ static void report_bandwidth(team *t, const char *name, work work, int active, d
     printf("], ");
 }
 
-/* Some machines have little memory: then the last sizes are left out by failing here, with a sentence. */
+/* Fails, in a sentence that bench/run passes on, where there is not enough memory. */
 static void make_data(team *t)
 {
     t->count = ((size_t)1 << 28) / sizeof(float);

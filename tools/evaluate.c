@@ -85,7 +85,7 @@ static int evaluate(const struct options *options, struct session *session)
                                                       .confusion = wanted ? &confusion : NULL,
                                                       .confusion_output = (int)options->confusion_output,
                                                       .ignore_class = options->confusion_ignore});
-    status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_refused(session);
+    status = done == TD_OK ? report(options, session, &logs, confusion, named) : session_failed(session);
     td_confusion_free(confusion);
     free(named);
     return status;

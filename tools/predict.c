@@ -50,7 +50,7 @@ static int write_predictions(const struct options *options, struct session *sess
     if (done == TD_STOPPED)
         return 128 + stop_signal(); /* nothing is left behind */
     if (done != TD_OK)
-        return session_refused(session);
+        return session_failed(session);
     if (!options->quiet) {
         printf("Saved %s: the predictions for %lld samples.\n", path, (long long)samples);
         say_classes(session->model);

@@ -101,11 +101,11 @@ SCALING = tuple(replace(case, name=f"scaling-{case.name}", title=f"Tandem's scal
                 for case in PEERS if case.name in ("mlp", "mlp128", "lenet5", "cifar", "lstm32"))
 CASES = {case.name: case for case in PEERS + SCALING}
 
-# What --quick leaves out: ways that another of the same peer beats in every case; with the large network, all but the best.
+# Ways that --quick leaves out, since another is the best peer: everywhere, and of the large network.
 SLOW_WAYS = {"keras-tf", "keras-jax", "keras-tf-predict", "keras-jax-predict"}
-LARGE_WAYS = {"torch", "torch-compile", *FLOAT32_WAYS}
+SLOW_LARGE_WAYS = SLOW_WAYS | {"keras-jax-call"}
 QUICK_CASES = [case.name for case in PEERS if case.name not in ("lstm-train", "policy-train")]
 
 
 def is_quick(case, way):
-    return way not in SLOW_WAYS if case.together else way in LARGE_WAYS
+    return way not in (SLOW_WAYS if case.together else SLOW_LARGE_WAYS)

@@ -88,7 +88,11 @@ class Roofs:
         self.best = run_roofs(cores)
 
     def again(self):
-        self.best = best_of([self.best, run_roofs(self.cores)])
+        """Those from before where there is too little memory now."""
+        try:
+            self.best = best_of([self.best, run_roofs(self.cores)])
+        except Failed as reason:
+            print(f"the roofs are those from before: {reason}", flush=True)
         return self.best
 
 

@@ -124,11 +124,13 @@ class Measurement:
                 group.remove(contender)
 
     def finish(self, group, tandem):
-        for contender in group:
+        for contender in list(group):
             try:
                 contender.end()
             except Failed as reason:
                 self.leave_out(contender.title, reason)
+                contender.kill()
+                group.remove(contender)
                 continue
             result = contender.result(tandem.rounds if tandem else None)
             if contender.name != "tandem":

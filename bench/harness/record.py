@@ -28,14 +28,15 @@ def ratios(cases):
 
 
 def write(machine, versions, cases):
-    """The cases that were measured replace those written down for this machine; the others stay."""
+    """The ratios that were measured replace those written down for this machine; the others stay."""
     machines = load()
     entry = next((entry for entry in machines if is_same(entry["machine"], machine)), None)
     if not entry:
         entry = {"machine": machine, "ratios": {}}
         machines.append(entry)
     entry["versions"] = versions
-    entry["ratios"].update(ratios(cases))
+    for name, ways in ratios(cases).items():
+        entry["ratios"].setdefault(name, {}).update(ways)
     PATH.write_text(json.dumps({"machines": machines}, indent=1) + "\n", encoding="utf-8")
 
 

@@ -100,6 +100,14 @@ def overhead(tandem):
             "{around:.2f}".format(**tandem["overhead"])]
 
 
+def failures(cases):
+    """Sentences: where Tandem itself did not run, as itself or on other cores."""
+    for name, case in cases.items():
+        for title, reason in case["left_out"].items():
+            if title.startswith("Tandem"):
+                yield f"{name}: {title}: {reason}"
+
+
 def summary(cases):
     """One row a case."""
     rows = [("us a step", "Tandem", "best peer", "", "ratio", "aim", "floor", "/ floor", "memory", "peer's", "first step",

@@ -140,8 +140,7 @@ static td_status read_extents(const json_t *json, size_t first, td_shape *shape,
         if (json_is_null(extent))
             return tdi_fail(error, TD_UNSUPPORTED,
                             "the shape %s leaves an extent open (null); Tandem needs every extent but the batch's: "
-                            "give keras.Input "
-                            "a number for it, and save again",
+                            "give keras.Input a number for it, and save again",
                             tdi_keras_show(json, text));
         if (!json_is_integer(extent))
             return tdi_fail(error, TD_BAD_FILE, "%s is not a shape", tdi_keras_show(json, text));

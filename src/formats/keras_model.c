@@ -59,7 +59,10 @@ static td_status check_class(const json_t *object, const char *class_name, const
         strcmp(class_name, "Model") == 0)
         return tdi_fail(error, TD_UNSUPPORTED,
                         "a model inside a model cannot be read; put its layers in the outer one");
-    if (!type || (module && strncmp(module, "keras", 5) != 0))
+    if (module && strncmp(module, "keras", 5) != 0)
+        return tdi_fail(error, TD_UNSUPPORTED, "it is of the module \"%.64s\"; Tandem knows Keras's own layers alone",
+                        module);
+    if (!type)
         return unknown_class(module, error);
     return TD_OK;
 }
@@ -253,12 +256,17 @@ static bool holds_nothing(const json_t *kwargs, const char *keyword)
     return true;
 }
 
-/* What is passed by the layer's keyword: a list, or NULL for nothing. */
-static td_status call_keyword(reader *r, const tdi_layer *layer, const json_t *kwargs, const json_t **list)
+/* What is passed by the layer's keyword, or second in its place, LSTM(8)(x, [h, c]): a list, or NULL for nothing. */
+static td_status call_keyword(reader *r, const tdi_layer *layer, const json_t *args, const json_t *kwargs,
+                              const json_t **list)
 {
     char text[TDI_KERAS_TEXT];
     const char *keyword = layer->type->keyword;
-    const json_t *value = keyword ? json_object_get(kwargs, keyword) : NULL;
+    const json_t *value = keyword ? json_object_get(kwargs, keyword) : NULL, *second = json_array_get(args, 1);
+    if (!value || json_is_null(value))
+        value = second;
+    else if (second && !json_is_null(second))
+        return tdi_fail(r->error, TD_BAD_FILE, "layer \"%.64s\" is called with %s twice", layer->name, keyword);
     *list = json_is_array(value) ? value : NULL;
     if (!value || json_is_null(value) || *list)
         return TD_OK;
@@ -266,18 +274,21 @@ static td_status call_keyword(reader *r, const tdi_layer *layer, const json_t *k
                     layer->name, keyword, tdi_keras_show(value, text));
 }
 
-/* A layer that takes others by a keyword takes them second in their place too: LSTM(8)(x, [h, c]). */
-static bool are_arguments(const tdi_layer *layer, const json_t *args)
-{
-    size_t count = json_array_size(args);
-    return count == 1 || (count == 2 && layer->type->keyword && json_is_array(json_array_get(args, 1)));
-}
-
-/* The tensors of a call: one, or one list of them, and those passed by the layer's keyword. */
+/* The tensors of a call, and those passed by the layer's keyword. */
 typedef struct inputs {
     const json_t *list, *named;
-    size_t count; /* of the list, from its begin */
+    size_t count; /* of the list's first ones */
 } inputs;
+
+/* One tensor, or one list of them; x + y is an Add that is called on two. */
+static bool find_list(const tdi_layer *layer, const json_t *args, inputs *to)
+{
+    const json_t *first = json_array_get(args, 0);
+    size_t count = json_array_size(args);
+    to->list = json_is_array(first) ? first : args;
+    to->count = json_is_array(first) ? json_array_size(first) : layer->type->list_input ? count : 1;
+    return count == 1 || (count == 2 && layer->type->keyword) || (count > 1 && to->list == args && to->count == count);
+}
 
 /* Keras 2 wrote every call as a list. */
 static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t *node, inputs *to)
@@ -292,16 +303,11 @@ static td_status call_arguments(reader *r, const tdi_layer *layer, const json_t 
         return tdi_fail(r->error, TD_UNSUPPORTED,
                         "layer \"%.64s\" is called with the arguments %s, which Tandem cannot pass", layer->name,
                         tdi_keras_show(kwargs, text));
-    if (!are_arguments(layer, args))
-        return tdi_fail(
-            r->error, TD_UNSUPPORTED,
-            "layer \"%.64s\" is called with %zu arguments, %s; Tandem calls layers on one tensor or one list",
-            layer->name, json_array_size(args), tdi_keras_show(args, text));
-    bool listed = json_is_array(json_array_get(args, 0));
-    to->list = listed ? json_array_get(args, 0) : args;
-    to->count = listed ? json_array_size(to->list) : 1;
-    to->named = json_array_get(args, 1);
-    return to->named ? TD_OK : call_keyword(r, layer, kwargs, &to->named);
+    if (!find_list(layer, args, to))
+        return tdi_fail(r->error, TD_UNSUPPORTED,
+                        "layer \"%.64s\" is called on %zu arguments, %s; Tandem calls it on one tensor or one list",
+                        layer->name, json_array_size(args), args ? tdi_keras_show(args, text) : "none");
+    return layer->type->list_input ? TD_OK : call_keyword(r, layer, args, kwargs, &to->named);
 }
 
 static td_status find_tensors(reader *r, const char *name, const json_t *list, size_t count, td_tensor **in)

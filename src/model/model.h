@@ -100,14 +100,15 @@ void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */
 
 /* The batch size asked for; for 0 that of the stateful layers, or without such layers Keras's 32. */
 int64_t tdi_model_batch_size(const td_model *model, int64_t asked);
+/* What a refusal says of samples: "samples" or "validation samples", of which source, and what leaves some of them out.
+ */
+typedef struct tdi_samples_words {
+    const char *source, *what, *option;
+} tdi_samples_words;
 /* TD_INVALID_ARGUMENT when stateful layers take batches of another size. */
 td_status tdi_model_check_rows(const td_model *model, int64_t rows, tdi_error *error);
-/* Whose samples they are, and what leaves some of them out: words for a refusal. */
-typedef struct tdi_samples_of {
-    const char *source, *what, *option;
-} tdi_samples_of;
 /* The same for so many samples in batches of `batch`, the last one included. */
-td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const tdi_samples_of *of,
+td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const tdi_samples_words *words,
                                   tdi_error *error);
 static inline bool tdi_model_is_stateful(const td_model *model)
 {

@@ -65,7 +65,7 @@ td_status tdi_model_check_rows(const td_model *model, int64_t rows, tdi_error *e
                     layer->name, (long long)layer->batch, (long long)rows);
 }
 
-td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const tdi_samples_of *of,
+td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_t batch, const tdi_samples_words *words,
                                   tdi_error *error)
 {
     const tdi_layer *layer = stateful_layer(model);
@@ -78,13 +78,12 @@ td_status tdi_model_check_samples(const td_model *model, int64_t samples, int64_
     if (samples > 0 && samples < batch)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "layer \"%s\" is stateful, with batches of %lld samples, and %s has %lld %s, too few for one",
-                        layer->name, (long long)batch, of->source, (long long)samples, of->what);
+                        layer->name, (long long)batch, words->source, (long long)samples, words->what);
     if (samples > 0 && samples % batch)
-        return tdi_fail(
-            error, TD_INVALID_ARGUMENT,
-            "layer \"%s\" is stateful, with batches of %lld samples: the %lld %s of %s make %lld of them and "
-            "%lld samples more; leave those out by %s",
-            layer->name, (long long)batch, (long long)samples, of->what, of->source, (long long)(samples / batch),
-            (long long)(samples % batch), of->option);
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "layer \"%s\" is stateful, with batches of %lld samples: the %lld %s of %s end with a batch of "
+                        "%lld; leave it out by %s",
+                        layer->name, (long long)batch, (long long)samples, words->what, words->source,
+                        (long long)(samples % batch), words->option);
     return TD_OK;
 }

@@ -18,8 +18,8 @@ static td_status evaluate(const td_evaluate_args *args, tdi_error *error)
     TDI_TRY(tdi_data_source(args->data, "data", &source, error));
     TDI_TRY(tdi_check_data(model, source, true, error));
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
-    tdi_samples_of of = {source->name, "samples", "steps (--steps)"};
-    TDI_TRY(tdi_model_check_samples(model, samples, batch, &of, error));
+    tdi_samples_words words = {source->name, "samples", "steps (--steps)"};
+    TDI_TRY(tdi_model_check_samples(model, samples, batch, &words, error));
     TDI_TRY(tdi_runtime_of(model, &runtime, error));
     TDI_TRY(tdi_evaluate_source(model, source, args->confusion ? TDI_CONFUSION : TDI_EVALUATE, 0, &samples, batch, "",
                                 args->progress, &logs, error));

@@ -132,11 +132,11 @@ static td_status open_data(fit *f, tdi_error *error)
 /* Before the first step, though Keras finds out at the last. */
 static td_status check_states(const fit *f, tdi_error *error)
 {
-    tdi_samples_of train = {f->train->name, "samples", "drop_remainder (--drop-remainder)"};
+    tdi_samples_words train = {f->train->name, "samples", "drop_remainder (--drop-remainder)"};
     TDI_TRY(tdi_model_check_samples(f->model, f->samples, f->batch, &train, error));
     if (f->validation) {
-        tdi_samples_of of = {f->validation->name, "validation samples", "validation_steps (--validation-steps)"};
-        TDI_TRY(tdi_model_check_samples(f->model, f->validation_samples, f->batch, &of, error));
+        tdi_samples_words words = {f->validation->name, "validation samples", "validation_steps (--validation-steps)"};
+        TDI_TRY(tdi_model_check_samples(f->model, f->validation_samples, f->batch, &words, error));
     }
     if (tdi_model_is_stateful(f->model) && f->args->shuffle != TD_NO)
         tdi_log(f->model->context, TD_LOG_WARNING,

@@ -150,8 +150,8 @@ static td_status run_to_end(tdi_pass *pass, tdi_runtime *runtime, tdi_prefetch *
         TDI_TRY(tdi_prefetch_look(prefetch, pass->done, &steps, &samples, error));
         if (!steps)
             break;
-        tdi_samples_of of = {pass->source->name, "samples", "a number of steps"};
-        TDI_TRY(tdi_model_check_samples(pass->model, pass->samples + samples, pass->batch, &of, error));
+        tdi_samples_words words = {pass->source->name, "samples", "steps (validation_steps in td_fit)"};
+        TDI_TRY(tdi_model_check_samples(pass->model, pass->samples + samples, pass->batch, &words, error));
         TDI_TRY(run_job(pass, runtime, steps, samples, error));
         show(pass, runtime);
     }

@@ -126,8 +126,8 @@ static td_status predict(const td_predict_args *args, tdi_error *error)
     TDI_TRY(tdi_samples_of_steps(source, "steps", args->steps, batch, &samples, error));
     TDI_TRY(check_outputs(args, error));
     TDI_TRY(check_room(args, source, samples, error));
-    tdi_samples_of of = {source->name, "samples", "steps (--steps)"};
-    TDI_TRY(tdi_model_check_samples(args->model, samples, batch, &of, error));
+    tdi_samples_words words = {source->name, "samples", "steps (--steps)"};
+    TDI_TRY(tdi_model_check_samples(args->model, samples, batch, &words, error));
     TDI_TRY(run(args, source, &samples, batch, error));
     if (args->samples)
         *args->samples = samples;

@@ -12,7 +12,7 @@ ROOT, TANDEM, STEPS, ROOFS = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1), sys
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
 from harness import contender, floor, machine, picture, record, report  # noqa: E402
-from harness.cases import CASES, VARIANTS, WAYS  # noqa: E402
+from harness.cases import CASES, VARIANTS, WAYS, is_quick  # noqa: E402
 
 
 def found(us, **more):
@@ -145,7 +145,17 @@ class Reports(unittest.TestCase):
                     reach_beside=("torch-float32",))
         self.assertEqual(report.best(made)[0], "torch")
         self.assertEqual(list(report.below_aims({"resnet50-bf16": made})), [])
+        self.assertIn("beside peers in float32", *report.below_aims({"resnet50-bf16": dict(made, reach=3)}))
         self.assertRegex("\n".join(report.summary({"resnet50-bf16": made})), r"beside peers in float32 +250 +someone +2.5 +2")
+
+    def test_tandem_fails(self):
+        self.assertEqual(list(report.failures(self.cases)), [])
+        self.assertEqual(list(report.failures({"lstm": dict(case(), left_out={"Tandem, 1 core": "killed"})})),
+                         ["lstm: Tandem, 1 core: killed"])
+
+    def test_quick_keeps_the_best_peers(self):
+        self.assertTrue(is_quick(CASES["mlp"], "jax-scan") and is_quick(CASES["resnet50-predict"], "keras-tf-call"))
+        self.assertFalse(is_quick(CASES["mlp"], "keras-tf") or is_quick(CASES["resnet50"], "keras-jax"))
 
     def test_tables(self):
         results = {"machine": {"processor": "P", "threads": 2, "features": []}, "versions": {"jax": "1"}}

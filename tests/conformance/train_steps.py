@@ -145,7 +145,7 @@ def merging():
     twice = layers.Add()([shared(x), shared(shared(x))])
     yield Case("a layer called twice", keras.Model(x, layers.Dense(3)(layers.Flatten()(twice))), classes(3), sparse())
     y = layers.Conv2D(4, 3, padding="same", activation="relu")(layers.Reshape((8, 6, 1))(x))
-    y = layers.Add()([y, layers.Conv2D(4, 3, padding="same")(y)])
+    y = y + layers.Conv2D(4, 3, padding="same")(y)  # an operation, which a file calls on two arguments
     yield Case("residual", keras.Model(x, layers.Dense(3)(layers.Flatten()(y))), classes(3), sparse(),
                keras.optimizers.Adam())
 

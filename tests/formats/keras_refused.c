@@ -90,7 +90,11 @@ static const edit_case layer_cases[] = {
      "{\"module\": \"keras.src.ops.numpy\", \"class_name\": \"NotEqual\", \"config\": {\"name\": \"ne\"}}",
      TD_UNSUPPORTED,
      {"\"ne\" (NotEqual)", "operation of keras.ops", "Masking"}},
-    {"mlp_adam.keras", "config.layers.2.module", "\"mine.layers\"", TD_UNSUPPORTED, {"\"dense\"", "Dense", "class"}},
+    {"mlp_adam.keras",
+     "config.layers.2.module",
+     "\"mine.layers\"",
+     TD_UNSUPPORTED,
+     {"\"dense\"", "mine.layers", "Keras's own"}},
     {"mlp_adam.keras",
      "config.layers.2.class_name",
      "\"Sequential\"",
@@ -533,6 +537,49 @@ static void assert_refused(const char *path, td_status wanted, const char *says)
         fail_msg("%s: %s", td_status_name(status), error.message);
 }
 
+/* ---- calls with states ---- */
+
+#define TENSOR_OF(layer)                                                                                               \
+    "{\"class_name\": \"__keras_tensor__\", \"config\": {\"keras_history\": [\"" layer "\", 0, 0]}}"
+#define STATES "[" TENSOR_OF("h") ", " TENSOR_OF("c") "]"
+
+/* The file of LSTM(3)(x, initial_state=[h, c]). */
+static const char *save_recurrent(void)
+{
+    td_context *context = td_context_create(NULL);
+    td_tensor *x = td_input(context, TD_SHAPE(5, 4), .name = "x");
+    td_tensor *h = td_input(context, TD_SHAPE(3), .name = "h"), *c = td_input(context, TD_SHAPE(3), .name = "c");
+    td_tensor *y = td_lstm(x, 3, .initial_state = TD_TENSORS(h, c), .name = "lstm");
+    td_model *model = td_model_create(NULL, y, .inputs = TD_TENSORS(x, h, c));
+    assert_non_null(model);
+    assert_int_equal(td_save(model, scratch_path("recurrent.keras")), TD_OK);
+    td_context_free(context);
+    return scratch_path("recurrent.keras");
+}
+
+static void check_call(const char *args, const char *kwargs, td_status wanted, const char *says)
+{
+    char call[1024];
+    snprintf(call, sizeof call, "{\"args\": %s, \"kwargs\": %s}", args, kwargs);
+    assert_refused(edit_copy(save_recurrent(), "config.layers.3.inbound_nodes.0", call), wanted, says);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    check_call("[" TENSOR_OF("x") "]", "{\"initial_state\": " STATES "}", TD_OK, "");
+    check_call("[" TENSOR_OF("x") ", " STATES "]", "{}", TD_OK, "");
+    check_call("[" TENSOR_OF("x") ", " STATES "]", "{\"initial_state\": null}", TD_OK, "");
+    check_call("[" TENSOR_OF("x") ", null]", "{\"initial_state\": " STATES "}", TD_OK, "");
+    check_call("[" TENSOR_OF("x") ", " STATES "]", "{\"initial_state\": 5}", TD_BAD_FILE, "initial_state twice");
+    check_call("[" TENSOR_OF("x") ", 5]", "{}", TD_UNSUPPORTED, "initial_state = 5, which is not a list");
+    check_call("[" TENSOR_OF("x") ", [7, 8]]", "{}", TD_UNSUPPORTED, "called on 7, which is not a tensor");
+    check_call("[" TENSOR_OF("x") ", [" TENSOR_OF("h") "]]", "{}", TD_INVALID_ARGUMENT, "it takes two");
+    check_call("[" TENSOR_OF("x") ", " STATES ", null]", "{}", TD_UNSUPPORTED, "3 arguments");
+    check_call("null", "{}", TD_UNSUPPORTED, "0 arguments, null");
+    check_call("[]", "{}", TD_UNSUPPORTED, "0 arguments, []");
+}
+
 static void test_missing_parts(void **state)
 {
     (void)state;
@@ -637,6 +684,7 @@ int main(void)
         cmocka_unit_test(test_harmless),
         cmocka_unit_test(test_compile_configurations),
         cmocka_unit_test(test_foreign_optimizer_state),
+        cmocka_unit_test(test_states),
         cmocka_unit_test(test_missing_parts),
         cmocka_unit_test(test_deep_json),
         cmocka_unit_test(test_a_chain_of_thousands),

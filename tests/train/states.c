@@ -173,17 +173,17 @@ static void batches_of_another_size_are_refused(void **state)
     float p[SAMPLES];
     td_context *context = context_create();
     td_model *model = forecaster(context, (td_strategy){0});
-    expect_failure(context, td_fit(model, data(SAMPLES - 1), .shuffle = TD_NO), TD_INVALID_ARGUMENT,
-                   "make 4 of them and 5 samples more; leave those out by drop_remainder (--drop-remainder)");
+    expect_failure(
+        context, td_fit(model, data(SAMPLES - 1), .shuffle = TD_NO), TD_INVALID_ARGUMENT,
+        "the 29 samples of td_arrays end with a batch of 5; leave it out by drop_remainder (--drop-remainder)");
     expect_failure(context, td_fit(model, data(SAMPLES), .shuffle = TD_NO, .batch_size = 10), TD_INVALID_ARGUMENT,
                    "a batch size of 10 cannot be");
-    expect_failure(
-        context, td_fit(model, data(SAMPLES), .shuffle = TD_NO, .validation = data(7)), TD_INVALID_ARGUMENT,
-        "the 7 validation samples of td_arrays make 1 of them and 1 samples more; leave those out by validation_steps");
+    expect_failure(context, td_fit(model, data(SAMPLES), .shuffle = TD_NO, .validation = data(7)), TD_INVALID_ARGUMENT,
+                   "the 7 validation samples of td_arrays end with a batch of 1; leave it out by validation_steps");
     expect_failure(context, td_evaluate(model, data(8), NULL), TD_INVALID_ARGUMENT,
-                   "the 8 samples of td_arrays make 1 of them and 2 samples more; leave those out by steps");
+                   "the 8 samples of td_arrays end with a batch of 2; leave it out by steps");
     expect_failure(context, td_predict(model, data(8), p, SAMPLES), TD_INVALID_ARGUMENT,
-                   "leave those out by steps (--steps)");
+                   "leave it out by steps (--steps)");
     expect_failure(context, td_evaluate(model, data(3), NULL), TD_INVALID_ARGUMENT, "has 3 samples, too few for one");
     expect_failure(context, td_predict_on_batch(model, 1, x, p), TD_INVALID_ARGUMENT,
                    "for each of 6 rows of a batch, and this one has 1");
