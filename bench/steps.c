@@ -155,6 +155,18 @@ static void make_noise(bench *bench)
     make_targets(bench, &state);
 }
 
+/* The data of so many steps. */
+static void make_data(bench *bench, int64_t steps)
+{
+    free(bench->x);
+    free(bench->y);
+    bench->samples = bench->batch * steps;
+    if (bench->folder)
+        read_digits(bench);
+    else
+        make_noise(bench);
+}
+
 static void make_batch(bench *bench)
 {
     size_t values = (size_t)bench->batch * bench->elements, outputs = 1;
@@ -191,6 +203,18 @@ static void run_epoch(bench *bench)
                               .y = bench->y, .y_dtype = bench->classes ? TD_INT32 : TD_FLOAT32,
                               .scale = bench->bytes ? 1.0f / 255.0f : 1.0f);
     must(bench, td_fit(bench->model, data, .batch_size = bench->batch));
+}
+
+/* As the rounds go on: an epoch of one step, or a call. */
+static void run_first(bench *bench, bool fits)
+{
+    if (fits) {
+        make_data(bench, 1);
+        run_epoch(bench);
+    } else {
+        make_batch(bench);
+        call(bench);
+    }
 }
 
 /* Microseconds a step. */
@@ -314,18 +338,14 @@ int main(int count, char **arguments)
     if (!fits && bench.folder)
         return fprintf(stderr, "bench_steps: %s: calls are timed with float or bytes\n", bench.folder), 2;
     make_model(&bench, arguments[2], arguments[7], arguments[8]);
-    make_batch(&bench);
-    call(&bench);
+    run_first(&bench, fits);
     int64_t parameters;
     td_parameter_count(bench.model, &parameters);
     printf("{\"first\": %.6f, \"parameters\": %lld}\n", now() - (started ? atof(started) : now()),
            (long long)parameters);
     fflush(stdout);
-    bench.samples = bench.batch * bench.steps;
-    if (fits && bench.folder)
-        read_digits(&bench);
-    else if (fits)
-        make_noise(&bench);
+    if (fits)
+        make_data(&bench, bench.steps);
     int round = 0;
     for (char line[64]; fgets(line, sizeof line, stdin);) {
         double seconds = 0, tick = 0;

@@ -164,12 +164,15 @@ class Reports(unittest.TestCase):
             self.assertIn(words, text)
 
     def test_calls_at_ticks(self):
-        times = {"percentiles": {"50": 2.0, "99": 3.0, "99.9": 4.0}, "at_ticks": {"50": 8.0, "99": 9.0, "99.9": 21.0}}
+        times = {"percentiles": {"calls": 999, "50": 2.0, "99": 3.0, "99.9": 4.0},
+                 "at_ticks": {"calls": 1000, "50": 8.0, "99": 9.0, "99.9": 21.0}}
         calls = dict(case(torch=found(300.0, ratio=3.0, **times)), what="predict")
-        calls["tandem"] = found(100.0, overhead={"call": 2.5, "kernels": 1.9, "around": 0.6}, **dict(times, at_ticks={"50": 4.0, "99": 5.0,
+        calls["tandem"] = found(100.0, overhead={"call": 2.5, "kernels": 1.9, "around": 0.6}, **dict(times, at_ticks={"calls": 99, "50": 4.0, "99": 5.0,
                                                                                                    "99.9": 6.0}))
         text = "\n".join(report.detail(calls))
         self.assertRegex(text, r"someone +8 +9 +21 +2\n")
+        self.assertRegex(text, r"someone +4 +- +- +1\n")
+        self.assertRegex(text, r"someone +300 +3 +- +3 ")
         self.assertIn("its kernels alone, in turn with it: 1.90; around them: 0.60", text)
 
     def test_page(self):

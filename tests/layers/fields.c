@@ -229,7 +229,8 @@ static void names_both_ways(void **state)
     assert_int_equal(tdi_activation_parse("swish"), TD_SILU);
     assert_int_equal(tdi_initializer_parse("he_normal"), TD_HE_NORMAL);
     assert_int_equal(tdi_activation_parse("sparsemax"), -1);
-    assert_int_equal(tdi_initializer_parse("Identity"), -1);
+    assert_int_equal(tdi_initializer_parse("IdentityInitializer"), TD_IDENTITY);
+    assert_int_equal(tdi_initializer_parse("STFT"), -1);
     assert_null(tdi_activation_name(-1));
     assert_null(tdi_activation_name(TD_ACTIVATION_COUNT));
     assert_null(tdi_initializer_class(TD_INIT_DEFAULT));
