@@ -5,9 +5,13 @@
  * filter turned about.
  *
  * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
- * are the taps that only padding lies under. */
+ * are the taps that only padding lies under, or the blank borders that a block's images have in common: handwritten
+ * digits, say, fill two thirds of their rows. The results are the same but for the sign of a zero: zeros times an
+ * infinity or NaN, which is NaN, are not left out. */
 #include "cpu/conv2d_isa.h"
 #include "cpu/loops.h"
+#include "cpu/math_isa.h"
+#include "cpu/zeros_isa.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
 
@@ -32,6 +36,30 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
     return padded;
 }
 
+static bool is_blank(const float *column, int64_t channels)
+{
+    tdi_vector_bits any = {0};
+    for (int64_t c = 0; c < channels; c++)
+        any |= (tdi_vector_bits)tdi_load(column + c * TDI_WIDTH);
+    return !tdi_nonzero_bits(any);
+}
+
+bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, tdi_span *filled)
+{
+    int64_t column = p->c * TDI_WIDTH, inside = tdi_least(p->row - p->before_w, p->w), blank = 0;
+    const float *row = padded + p->before_w * column;
+    for (int64_t i = 0; i < p->h; i++, row += tdi_conv_row_of_x(p)) {
+        int64_t begin = 0, end = inside;
+        while (begin < end && is_blank(row + begin * column, p->c))
+            begin++;
+        while (begin < end && is_blank(row + (end - 1) * column, p->c))
+            end--;
+        filled[i] = begin < end ? (tdi_span){(int32_t)begin, (int32_t)end} : TDI_CONV_BLANK;
+        blank += inside - (end - begin);
+    }
+    return blank > 0;
+}
+
 /* ---- a row of y ---- */
 
 /* What a row of y is made from: the rows of the filter that do not lie in the padding, and the first row of x they
@@ -39,6 +67,7 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
 typedef struct sources {
     int64_t rows;
     const float *x, *filter, *bias;
+    const tdi_span *filled; /* of those rows, or NULL */
 } sources;
 
 static sources sources_of(const tdi_conv *p, const float *padded, const float *filter, const float *bias, int64_t oy)
@@ -47,27 +76,38 @@ static sources sources_of(const tdi_conv *p, const float *padded, const float *f
     return (sources){.rows = end - begin,
                      .x = padded + (top + begin) * tdi_conv_row_of_x(p),
                      .filter = filter + begin * p->kw * p->c * p->f,
-                     .bias = bias};
+                     .bias = bias,
+                     .filled = p->filled ? p->filled + top + begin : NULL};
 }
 
-/* A tile of y: `filters` filters from `first` on, at `positions` neighbours from `column` on. */
-TDI_INLINE void y_tile(int filters, int positions, const tdi_conv *p, const sources *from, int64_t first,
+/* The taps under which, for any of `positions` neighbours from column `left` of the padded row on, columns [begin, end)
+ * of x lie. */
+TDI_INLINE tdi_rows taps_over(const tdi_conv *p, int64_t left, int positions, int64_t begin, int64_t end)
+{
+    int64_t first = p->before_w + begin - left - (positions - 1) * p->stride_w, last = p->before_w + end - left;
+    return (tdi_rows){tdi_most(first, 0), tdi_least(last, p->kw)};
+}
+
+/* A tile of y: `filters` filters from `first` on, at `positions` neighbours from `column` on. `leave`: what is blank is
+ * left out. */
+TDI_INLINE void y_tile(bool leave, int filters, int positions, const tdi_conv *p, const sources *from, int64_t first,
                        int64_t column, float *to)
 {
     tdi_vector sum[ROWS][COLUMNS];
     int64_t step = p->stride_w * p->c * TDI_WIDTH, left = column * p->stride_w;
-    int64_t begin = tdi_most(p->before_w - left - (positions - 1) * p->stride_w, 0);
-    int64_t end = tdi_least(p->before_w + p->w - left, p->kw), taps = (end - begin) * p->c;
-    const float *x = from->x + (left + begin) * p->c * TDI_WIDTH;
-    const float *filter = from->filter + begin * p->c * p->f + first, *bias = from->bias ? from->bias + first : NULL;
+    tdi_rows taps = taps_over(p, left, positions, 0, p->w);
+    const float *x = from->x + left * p->c * TDI_WIDTH;
+    const float *filter = from->filter + first, *bias = from->bias ? from->bias + first : NULL;
     TDI_UNROLL
     for (int i = 0; i < filters; i++) {
         TDI_UNROLL
         for (int j = 0; j < positions; j++)
             sum[i][j] = tdi_splat(bias ? bias[i] : 0.0f);
     }
-    for (int64_t ky = 0; ky < from->rows; ky++, x += tdi_conv_row_of_x(p), filter += p->kw * p->c * p->f)
-        for (int64_t k = 0; k < taps; k++) {
+    for (int64_t ky = 0; ky < from->rows; ky++, x += tdi_conv_row_of_x(p), filter += p->kw * p->c * p->f) {
+        if (leave)
+            taps = taps_over(p, left, positions, from->filled[ky].begin, from->filled[ky].end);
+        for (int64_t k = taps.begin * p->c; k < taps.end * p->c; k++) {
             tdi_vector at[COLUMNS];
             TDI_UNROLL
             for (int j = 0; j < positions; j++)
@@ -79,6 +119,7 @@ TDI_INLINE void y_tile(int filters, int positions, const tdi_conv *p, const sour
                     sum[i][j] += filter[k * p->f + i] * at[j];
             }
         }
+    }
     TDI_UNROLL
     for (int i = 0; i < filters; i++) {
         TDI_UNROLL
@@ -88,51 +129,61 @@ TDI_INLINE void y_tile(int filters, int positions, const tdi_conv *p, const sour
 }
 
 /* A row of y for `filters` filters. */
-TDI_INLINE void y_row(int filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
+TDI_INLINE void y_row(bool leave, int filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
 {
     enum { MOST = COLUMNS };
     int most_columns = filters * MOST > SUMS ? SUMS / filters : MOST;
     int64_t ox = 0;
     for (; ox + most_columns <= p->ow; ox += most_columns)
-        y_tile(filters, most_columns, p, from, first, ox, to);
+        y_tile(leave, filters, most_columns, p, from, first, ox, to);
     if (p->ow - ox == 3 && most_columns > 3)
-        y_tile(filters, 3, p, from, first, ox, to);
+        y_tile(leave, filters, 3, p, from, first, ox, to);
     else if (p->ow - ox == 2)
-        y_tile(filters, 2, p, from, first, ox, to);
+        y_tile(leave, filters, 2, p, from, first, ox, to);
     else if (p->ow - ox == 1)
-        y_tile(filters, 1, p, from, first, ox, to);
+        y_tile(leave, filters, 1, p, from, first, ox, to);
 }
 
-static void any_y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
+TDI_INLINE void any_y_row(bool leave, int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
 {
     switch (filters) {
 #if defined(__AVX512F__)
     case 8:
-        y_row(8, p, from, first, to);
+        y_row(leave, 8, p, from, first, to);
         break;
     case 7:
-        y_row(7, p, from, first, to);
+        y_row(leave, 7, p, from, first, to);
         break;
     case 6:
-        y_row(6, p, from, first, to);
+        y_row(leave, 6, p, from, first, to);
         break;
     case 5:
-        y_row(5, p, from, first, to);
+        y_row(leave, 5, p, from, first, to);
         break;
 #endif
     case 4:
-        y_row(4, p, from, first, to);
+        y_row(leave, 4, p, from, first, to);
         break;
     case 3:
-        y_row(3, p, from, first, to);
+        y_row(leave, 3, p, from, first, to);
         break;
     case 2:
-        y_row(2, p, from, first, to);
+        y_row(leave, 2, p, from, first, to);
         break;
     default:
-        y_row(1, p, from, first, to);
+        y_row(leave, 1, p, from, first, to);
         break;
     }
+}
+
+static void whole_y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
+{
+    any_y_row(false, filters, p, from, first, to);
+}
+
+static void filled_y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
+{
+    any_y_row(true, filters, p, from, first, to);
 }
 
 void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias, int64_t oy,
@@ -141,7 +192,7 @@ void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *
     sources from = sources_of(p, x, filter, bias, oy);
     for (int64_t f = 0, now; f < p->f; f += now) {
         now = tdi_share_of(p->f - f, ROWS);
-        any_y_row(now, p, &from, f, to);
+        (p->filled ? filled_y_row : whole_y_row)(now, p, &from, f, to);
     }
 }
 
@@ -160,18 +211,33 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
     }
 }
 
+static bool is_finite(const tdi_conv *p, const float *filter)
+{
+    const int32_t exponent = 0x7f800000;
+    int32_t others = 0;
+    for (int64_t i = 0; i < tdi_conv_filter_floats(p); i++)
+        others |= (math_bits(filter[i]) & exponent) == exponent;
+    return !others;
+}
+
 static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter, const float *bias, int activation,
                      float *scratch, const tdi_value *y)
 {
+    float *row = scratch + tdi_conv_padded_floats(p);
+    tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p));
     for (int64_t block = 0; block * TDI_WIDTH < p->samples; block++) {
+        tdi_conv q = *p;
         const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, scratch);
-        convolve_block(p, padded, filter, bias, activation, block, scratch + tdi_conv_padded_floats(p), y);
+        if (TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled) && is_finite(p, filter))
+            q.filled = filled;
+        convolve_block(&q, padded, filter, bias, activation, block, row, y);
     }
 }
 
 static size_t convolve_room(const tdi_conv *p)
 {
-    return (size_t)(tdi_conv_padded_floats(p) + tdi_conv_row_of_y(p)) * sizeof(float);
+    int64_t floats = tdi_conv_padded_floats(p) + tdi_conv_row_of_y(p) + tdi_conv_span_floats(p);
+    return (size_t)floats * sizeof(float);
 }
 
 /* ---- forward ---- */

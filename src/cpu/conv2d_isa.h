@@ -12,6 +12,13 @@ enum { TDI_CONV_ROWS = 4, TDI_CONV_COLUMNS = 3, TDI_CONV_SUMS = 12 };
 #endif
 enum { TDI_CONV_FEW = 16 /* channels */ };
 
+/* Columns [begin, end) of a row of x. */
+typedef struct tdi_span {
+    int32_t begin, end;
+} tdi_span;
+
+#define TDI_CONV_BLANK ((tdi_span){0, INT32_MIN}) /* so far left that no tap sees any of it */
+
 /* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
 typedef struct tdi_conv {
     int64_t samples; /* to make, from `first` on */
@@ -20,6 +27,7 @@ typedef struct tdi_conv {
     int64_t before_h, before_w;
     int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
     bool in_place;
+    const tdi_span *filled; /* of each row of x: outside of them all is zero, and left out; NULL: none is */
 } tdi_conv;
 
 /* Rows [begin, end). */
@@ -41,6 +49,9 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
 
 /* Block `block` of x, with the padding left and right: in place or in `padded`, tdi_conv_padded_floats of them. */
 const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x, int64_t block, float *padded);
+
+/* What each row's filled columns are, in a block with its padding; returns whether any are blank. */
+bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, tdi_span *filled);
 
 static inline void tdi_clear(float *to, int64_t count)
 {
@@ -68,6 +79,12 @@ static inline int64_t tdi_conv_row_of_y(const tdi_conv *p)
 static inline int64_t tdi_conv_padded_floats(const tdi_conv *p)
 {
     return p->in_place ? 0 : p->h * tdi_conv_row_of_x(p);
+}
+
+/* Room for what is filled. */
+static inline int64_t tdi_conv_span_floats(const tdi_conv *p)
+{
+    return p->h * (int64_t)(sizeof(tdi_span) / sizeof(float));
 }
 
 static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)

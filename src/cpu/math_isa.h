@@ -38,14 +38,16 @@ static inline float math_clamp(float x, float low, float high)
     return x > high ? high : x;
 }
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2; n as an integer. Adding 1.5 * 2^23 rounds to a whole number in the low bits. */
+/* 1.5 * 2^23: added to a number, it rounds it to an integer in the low bits. */
+#define MATH_ROUND_MAGIC 12582912.0f
+
+/* x = n ln 2 + r, |r| <= ln 2 / 2; n as an integer. */
 static inline int32_t math_reduce(float x, float *r)
 {
-    const float magic = 12582912.0f;
-    float shifted = x * 1.44269504088896341f + magic;
-    float n = shifted - magic;
+    float shifted = x * 1.44269504088896341f + MATH_ROUND_MAGIC;
+    float n = shifted - MATH_ROUND_MAGIC;
     *r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-    return math_bits(shifted) - math_bits(magic);
+    return math_bits(shifted) - math_bits(MATH_ROUND_MAGIC);
 }
 
 /* 2^n for n in [-126, 127] */

@@ -70,6 +70,12 @@ static float draw(tdi_random *random, op_fill fill)
     }
 }
 
+static bool is_in_frame(const op_leaf *leaf, int64_t i)
+{
+    const int64_t *dim = leaf->shape.dim, pixel = i / dim[3], row = pixel / dim[2] % dim[1], column = pixel % dim[2];
+    return row == 0 || column < leaf->limit + row % 2 || column >= dim[2] - leaf->limit;
+}
+
 static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t count)
 {
     if (leaf->fill == OP_INFINITE && i % 4999 == 0)
@@ -77,6 +83,8 @@ static float draw_at(tdi_random *random, const op_leaf *leaf, int64_t i, int64_t
     if (leaf->fill == OP_MISSING && i % 5 == 0)
         return NAN;
     if (leaf->fill == OP_SPARSE && tdi_random_below(random, 10) > 0)
+        return 0.0f;
+    if (leaf->fill == OP_FRAMED && is_in_frame(leaf, i))
         return 0.0f;
     if (leaf->fill == OP_BANDED) {
         int64_t columns = leaf->shape.dim[leaf->shape.rank - 1], at = i % columns % leaf->limit;
