@@ -1,6 +1,6 @@
 /* conv2d_filter_isa.c - the gradient of the filter of a convolution of few channels, a sample in each lane
  * (conv2d_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank in all of a
- * block's images are left out, where what they are multiplied by is finite. */
+ * block's images are left out, where what they are multiplied by is finite and columns are not strided. */
 #include "cpu/conv2d_isa.h"
 #include "cpu/zeros_isa.h"
 
@@ -14,7 +14,7 @@ typedef struct strip {
     int64_t rows;
 } strip;
 
-/* The columns of dy for which any of `taps` taps from tap k on sees filled columns of x. */
+/* The columns of dy for which any of `taps` taps from tap k on sees filled columns of x; without strides along rows. */
 TDI_INLINE tdi_rows columns_under(const tdi_conv *p, const tdi_span *filled, int64_t k, int taps)
 {
     int64_t first = p->before_w - k / p->c, last = p->before_w - (k + taps - 1) / p->c;
@@ -40,6 +40,8 @@ TDI_INLINE void tap_tile(bool leave, int filters, int taps, const tdi_conv *p, c
         int64_t count = p->ow;
         if (leave) {
             tdi_rows columns = columns_under(p, from->filled + oy * p->stride_h, k, taps);
+            if (columns.begin >= columns.end)
+                continue;
             at_x += columns.begin * p->c * TDI_WIDTH;
             at_y += columns.begin * p->f * TDI_WIDTH;
             count = columns.end - columns.begin;
@@ -141,13 +143,14 @@ static void add_rows(const tdi_conv *p, const float *padded, const float *dy, td
     int64_t row_of_sums = p->kw * p->c * p->f * TDI_WIDTH;
     for (int64_t ky = 0; ky < p->kh; ky++) {
         tdi_rows r = rows_under(p, ky, y.begin, y.end);
+        if (r.begin >= r.end)
+            continue;
         int64_t top = r.begin * p->stride_h + ky - p->before_h;
         strip from = {.x = padded + top * tdi_conv_row_of_x(p),
                       .dy = dy + (r.begin - y.begin) * tdi_conv_row_of_y(p) + f * TDI_WIDTH,
                       .filled = p->filled ? p->filled + top : NULL,
                       .rows = r.end - r.begin};
-        if (r.begin < r.end)
-            (p->filled ? filled_tap_row : whole_tap_row)(now, p, &from, fresh, sums + ky * row_of_sums + f * TDI_WIDTH);
+        (p->filled ? filled_tap_row : whole_tap_row)(now, p, &from, fresh, sums + ky * row_of_sums + f * TDI_WIDTH);
     }
 }
 
@@ -235,6 +238,7 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
     int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_span_floats(&p) +
                      tdi_conv_filter_floats(&p) * TDI_WIDTH;
     *scratch = (size_t)floats * sizeof(float);
+    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 

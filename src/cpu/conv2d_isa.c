@@ -6,8 +6,8 @@
  *
  * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
  * are the taps that only padding lies under, or the blank borders that a block's images have in common: handwritten
- * digits, say, fill two thirds of their rows. The results are the same but for the sign of a zero: zeros times an
- * infinity or NaN, which is NaN, are not left out. */
+ * digits, say, fill two thirds of their rows. The results are the same but for the sign of a zero: blank
+ * columns times an infinity or NaN, which is NaN, are not left out. */
 #include "cpu/conv2d_isa.h"
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
@@ -259,6 +259,7 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     (void)state;
     tdi_conv p = forward_conv(call);
     *scratch = convolve_room(&p);
+    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 
@@ -296,6 +297,7 @@ static td_status conv2d_grad_input_prepare(const tdi_call *call, void **state, s
     (void)state;
     tdi_conv p = grad_input_conv(call);
     *scratch = convolve_room(&p) + (size_t)tdi_conv_filter_floats(&p) * sizeof(float);
+    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 

@@ -154,6 +154,14 @@ static inline bool tdi_fills_lanes(int64_t samples)
     return 3 * samples >= 2 * ((samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH);
 }
 
+/* More zeros beside x than fit into the rows that are read, or, for the gradient of the input, than a filter sees. */
+static inline td_status tdi_conv_check_padding(const tdi_conv *p, tdi_error *error)
+{
+    if (p->before_w >= 0 && p->before_w <= p->row)
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "the padding reaches further than the filter");
+}
+
 static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *error)
 {
     if (tdi_fills_lanes(p->samples))

@@ -97,7 +97,8 @@ enum { TANGENT_PIECES = 32, TANGENT_TERMS = 6 }; /* of a polynomial: its degree 
 #define TANGENT_STEP 0.2900390625f
 #define TANGENT_MOST 9.01f
 
-/* The polynomial in x - k STEP of each piece, constant term first, fitted to the least largest relative error. */
+/* The polynomial in x - k STEP of each piece, constant term first, fitted to the least largest relative error. Where
+ * two pieces meet the next number's tangent may be smaller by a unit in the last place. */
 static const float tangent_terms[TANGENT_TERMS][TANGENT_PIECES] = {
     {0.0f,         0.282170743f, 0.522722185f, 0.701433659f, 0.821090817f, 0.895731509f, 0.940253794f, 0.966105163f,
      0.980881214f, 0.989251018f, 0.993967891f, 0.99661839f,  0.998105407f, 0.998938859f, 0.999405742f, 0.999667287f,

@@ -110,7 +110,8 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
         .leaf = {{.shape = shape_}}, MANY(rows_)                                                                       \
     }
 /* As a padding: no more than these zeros. */
-#define AROUND TD_VALID, .sides = {2, 1, 0, 1}
+#define AROUND     TD_VALID, .sides = {2, 1, 0, 1}
+#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* than which the filter is smaller */
 #define POOL_ATTRS(h_, w_, sh_, sw_, padding_)                                                                         \
     .pool_h = h_, .pool_w = w_, .stride_h = sh_, .stride_w = sw_, .padding = padding_
 #define POOL(stem_, name_, shape_, h_, w_, sh_, sw_, padding_, fill_)                                                  \
@@ -172,10 +173,10 @@ static tdi_node *large_adam(tdi_graph *graph, tdi_node *const *leaf, const op_ca
     }
 
 /* Images with blank borders. Of infinite factors only four columns are sure to meet no Winograd, which mixes them. */
-#define FRAMED(op_, name_, rows_, x_, frame_, b_, fill_, shape_, stride_, ...)                                         \
+#define FRAMED(op_, name_, rows_, x_, frame_, b_, fill_, shape_, sh_, sw_, ...)                                        \
     {                                                                                                                  \
         .op = &tdi_op_##op_, .name = "framed, " name_,                                                                 \
-        .attrs = ATTRS(tdi_conv2d_attrs, .stride_h = stride_, .stride_w = stride_, .dilation_h = 1, .dilation_w = 1,   \
+        .attrs = ATTRS(tdi_conv2d_attrs, .stride_h = sh_, .stride_w = sw_, .dilation_h = 1, .dilation_w = 1,           \
                        .groups = 1, .shape = shape_, .padding = __VA_ARGS__),                                          \
         .n_leaves = 2, .leaf = {{.shape = x_, .fill = OP_FRAMED, .limit = frame_}, {.shape = b_, .fill = fill_}},      \
         MANY(rows_)                                                                                                    \
@@ -456,21 +457,42 @@ static const op_case large_cases[] = {
          OP_DIMS(5, 5, 4, 9), 1, TD_SAME),
     CONV(conv2d_grad_filter, "3x3 by rows, zeros around", 16, OP_DIMS(BATCH, 9, 11, 5), OP_DIMS(BATCH, 10, 10, 7),
          OP_DIMS(3, 3, 5, 7), 1, AROUND),
-    FRAMED(conv2d, "5x5", 16, OP_DIMS(BATCH, 9, 13, 1), 3, OP_DIMS(5, 5, 1, 6), OP_NORMAL, {0}, 1, TD_SAME),
-    FRAMED(conv2d, "strides", 27, OP_DIMS(BATCH, 8, 12, 3), 2, OP_DIMS(3, 4, 3, 5), OP_NORMAL, {0}, 2, AROUND),
-    FRAMED(conv2d, "nothing inside", 16, OP_DIMS(BATCH, 4, 7, 2), 4, OP_DIMS(3, 3, 2, 4), OP_NORMAL, {0}, 1, TD_SAME),
-    FRAMED(conv2d, "infinite filter", 16, OP_DIMS(BATCH, 7, 9, 2), 2, OP_DIMS(4, 4, 2, 4), OP_INFINITE, {0}, 1,
+    CONV(conv2d, "2x2, more zeros around", 16, OP_DIMS(BATCH, 3, 4, 2), OP_DIMS(2, 2, 2, 4), {0}, 1, FAR_AROUND),
+    CONV(conv2d, "1x1, more zeros around, strides", 16, OP_DIMS(BATCH, 1, 1, 2), OP_DIMS(1, 1, 2, 4), {0}, 4,
+         FAR_AROUND),
+    CONV(conv2d, "3x3, more zeros around", 16, OP_DIMS(BATCH, 4, 6, 4), OP_DIMS(3, 3, 4, 6), {0}, 1, FAR_AROUND),
+    CONV(conv2d_grad_input, "2x2, more zeros around", 16, OP_DIMS(BATCH, 6, 9, 4), OP_DIMS(2, 2, 2, 4),
+         OP_DIMS(BATCH, 3, 4, 2), 1, FAR_AROUND),
+    CONV(conv2d_grad_input, "1x1, more zeros around", 16, OP_DIMS(BATCH, 5, 7, 4), OP_DIMS(1, 1, 2, 4),
+         OP_DIMS(BATCH, 1, 1, 2), 1, FAR_AROUND),
+    CONV(conv2d_grad_input, "3x3, more zeros around", 16, OP_DIMS(BATCH, 6, 10, 6), OP_DIMS(3, 3, 4, 6),
+         OP_DIMS(BATCH, 4, 6, 4), 1, FAR_AROUND),
+    CONV(conv2d_grad_filter, "2x2, more zeros around", 16, OP_DIMS(BATCH, 3, 4, 2), OP_DIMS(BATCH, 6, 9, 4),
+         OP_DIMS(2, 2, 2, 4), 1, FAR_AROUND),
+    CONV(conv2d_grad_filter, "1x1, more zeros around, strides", 16, OP_DIMS(BATCH, 1, 1, 2), OP_DIMS(BATCH, 2, 2, 4),
+         OP_DIMS(1, 1, 2, 4), 4, FAR_AROUND),
+    CONV(conv2d_grad_filter, "3x3, more zeros around", 16, OP_DIMS(BATCH, 4, 6, 4), OP_DIMS(BATCH, 6, 10, 6),
+         OP_DIMS(3, 3, 4, 6), 1, FAR_AROUND),
+    FRAMED(conv2d, "5x5", 16, OP_DIMS(BATCH, 9, 13, 1), 3, OP_DIMS(5, 5, 1, 6), OP_NORMAL, {0}, 1, 1, TD_SAME),
+    FRAMED(conv2d, "strides", 27, OP_DIMS(BATCH, 8, 12, 3), 2, OP_DIMS(3, 4, 3, 5), OP_NORMAL, {0}, 2, 2, AROUND),
+    FRAMED(conv2d, "nothing inside", 16, OP_DIMS(BATCH, 4, 7, 2), 4, OP_DIMS(3, 3, 2, 4), OP_NORMAL, {0}, 1, 1,
+           TD_SAME),
+    FRAMED(conv2d, "infinite filter", 16, OP_DIMS(BATCH, 7, 9, 2), 2, OP_DIMS(4, 4, 2, 4), OP_INFINITE, {0}, 1, 1,
            TD_VALID),
     FRAMED(conv2d_grad_filter, "5x5", 16, OP_DIMS(BATCH, 9, 13, 1), 3, OP_DIMS(BATCH, 9, 13, 6), OP_NORMAL,
-           OP_DIMS(5, 5, 1, 6), 1, TD_SAME),
+           OP_DIMS(5, 5, 1, 6), 1, 1, TD_SAME),
     FRAMED(conv2d_grad_filter, "4x4, two blocks", 27, OP_DIMS(BATCH, 9, 13, 3), 2, OP_DIMS(BATCH, 9, 11, 11), OP_NORMAL,
-           OP_DIMS(4, 4, 3, 11), 1, AROUND),
+           OP_DIMS(4, 4, 3, 11), 1, 1, AROUND),
     FRAMED(conv2d_grad_filter, "strides", 16, OP_DIMS(BATCH, 8, 12, 3), 2, OP_DIMS(BATCH, 5, 5, 5), OP_NORMAL,
-           OP_DIMS(3, 4, 3, 5), 2, AROUND),
+           OP_DIMS(3, 4, 3, 5), 2, 2, AROUND),
+    FRAMED(conv2d_grad_filter, "strides downwards", 16, OP_DIMS(BATCH, 8, 12, 3), 2, OP_DIMS(BATCH, 5, 10, 5),
+           OP_NORMAL, OP_DIMS(3, 4, 3, 5), 2, 1, AROUND),
+    FRAMED(conv2d_grad_input, "5x4", 16, OP_DIMS(BATCH, 7, 9, 5), 2, OP_DIMS(5, 4, 3, 5), OP_NORMAL,
+           OP_DIMS(BATCH, 11, 12, 3), 1, 1, TD_VALID),
     FRAMED(conv2d_grad_filter, "nothing inside", 16, OP_DIMS(BATCH, 4, 7, 2), 4, OP_DIMS(BATCH, 4, 7, 4), OP_NORMAL,
-           OP_DIMS(3, 3, 2, 4), 1, TD_SAME),
+           OP_DIMS(3, 3, 2, 4), 1, 1, TD_SAME),
     FRAMED(conv2d_grad_filter, "infinite gradient", 16, OP_DIMS(BATCH, 7, 9, 2), 2, OP_DIMS(BATCH, 4, 6, 14),
-           OP_INFINITE, OP_DIMS(4, 4, 2, 14), 1, TD_VALID),
+           OP_INFINITE, OP_DIMS(4, 4, 2, 14), 1, 1, TD_VALID),
     {.op = &tdi_op_conv2d,
      .name = "3x3 by broadcast, bias, tanh, dilation and strides",
      .attrs = ATTRS(tdi_conv2d_attrs, .stride_h = 1, .stride_w = 2, .dilation_h = 3, .dilation_w = 2, .groups = 1,

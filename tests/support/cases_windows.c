@@ -40,7 +40,8 @@ static tdi_node *build_average_pool2d_grad(tdi_graph *graph, tdi_node *const *le
 }
 
 /* The padding last: it may bring `.sides` along. */
-#define AROUND TD_VALID, .sides = {2, 1, 0, 1}
+#define AROUND     TD_VALID, .sides = {2, 1, 0, 1}
+#define FAR_AROUND TD_VALID, .sides = {4, 0, 5, 1} /* than which the filter is smaller */
 
 #define CONV_ATTRS(sh, sw, dh, dw, groups_, ...)                                                                       \
     .stride_h = sh, .stride_w = sw, .dilation_h = dh, .dilation_w = dw, .groups = groups_, .padding = __VA_ARGS__
@@ -167,6 +168,10 @@ const op_case op_cases_windows[] = {
     CONV("3x3, rows of seventeen", OP_DIMS(BATCH, 4, 19, 3), OP_DIMS(3, 3, 3, 6), 1, 1, 1, 1, 1, TD_VALID),
     CONV("zeros around", OP_DIMS(BATCH, 5, 6, 2), OP_DIMS(3, 3, 2, 4), 1, 1, 1, 1, 1, AROUND),
     CONV("zeros around, stride 2", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(4, 3, 3, 4), 2, 2, 1, 1, 1, AROUND),
+    CONV("more zeros around than the filter sees", OP_DIMS(BATCH, 3, 4, 2), OP_DIMS(2, 2, 2, 4), 1, 1, 1, 1, 1,
+         FAR_AROUND),
+    CONV("more zeros around, 1x1, strides", OP_DIMS(BATCH, 1, 1, 2), OP_DIMS(1, 1, 2, 4), 3, 4, 1, 1, 1, FAR_AROUND),
+    CONV("more zeros around, 3x3", OP_DIMS(BATCH, 4, 6, 4), OP_DIMS(3, 3, 4, 6), 1, 1, 1, 1, 1, FAR_AROUND),
     CONV_FUSED("bias", OP_DIMS(BATCH, 5, 5, 2), OP_DIMS(3, 3, 2, 4), OP_DIMS(4), 1, TD_VALID, TD_LINEAR),
     CONV_FUSED("relu", OP_DIMS(BATCH, 6, 5, 3), OP_DIMS(3, 3, 3, 8), OP_DIMS(8), 1, TD_SAME, TD_RELU),
     CONV_FUSED("tanh", OP_DIMS(BATCH, 6, 6, 1), OP_DIMS(5, 5, 1, 6), OP_DIMS(6), 1, TD_SAME, TD_TANH),
@@ -188,6 +193,16 @@ const op_case op_cases_windows[] = {
                     1, 1, 1, TD_VALID),
     CONV_GRAD_INPUT("3x3 same, rows of eight", OP_DIMS(BATCH, 4, 8, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 4, 8, 6), 1,
                     1, 1, 1, 1, TD_SAME),
+    CONV_GRAD_INPUT("more zeros around than the filter sees", OP_DIMS(BATCH, 3, 4, 2), OP_DIMS(2, 2, 2, 4),
+                    OP_DIMS(BATCH, 6, 9, 4), 1, 1, 1, 1, 1, FAR_AROUND),
+    CONV_GRAD_INPUT("more zeros around, 3x3", OP_DIMS(BATCH, 4, 6, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 6, 10, 6), 1,
+                    1, 1, 1, 1, FAR_AROUND),
+    CONV_GRAD_FILTER("more zeros around than the filter sees", OP_DIMS(BATCH, 3, 4, 2), OP_DIMS(2, 2, 2, 4),
+                     OP_DIMS(BATCH, 6, 9, 4), 1, 1, 1, 1, 1, FAR_AROUND),
+    CONV_GRAD_FILTER("more zeros around, 1x1, strides", OP_DIMS(BATCH, 1, 1, 2), OP_DIMS(1, 1, 2, 4),
+                     OP_DIMS(BATCH, 2, 2, 4), 3, 4, 1, 1, 1, FAR_AROUND),
+    CONV_GRAD_FILTER("more zeros around, 3x3", OP_DIMS(BATCH, 4, 6, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 6, 10, 6),
+                     1, 1, 1, 1, 1, FAR_AROUND),
     CONV_GRAD_FILTER("5x5, rows of ten", OP_DIMS(BATCH, 6, 14, 3), OP_DIMS(5, 5, 3, 5), OP_DIMS(BATCH, 2, 10, 5), 1, 1,
                      1, 1, 1, TD_VALID),
     CONV_GRAD_FILTER("3x3 same, rows of four", OP_DIMS(BATCH, 3, 4, 4), OP_DIMS(3, 3, 4, 6), OP_DIMS(BATCH, 3, 4, 6), 1,

@@ -15,8 +15,7 @@ typedef enum op_fill {
     OP_ZERO,
     OP_BANDED, /* normal; of every `limit` columns the last two in five are zeros, and one more but for its last row */
     OP_SPARSE, /* normal, but nine in ten are zeros */
-    OP_FRAMED, /* images, normal but for their first row and `limit` or one more columns at either side, which are zeros
-                */
+    OP_FRAMED, /* images, normal but for zeros: the first row, and `limit` columns at either side, or one more left */
     OP_INFINITE, /* normal, but every 4999th is infinite */
     OP_MISSING   /* 0 or 1, but every fifth is not a number */
 } op_fill;
