@@ -219,16 +219,18 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
         to[i] = tdi_fold_sum(tdi_load(sums + i * TDI_WIDTH));
 }
 
-static const char *conv2d_grad_filter_declines(const tdi_call *call)
-{
-    return tdi_conv_declines(call, &call->in[0].shape, &call->in[1].shape);
-}
-
 static tdi_conv grad_filter_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
     tdi_conv_set_row(&p, call->in[0].abreast);
     return p;
+}
+
+static const char *conv2d_grad_filter_declines(const tdi_call *call)
+{
+    tdi_conv p = grad_filter_conv(call);
+    const char *why = tdi_conv_declines(call, &call->in[0].shape, &call->in[1].shape);
+    return why ? why : tdi_conv_declines_padding(&p);
 }
 
 static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -238,7 +240,6 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
     int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_span_floats(&p) +
                      tdi_conv_filter_floats(&p) * TDI_WIDTH;
     *scratch = (size_t)floats * sizeof(float);
-    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 

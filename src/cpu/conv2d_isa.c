@@ -242,11 +242,6 @@ static size_t convolve_room(const tdi_conv *p)
 
 /* ---- forward ---- */
 
-static const char *conv2d_declines(const tdi_call *call)
-{
-    return tdi_conv_declines(call, &call->in[0].shape, &call->out.shape);
-}
-
 static tdi_conv forward_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
@@ -254,12 +249,18 @@ static tdi_conv forward_conv(const tdi_call *call)
     return p;
 }
 
+static const char *conv2d_declines(const tdi_call *call)
+{
+    tdi_conv p = forward_conv(call);
+    const char *why = tdi_conv_declines(call, &call->in[0].shape, &call->out.shape);
+    return why ? why : tdi_conv_declines_padding(&p);
+}
+
 static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     tdi_conv p = forward_conv(call);
     *scratch = convolve_room(&p);
-    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 
@@ -276,14 +277,6 @@ TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .abr
 
 /* ---- the gradient of the input ---- */
 
-static const char *conv2d_grad_input_declines(const tdi_call *call)
-{
-    const tdi_conv2d_attrs *a = call->attrs;
-    if (a->stride_h > 1 || a->stride_w > 1)
-        return "strides";
-    return tdi_conv_declines(call, &call->out.shape, &call->in[0].shape);
-}
-
 static tdi_conv grad_input_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
@@ -292,12 +285,21 @@ static tdi_conv grad_input_conv(const tdi_call *call)
     return p;
 }
 
+static const char *conv2d_grad_input_declines(const tdi_call *call)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    if (a->stride_h > 1 || a->stride_w > 1)
+        return "strides";
+    tdi_conv p = grad_input_conv(call);
+    const char *why = tdi_conv_declines(call, &call->out.shape, &call->in[0].shape);
+    return why ? why : tdi_conv_declines_padding(&p);
+}
+
 static td_status conv2d_grad_input_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     tdi_conv p = grad_input_conv(call);
     *scratch = convolve_room(&p) + (size_t)tdi_conv_filter_floats(&p) * sizeof(float);
-    TDI_TRY(tdi_conv_check_padding(&p, error));
     return tdi_conv_check_samples(&p, error);
 }
 

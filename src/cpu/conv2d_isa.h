@@ -155,11 +155,9 @@ static inline bool tdi_fills_lanes(int64_t samples)
 }
 
 /* More zeros beside x than fit into the rows that are read, or, for the gradient of the input, than a filter sees. */
-static inline td_status tdi_conv_check_padding(const tdi_conv *p, tdi_error *error)
+static inline const char *tdi_conv_declines_padding(const tdi_conv *p)
 {
-    if (p->before_w >= 0 && p->before_w <= p->row)
-        return TD_OK;
-    return tdi_fail(error, TD_UNSUPPORTED, "the padding reaches further than the filter");
+    return p->before_w < 0 || p->before_w > p->row ? "padding that reaches further than the filter" : NULL;
 }
 
 static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *error)

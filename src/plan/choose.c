@@ -144,6 +144,14 @@ static void run_widened(const tdi_call *call)
     tdi_widened_run(call->state, call, call->scratch);
 }
 
+static bool is_abreast(const tdi_call *call)
+{
+    bool abreast = call->out.abreast;
+    for (int i = 0; i < call->n_in; i++)
+        abreast = abreast || call->in[i].abreast;
+    return abreast;
+}
+
 /* The reference, which is made by one lane. */
 static void prepare_reference(const tdi_op *op, tdi_call *call, size_t *scratch)
 {
@@ -175,6 +183,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     size_t scratch = 0;
     if (prepared->kernel)
         TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));
+    else if (is_abreast(call))
+        return tdi_fail(error, TD_INTERNAL, "%s: no kernel takes samples that stand abreast", node->op->name);
     else
         prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)
@@ -276,14 +286,6 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
 }
 
 /* ---- candidates ---- */
-
-static bool is_abreast(const tdi_call *call)
-{
-    bool abreast = call->out.abreast;
-    for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
-}
 
 /* Those that take the call, in order, up to the first that is sure. */
 typedef struct candidates {

@@ -105,6 +105,9 @@ def convolution():
     yield Case("zero padding", net(layers.ZeroPadding2D(1), layers.Conv2D(5, 3, strides=2, activation="relu"),
                                    layers.ZeroPadding2D(((0, 2), (1, 0))), layers.Conv2D(4, 2), layers.ReLU()), classes(4),
                sparse())
+    yield Case("zero padding, more than filters see", net(
+        layers.Conv2D(4, 3, activation="tanh"), layers.ZeroPadding2D(2), layers.Conv2D(4, 1), layers.ZeroPadding2D(3),
+        layers.Conv2D(3, 2), layers.ZeroPadding2D(5), layers.Conv2D(4, 3)), classes(4), sparse())
     yield Case("zero padding, pooled", net(layers.Conv2D(5, 3), layers.ReLU(), layers.ZeroPadding2D(1),
                                            layers.MaxPooling2D(3, strides=2)), classes(4), sparse())
     yield Case("zero padding, pooled below zero", net(layers.Conv2D(5, 3), layers.ZeroPadding2D(((2, 1), (1, 0))),
