@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "graph/call.h"
+
 enum { TDI_LINE = 64 /* bytes of the cache's */ };
 
 /* Elements [begin, end) of rows, asked for all at once: memory, or another core's cache, gives several lines in the
@@ -56,6 +58,30 @@ static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t st
             return lines;
         }
     return (tdi_lines){regions->at, 0};
+}
+
+/* call->soon, of a kernel that `asks`. */
+typedef struct tdi_asking {
+    tdi_ahead regions[TDI_MOST_SOON];
+    int count; /* 0: there is nothing to be asked for */
+} tdi_asking;
+
+static inline tdi_asking tdi_asking_of(const tdi_call *call)
+{
+    tdi_asking asking = {.count = call->n_soon};
+    for (int i = 0; i < asking.count; i++)
+        asking.regions[i] = tdi_ahead_of(call->soon[i].at, call->soon[i].count * (int64_t)sizeof(float));
+    return asking;
+}
+
+/* The next lines, to the second cache. */
+static inline void tdi_ask(tdi_asking *asking, int64_t lines)
+{
+    if (!asking->count)
+        return;
+    tdi_lines next = tdi_take_ahead(asking->regions, asking->count, lines);
+    for (int64_t i = 0; i < lines; i++)
+        __builtin_prefetch(next.at + i * next.step, 0, 2);
 }
 
 #endif

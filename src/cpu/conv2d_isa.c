@@ -5,15 +5,15 @@
  * filter turned about.
  *
  * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
- * are the taps that only padding lies under, or the blank borders that a block's images have in common: handwritten
- * digits, say, fill two thirds of their rows. The results are the same but for the sign of a zero: blank
- * columns times an infinity or NaN, which is NaN, are not left out. */
+ * are the taps that only padding lies under. Where a block's images have blank borders in common, as handwritten digits
+ * do, what sees nothing else is not computed: it is what the bias alone makes. The results are the same but for the
+ * sign of a zero: blank columns times an infinity or NaN, which is NaN, are not left out. */
 #include "cpu/conv2d_isa.h"
 #include "cpu/loops.h"
 #include "cpu/math_isa.h"
 #include "cpu/zeros_isa.h"
 
-enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
+enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS };
 
 /* ---- x ---- */
 
@@ -62,61 +62,92 @@ bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, 
 
 /* ---- a row of y ---- */
 
-/* What a row of y is made from: the rows of the filter that do not lie in the padding, and the first row of x they
- * meet. */
+/* The columns of y that see any of columns [begin, end) of x. */
+static tdi_rows columns_seeing(const tdi_conv *p, int64_t begin, int64_t end)
+{
+    int64_t first = tdi_most(begin + p->before_w - p->kw + 1, 0), last = end - 1 + p->before_w;
+    return (tdi_rows){(first + p->stride_w - 1) / p->stride_w, tdi_least(last / p->stride_w + 1, p->ow)};
+}
+
+/* What a row of y is made from: the rows of the filter that lie neither in the padding nor over blank rows, the first
+ * row of x they meet, and the columns of y that see more than blank ones. */
 typedef struct sources {
     int64_t rows;
     const float *x, *filter, *bias;
-    const tdi_span *filled; /* of those rows, or NULL */
+    tdi_rows columns;
 } sources;
+
+static tdi_rows filled_columns(const tdi_conv *p, tdi_rows of_x)
+{
+    int64_t begin = p->w, end = 0;
+    for (int64_t i = of_x.begin; i < of_x.end; i++) {
+        begin = tdi_least(begin, p->filled[i].begin);
+        end = tdi_most(end, p->filled[i].end);
+    }
+    return begin < end ? columns_seeing(p, begin, end) : (tdi_rows){0, 0};
+}
+
+static bool is_blank_row(const tdi_conv *p, int64_t row)
+{
+    return p->filled && p->filled[row].begin >= p->filled[row].end;
+}
 
 static sources sources_of(const tdi_conv *p, const float *padded, const float *filter, const float *bias, int64_t oy)
 {
-    int64_t top = oy * p->stride_h - p->before_h, begin = tdi_most(-top, 0), end = tdi_least(p->h - top, p->kh);
-    return (sources){.rows = end - begin,
-                     .x = padded + (top + begin) * tdi_conv_row_of_x(p),
-                     .filter = filter + begin * p->kw * p->c * p->f,
+    int64_t top = oy * p->stride_h - p->before_h;
+    tdi_rows of_x = {tdi_most(top, 0), tdi_least(p->h, top + p->kh)};
+    while (of_x.begin < of_x.end && is_blank_row(p, of_x.begin))
+        of_x.begin++;
+    while (of_x.begin < of_x.end && is_blank_row(p, of_x.end - 1))
+        of_x.end--;
+    return (sources){.rows = of_x.end - of_x.begin,
+                     .x = padded + of_x.begin * tdi_conv_row_of_x(p),
+                     .filter = filter + (of_x.begin - top) * p->kw * p->c * p->f,
                      .bias = bias,
-                     .filled = p->filled ? p->filled + top + begin : NULL};
+                     .columns = p->filled ? filled_columns(p, of_x) : (tdi_rows){0, p->ow}};
 }
 
-/* The taps under which, for any of `positions` neighbours from column `left` of the padded row on, columns [begin, end)
- * of x lie. */
-TDI_INLINE tdi_rows taps_over(const tdi_conv *p, int64_t left, int positions, int64_t begin, int64_t end)
+/* The taps under which columns of x, and not padding alone, lie for any of `positions` neighbours from column `left` of
+ * the padded row on. */
+TDI_INLINE tdi_rows taps_inside(const tdi_conv *p, int64_t left, int positions)
 {
-    int64_t first = p->before_w + begin - left - (positions - 1) * p->stride_w, last = p->before_w + end - left;
+    int64_t first = p->before_w - left - (positions - 1) * p->stride_w, last = p->before_w + p->w - left;
     return (tdi_rows){tdi_most(first, 0), tdi_least(last, p->kw)};
 }
 
-/* A tile of y: `filters` filters from `first` on, at `positions` neighbours from `column` on. `leave`: what is blank is
- * left out. */
-TDI_INLINE void y_tile(bool leave, int filters, int positions, const tdi_conv *p, const sources *from, int64_t first,
-                       int64_t column, float *to)
+/* A tile of y: some filters at some neighbouring positions. */
+typedef struct tile {
+    const float *x, *filter, *bias; /* under the first tap; the first of the filters at it; NULL: none */
+    float *to;
+    int64_t rows, steps;         /* of the filter; taps of each, times channels */
+    int64_t apart, x_row;        /* floats from position to position, row to row */
+    int64_t filters, filter_row; /* floats from step to step, row to row */
+} tile;
+
+/* Each of them a function of its own, so that what belongs to other tiles does not take its registers. */
+TDI_INLINE void make_tile(int filters, int positions, const tile *t)
 {
     tdi_vector sum[ROWS][COLUMNS];
-    int64_t step = p->stride_w * p->c * TDI_WIDTH, left = column * p->stride_w;
-    tdi_rows taps = taps_over(p, left, positions, 0, p->w);
-    const float *x = from->x + left * p->c * TDI_WIDTH;
-    const float *filter = from->filter + first, *bias = from->bias ? from->bias + first : NULL;
+    const float *x = t->x, *filter = t->filter;
+    int64_t apart = t->apart, next = t->filters;
     TDI_UNROLL
     for (int i = 0; i < filters; i++) {
         TDI_UNROLL
         for (int j = 0; j < positions; j++)
-            sum[i][j] = tdi_splat(bias ? bias[i] : 0.0f);
+            sum[i][j] = tdi_splat(t->bias ? t->bias[i] : 0.0f);
     }
-    for (int64_t ky = 0; ky < from->rows; ky++, x += tdi_conv_row_of_x(p), filter += p->kw * p->c * p->f) {
-        if (leave)
-            taps = taps_over(p, left, positions, from->filled[ky].begin, from->filled[ky].end);
-        for (int64_t k = taps.begin * p->c; k < taps.end * p->c; k++) {
+    for (int64_t ky = 0; ky < t->rows; ky++, x += t->x_row, filter += t->filter_row) {
+        const float *under = x, *tap = filter, *behind = x + t->steps * TDI_WIDTH;
+        for (; under < behind; under += TDI_WIDTH, tap += next) {
             tdi_vector at[COLUMNS];
             TDI_UNROLL
             for (int j = 0; j < positions; j++)
-                at[j] = tdi_load(x + k * TDI_WIDTH + j * step);
+                at[j] = tdi_load(under + j * apart);
             TDI_UNROLL
             for (int i = 0; i < filters; i++) {
                 TDI_UNROLL
                 for (int j = 0; j < positions; j++)
-                    sum[i][j] += filter[k * p->f + i] * at[j];
+                    sum[i][j] += tap[i] * at[j];
             }
         }
     }
@@ -124,88 +155,91 @@ TDI_INLINE void y_tile(bool leave, int filters, int positions, const tdi_conv *p
     for (int i = 0; i < filters; i++) {
         TDI_UNROLL
         for (int j = 0; j < positions; j++)
-            tdi_store(to + ((column + j) * p->f + first + i) * TDI_WIDTH, sum[i][j]);
+            tdi_store(t->to + (j * t->filters + i) * TDI_WIDTH, sum[i][j]);
     }
 }
 
-/* A row of y for `filters` filters. */
-TDI_INLINE void y_row(bool leave, int filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
-{
-    enum { MOST = COLUMNS };
-    int most_columns = filters * MOST > SUMS ? SUMS / filters : MOST;
-    int64_t ox = 0;
-    for (; ox + most_columns <= p->ow; ox += most_columns)
-        y_tile(leave, filters, most_columns, p, from, first, ox, to);
-    if (p->ow - ox == 3 && most_columns > 3)
-        y_tile(leave, filters, 3, p, from, first, ox, to);
-    else if (p->ow - ox == 2)
-        y_tile(leave, filters, 2, p, from, first, ox, to);
-    else if (p->ow - ox == 1)
-        y_tile(leave, filters, 1, p, from, first, ox, to);
-}
+typedef void tile_of(const tile *t);
 
-TDI_INLINE void any_y_row(bool leave, int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
-{
-    switch (filters) {
+/* As many sums as there are registers for. */
+#define THREE(X, filters_) X(filters_, 1) X(filters_, 2) X(filters_, 3)
+#define FOUR(X, filters_)  THREE(X, filters_) X(filters_, 4)
 #if defined(__AVX512F__)
-    case 8:
-        y_row(leave, 8, p, from, first, to);
-        break;
-    case 7:
-        y_row(leave, 7, p, from, first, to);
-        break;
-    case 6:
-        y_row(leave, 6, p, from, first, to);
-        break;
-    case 5:
-        y_row(leave, 5, p, from, first, to);
-        break;
+#define ALL_TILES(X) FOUR(X, 1) FOUR(X, 2) FOUR(X, 3) FOUR(X, 4) FOUR(X, 5) FOUR(X, 6) THREE(X, 7) THREE(X, 8)
+#else
+#define ALL_TILES(X) THREE(X, 1) THREE(X, 2) THREE(X, 3) THREE(X, 4)
 #endif
-    case 4:
-        y_row(leave, 4, p, from, first, to);
-        break;
-    case 3:
-        y_row(leave, 3, p, from, first, to);
-        break;
-    case 2:
-        y_row(leave, 2, p, from, first, to);
-        break;
-    default:
-        y_row(leave, 1, p, from, first, to);
-        break;
+
+#define TILE(filters_, positions_)                                                                                     \
+    static __attribute__((noinline)) void tile_##filters_##_##positions_(const tile *t)                                \
+    {                                                                                                                  \
+        make_tile(filters_, positions_, t);                                                                            \
+    }
+ALL_TILES(TILE)
+
+#define PLACE(filters_, positions_) [filters_ - 1][positions_ - 1] = tile_##filters_##_##positions_,
+static tile_of *const tiles[ROWS][COLUMNS] = {ALL_TILES(PLACE)};
+
+/* A row of y for `filters` filters from `first` on. */
+static void y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
+{
+    int64_t most = tiles[filters - 1][COLUMNS - 1] ? COLUMNS : COLUMNS - 1;
+    tile t = {.bias = from->bias ? from->bias + first : NULL,
+              .rows = from->rows,
+              .apart = p->stride_w * p->c * TDI_WIDTH,
+              .x_row = tdi_conv_row_of_x(p),
+              .filters = p->f,
+              .filter_row = p->kw * p->c * p->f};
+    for (int64_t ox = from->columns.begin, now; ox < from->columns.end; ox += now) {
+        now = tdi_least(from->columns.end - ox, most);
+        int64_t left = ox * p->stride_w;
+        tdi_rows taps = taps_inside(p, left, (int)now);
+        t.x = from->x + (left + taps.begin) * p->c * TDI_WIDTH;
+        t.filter = from->filter + taps.begin * p->c * p->f + first;
+        t.steps = (taps.end - taps.begin) * p->c;
+        t.to = to + (ox * p->f + first) * TDI_WIDTH;
+        tiles[filters - 1][now - 1](&t);
     }
 }
 
-static void whole_y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
-{
-    any_y_row(false, filters, p, from, first, to);
-}
-
-static void filled_y_row(int64_t filters, const tdi_conv *p, const sources *from, int64_t first, float *to)
-{
-    any_y_row(true, filters, p, from, first, to);
-}
-
-void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias, int64_t oy,
-                                float *to)
+tdi_rows TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias,
+                                    int64_t oy, float *to)
 {
     sources from = sources_of(p, x, filter, bias, oy);
     for (int64_t f = 0, now; f < p->f; f += now) {
         now = tdi_share_of(p->f - f, ROWS);
-        (p->filled ? filled_y_row : whole_y_row)(now, p, &from, f, to);
+        y_row(now, p, &from, f, to);
     }
+    return from.columns;
 }
 
-/* All rows of a block of samples; `row` is room for one that does not stand abreast. */
-static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
-                           int64_t block, float *row, const tdi_value *y)
+/* A column that sees nothing but blank ones. */
+static void make_blank(const tdi_conv *p, const float *bias, int activation, float *column)
 {
-    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
-    float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample;
+    for (int64_t f = 0; f < p->f; f++)
+        tdi_store(column + f * TDI_WIDTH, tdi_splat(bias ? bias[f] : 0.0f));
+    TDI_ISA_NAME(tdi_loops).epilogue(1, p->f * TDI_WIDTH, 0, NULL, activation, column);
+}
+
+static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
+{
+    for (int64_t i = columns.begin; i < columns.end; i++)
+        memcpy(row + i * size, blank, (size_t)size * sizeof *row);
+}
+
+/* All rows of a block of samples; `row` is room for one that does not stand abreast, and for a column. */
+static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
+                           int64_t block, tdi_asking *asking, float *row, const tdi_value *y)
+{
+    int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
+    make_blank(p, bias, activation, blank);
     for (int64_t oy = 0; oy < p->oh; oy++) {
         float *made = y->abreast ? to + oy * tdi_conv_row_of_y(p) : row;
-        TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, tdi_conv_row_of_y(p), 0, NULL, activation, made);
+        tdi_rows seen = TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);
+        tdi_conv_activate(p, seen, activation, asking, made);
+        fill(blank, column, (tdi_rows){0, seen.begin}, made);
+        fill(blank, column, (tdi_rows){seen.end, p->ow}, made);
         if (!y->abreast)
             tdi_turn_out(row, lanes, line, to + oy * line, sample);
     }
@@ -221,22 +255,22 @@ static bool is_finite(const tdi_conv *p, const float *filter)
 }
 
 static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter, const float *bias, int activation,
-                     float *scratch, const tdi_value *y)
+                     tdi_asking asking, float *scratch, const tdi_value *y)
 {
     float *row = scratch + tdi_conv_padded_floats(p);
-    tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p));
+    tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH);
     for (int64_t block = 0; block * TDI_WIDTH < p->samples; block++) {
         tdi_conv q = *p;
         const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, scratch);
         if (TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled) && is_finite(p, filter))
             q.filled = filled;
-        convolve_block(&q, padded, filter, bias, activation, block, row, y);
+        convolve_block(&q, padded, filter, bias, activation, block, &asking, row, y);
     }
 }
 
 static size_t convolve_room(const tdi_conv *p)
 {
-    int64_t floats = tdi_conv_padded_floats(p) + tdi_conv_row_of_y(p) + tdi_conv_span_floats(p);
+    int64_t floats = tdi_conv_padded_floats(p) + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH + tdi_conv_span_floats(p);
     return (size_t)floats * sizeof(float);
 }
 
@@ -269,11 +303,11 @@ static void conv2d_run(const tdi_call *call)
     tdi_conv p = forward_conv(call);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     convolve(&p, &call->in[0], call->in[1].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation,
-             call->scratch, &call->out);
+             tdi_asking_of(call), call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .abreast = tdi_conv_leads_abreast,
-               .prepare = conv2d_prepare, .run = conv2d_run);
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = true, .declines = conv2d_declines,
+               .abreast = tdi_conv_leads_abreast, .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */
 
@@ -319,7 +353,7 @@ static void conv2d_grad_input_run(const tdi_call *call)
     tdi_conv p = grad_input_conv(call);
     float *rest = call->scratch, *filter = rest + convolve_room(&p) / sizeof *rest;
     turn_filter(&p, call->in[1].data, filter);
-    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, rest, &call->out);
+    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, (tdi_asking){.count = 0}, rest, &call->out);
 }
 
 TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_grad_input_declines,

@@ -4,6 +4,8 @@
 #define TDI_CPU_CONV2D_ISA_H
 
 #include "cpu/abreast_isa.h"
+#include "cpu/ahead.h"
+#include "cpu/loops.h"
 
 #if defined(__AVX512F__)
 enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
@@ -17,7 +19,7 @@ typedef struct tdi_span {
     int32_t begin, end;
 } tdi_span;
 
-#define TDI_CONV_BLANK ((tdi_span){0, INT32_MIN}) /* so far left that no tap sees any of it */
+#define TDI_CONV_BLANK ((tdi_span){INT32_MAX, INT32_MIN}) /* no column */
 
 /* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
 typedef struct tdi_conv {
@@ -35,9 +37,9 @@ typedef struct tdi_rows {
     int64_t begin, end;
 } tdi_rows;
 
-/* Row oy of y; bias may be NULL. */
-void TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias, int64_t oy,
-                                float *to);
+/* Row oy of y; bias may be NULL. Returns the columns that it makes: the others see what is not filled alone. */
+tdi_rows TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias,
+                                    int64_t oy, float *to);
 
 /* Adds to `sums` [kh, kw, c, f, lane] what rows `y` give to the gradient of the filter; dy begins with the first of
  * them. `fresh`: nothing is in `sums` yet, and no row of the filter lies in the padding for all of them. */
@@ -96,6 +98,20 @@ static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)
 static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
 {
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
+}
+
+/* The activation of some columns of a row of y. It takes arithmetic and no memory: what is asked for behind each few
+ * columns has time to come. */
+static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, tdi_asking *asking,
+                                     float *row)
+{
+    enum { FEW_COLUMNS = 4, LINES = 14 };
+    int64_t column = p->f * TDI_WIDTH, most = asking->count ? FEW_COLUMNS : p->ow;
+    for (int64_t i = columns.begin; i < columns.end; i += most) {
+        int64_t now = tdi_least(columns.end - i, most);
+        TDI_ISA_NAME(tdi_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
+        tdi_ask(asking, LINES);
+    }
 }
 
 static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)

@@ -134,6 +134,16 @@ static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *o
     fprintf(out, "\n");
 }
 
+static void explain_asking(const tdi_planned *step, FILE *out)
+{
+    int64_t floats = 0;
+    for (int i = 0; i < step->calls[0].n_soon; i++)
+        floats += step->calls[0].soon[i].count;
+    if (floats)
+        fprintf(out, "%-22s   asks meanwhile for %.1f kB of weights that other cores update\n", "",
+                (double)floats * sizeof(float) / 1e3);
+}
+
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
@@ -150,6 +160,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
     if (tdi_placed_of(plan, node)->abreast)
         fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
     explain_lanes(plan, step, out);
+    explain_asking(step, out);
     if (step->maker)
         fprintf(out, "%-22s   by the op that makes its input, of rows that are in the caches\n", "");
     if (step->chained)

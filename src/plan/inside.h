@@ -152,6 +152,7 @@ int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that sh
 void tdi_find_followers(tdi_plan *plan);
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
+td_status tdi_find_ahead(tdi_plan *plan, tdi_error *error);
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
 td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
 

@@ -166,6 +166,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(chosen);
     TDI_TRY(make_locksteps(plan, error));
     tdi_find_followers(plan);
+    TDI_TRY(tdi_find_ahead(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
@@ -275,6 +276,8 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
         if (node->in[i])
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
+    for (int i = 0; i < call->n_soon; i++)
+        call->soon[i].at = b->values + call->soon[i].offset;
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->part = &b->part[lane];
