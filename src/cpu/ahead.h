@@ -68,9 +68,12 @@ typedef struct tdi_asking {
 
 static inline tdi_asking tdi_asking_of(const tdi_call *call)
 {
-    tdi_asking asking = {.count = call->n_soon};
-    for (int i = 0; i < asking.count; i++)
-        asking.regions[i] = tdi_ahead_of(call->soon[i].at, call->soon[i].count * (int64_t)sizeof(float));
+    tdi_asking asking = {.count = 0};
+    for (int i = 0; i < call->n_soon; i++) {
+        tdi_ahead region = tdi_ahead_of(call->soon[i].at, call->soon[i].count * (int64_t)sizeof(float));
+        if (region.runs > 0)
+            asking.regions[asking.count++] = region;
+    }
     return asking;
 }
 
@@ -82,6 +85,8 @@ static inline void tdi_ask(tdi_asking *asking, int64_t lines)
     tdi_lines next = tdi_take_ahead(asking->regions, asking->count, lines);
     for (int64_t i = 0; i < lines; i++)
         __builtin_prefetch(next.at + i * next.step, 0, 2);
+    if (asking->regions[asking->count - 1].runs == 0)
+        asking->count = 0;
 }
 
 #endif

@@ -62,11 +62,12 @@ bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, 
 
 /* ---- a row of y ---- */
 
-/* The columns of y that see any of columns [begin, end) of x. */
+/* The columns of y that see any of columns [begin, end) of x: none, where these are the gradient of zeros around. */
 static tdi_rows columns_seeing(const tdi_conv *p, int64_t begin, int64_t end)
 {
     int64_t first = tdi_most(begin + p->before_w - p->kw + 1, 0), last = end - 1 + p->before_w;
-    return (tdi_rows){(first + p->stride_w - 1) / p->stride_w, tdi_least(last / p->stride_w + 1, p->ow)};
+    return (tdi_rows){tdi_least((first + p->stride_w - 1) / p->stride_w, p->ow),
+                      tdi_least(last / p->stride_w + 1, p->ow)};
 }
 
 /* What a row of y is made from: the rows of the filter that lie neither in the padding nor over blank rows, the first
@@ -306,7 +307,7 @@ static void conv2d_run(const tdi_call *call)
              tdi_asking_of(call), call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = true, .declines = conv2d_declines,
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = conv2d_declines,
                .abreast = tdi_conv_leads_abreast, .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */

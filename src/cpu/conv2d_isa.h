@@ -29,7 +29,8 @@ typedef struct tdi_conv {
     int64_t before_h, before_w;
     int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
     bool in_place;
-    const tdi_span *filled; /* of each row of x: outside of them all is zero, and left out; NULL: none is */
+    const tdi_span
+        *filled; /* of each row of x: outside of them all is zero, and need not be computed with; NULL: none is */
 } tdi_conv;
 
 /* Rows [begin, end). */
@@ -100,8 +101,7 @@ static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
 }
 
-/* The activation of some columns of a row of y. It takes arithmetic and no memory: what is asked for behind each few
- * columns has time to come. */
+/* The activation of some columns of a row of y. What is asked for behind each few columns has time to come. */
 static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, tdi_asking *asking,
                                      float *row)
 {
@@ -182,6 +182,13 @@ static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *err
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED, "%lld samples would leave many of %d lanes empty", (long long)p->samples,
                     (int)TDI_WIDTH);
+}
+
+/* Most activations take arithmetic and no memory. */
+static inline bool tdi_conv_asks(const tdi_call *call)
+{
+    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
+    return activation != TD_LINEAR && activation != TD_RELU;
 }
 
 static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)

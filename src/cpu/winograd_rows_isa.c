@@ -603,7 +603,7 @@ static void grad_filter_run(const tdi_call *call)
                                                                    .abreast = tdi_conv_leads_abreast,                  \
                                                                    __VA_ARGS__}
 
-WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = true, .declines = forward_declines,
+WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = forward_declines,
                      .prepare = forward_prepare, .run = forward_run);
 WINOGRAD_ROWS_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
                      .prepare = grad_input_prepare, .run = grad_input_run);

@@ -35,8 +35,8 @@ typedef struct tdi_kernel {
      * that show. */
     bool shows, follows;
 
-    /* Asks for call->soon while it computes, which takes it long enough. */
-    bool asks;
+    /* NULL: no. Whether it asks for call->soon while it computes, which takes it long enough. */
+    bool (*asks)(const tdi_call *call);
 
     /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
      * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This

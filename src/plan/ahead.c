@@ -3,14 +3,16 @@
  * (`asks`). */
 #include "plan/inside.h"
 
-/* Of one kernel: what is asked for must still be there when it is read, and leave room for what is computed with. */
-enum { MOST_FLOATS = 128 * 1024 };
+/* What is asked for must still be in the second cache when it is read: half of one of 512 KB. */
+enum { MOST_FLOATS = 64 * 1024 };
 
 static int asking_step(const tdi_plan *plan)
 {
-    for (int s = 0; s < plan->n_steps; s++)
-        if (plan->planned[s].kernel && plan->planned[s].kernel->asks)
+    for (int s = 0; s < plan->n_steps; s++) {
+        const tdi_planned *step = &plan->planned[s];
+        if (step->kernel && step->kernel->asks && step->kernel->asks(&step->calls[0]))
             return s;
+    }
     return -1;
 }
 

@@ -496,6 +496,8 @@ static const op_case large_cases[] = {
            OP_DIMS(3, 4, 3, 5), 2, 2, AROUND),
     FRAMED(conv2d_grad_filter, "strides downwards", 16, OP_DIMS(BATCH, 8, 12, 3), 2, OP_DIMS(BATCH, 5, 10, 5),
            OP_NORMAL, OP_DIMS(3, 4, 3, 5), 2, 1, AROUND),
+    FRAMED(conv2d_grad_input, "all of it of zeros to the right", 16, OP_DIMS(BATCH, 4, 14, 3), 6, OP_DIMS(1, 1, 2, 3),
+           OP_NORMAL, OP_DIMS(BATCH, 4, 2, 2), 1, 1, TD_VALID, .sides = {.right = 12}),
     FRAMED(conv2d_grad_input, "5x4", 16, OP_DIMS(BATCH, 7, 9, 5), 2, OP_DIMS(5, 4, 3, 5), OP_NORMAL,
            OP_DIMS(BATCH, 11, 12, 3), 1, 1, TD_VALID),
     FRAMED(conv2d_grad_filter, "nothing inside", 16, OP_DIMS(BATCH, 4, 7, 2), 4, OP_DIMS(BATCH, 4, 7, 4), OP_NORMAL,
