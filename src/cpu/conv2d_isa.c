@@ -234,7 +234,8 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
 {
     int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
     float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
-    make_blank(p, bias, activation, blank);
+    if (p->filled)
+        make_blank(p, bias, activation, blank);
     for (int64_t oy = 0; oy < p->oh; oy++) {
         float *made = y->abreast ? to + oy * tdi_conv_row_of_y(p) : row;
         tdi_rows seen = TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);

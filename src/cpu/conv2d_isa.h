@@ -29,8 +29,7 @@ typedef struct tdi_conv {
     int64_t before_h, before_w;
     int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
     bool in_place;
-    const tdi_span
-        *filled; /* of each row of x: outside of them all is zero, and need not be computed with; NULL: none is */
+    const tdi_span *filled; /* of each row of x: outside of them all is zero; NULL: not known to be */
 } tdi_conv;
 
 /* Rows [begin, end). */
