@@ -62,14 +62,6 @@ static inline size_t tdi_abreast_room(const tdi_call *call)
     return room;
 }
 
-static inline bool tdi_is_abreast(const tdi_call *call)
-{
-    bool abreast = call->out.abreast;
-    for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
-}
-
 /* One block as a value of one sample: in place, or in `room`, which is moved on. */
 static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, float **room)
 {

@@ -93,6 +93,15 @@ struct tdi_call {
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
 
+/* Does any of its values stand abreast? */
+static inline bool tdi_is_abreast(const tdi_call *call)
+{
+    bool abreast = call->out.abreast;
+    for (int i = 0; i < call->n_in; i++)
+        abreast = abreast || call->in[i].abreast;
+    return abreast;
+}
+
 /* The row of the part, of `rows`, at which group `group` of its `groups` begins: where a replica's slice of the global
  * batch does. */
 static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)

@@ -144,14 +144,6 @@ static void run_widened(const tdi_call *call)
     tdi_widened_run(call->state, call, call->scratch);
 }
 
-static bool is_abreast(const tdi_call *call)
-{
-    bool abreast = call->out.abreast;
-    for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
-}
-
 /* The reference, which is made by one lane. */
 static void prepare_reference(const tdi_op *op, tdi_call *call, size_t *scratch)
 {
@@ -183,7 +175,7 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     size_t scratch = 0;
     if (prepared->kernel)
         TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));
-    else if (is_abreast(call))
+    else if (tdi_is_abreast(call))
         return tdi_fail(error, TD_INTERNAL, "%s: no kernel takes samples that stand abreast", node->op->name);
     else
         prepare_reference(node->op, call, &scratch);
@@ -325,7 +317,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
 {
     tdi_call query;
     TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
-    bool abreast = is_abreast(&query);
+    bool abreast = tdi_is_abreast(&query);
     all->bfloat16 = has_bfloat16(&query);
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
