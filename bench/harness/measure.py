@@ -179,7 +179,8 @@ class Measurement:
         roofs = self.roofs.again()
         plan = floor.plan(case, self.path, self.cores)
         return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
-                "precision": case.precision, "reach": case.reach, "reach_beside": case.reach_beside, "when": time.strftime("%Y-%m-%d %H:%M"),
+                "precision": case.precision, "reach": case.reach, "reach_beside": case.reach_beside,
+                "when": time.strftime("%Y-%m-%d %H:%M"),
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
                 "foreign": max(self.foreign, default=0.0),
                 "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,

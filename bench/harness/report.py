@@ -37,12 +37,18 @@ def as_aimed(case):
     return dict(case, peers={way: found for way, found in case["peers"].items() if way in ways})
 
 
+def beside(case):
+    """Which peers those are, and what the machine has not."""
+    narrow = any(name.startswith("bf16") for name in case["roofs"])
+    return "beside peers in float32" + ("" if narrow else "; no bfloat16 here")
+
+
 def below_aims(cases):
     """Sentences."""
     for name, case in cases.items():
         ratio = ratio_to_best(as_aimed(case))
         if ratio is not None and ratio < case["reach"]:
-            yield f"{name}: {ratio:.2f} of {case['reach']:g}" + (" beside peers in float32" if case["reach_beside"] else "")
+            yield f"{name}: {ratio:.2f} of {case['reach']:g}" + (f" {beside(case)}" if case["reach_beside"] else "")
 
 
 def table(rows):
@@ -138,7 +144,7 @@ def summary(cases):
 def beside_aim(case):
     """A row about nothing but the aim, where that was set beside some of the peers."""
     _, peer = best(as_aimed(case))
-    return ("  beside peers in float32", "", number(peer and peer["us"]), peer["title"] if peer else "-",
+    return (f"  {beside(case)}", "", number(peer and peer["us"]), peer["title"] if peer else "-",
             number(ratio_to_best(as_aimed(case))), number(case["reach"]), *[""] * 7)
 
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 static sigset_t the_signal(void)
 {
@@ -30,4 +31,31 @@ void tdi_size_limit_end(const tdi_size_limit *limit)
         sigtimedwait(&set, NULL, &now);
     pthread_sigmask(SIG_SETMASK, &limit->before, NULL);
     errno = code;
+}
+
+static ssize_t write_piece(int fd, const void *bytes, size_t size, const int64_t *position, size_t done)
+{
+    tdi_size_limit limit;
+    tdi_size_limit_begin(&limit);
+    ssize_t written = position ? pwrite(fd, bytes, size, *position + (int64_t)done) : write(fd, bytes, size);
+    tdi_size_limit_end(&limit);
+    return written;
+}
+
+size_t tdi_write_whole(int fd, const void *bytes, size_t size, const int64_t *position)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t written = write_piece(fd, (const char *)bytes + done, size - done, position, done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            break;
+        if (written == 0) {
+            errno = ENOSPC;
+            break;
+        }
+        done += (size_t)written;
+    }
+    return done;
 }

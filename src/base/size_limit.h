@@ -5,6 +5,8 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct tdi_size_limit {
     sigset_t before; /* the thread's mask */
@@ -14,5 +16,9 @@ typedef struct tdi_size_limit {
 /* From here on until the call after it, in the same thread. errno stays. */
 void tdi_size_limit_begin(tdi_size_limit *limit);
 void tdi_size_limit_end(const tdi_size_limit *limit);
+
+/* Where the descriptor stands or, as pwrite, at a position. How many bytes were written: fewer than `size`, with errno,
+ * where the system takes no more. */
+size_t tdi_write_whole(int fd, const void *bytes, size_t size, const int64_t *position);
 
 #endif

@@ -96,50 +96,22 @@ td_status tdi_atomic_create(const char *path, tdi_atomic **file, tdi_error *erro
     return TD_OK;
 }
 
-/* As write, or at a position as pwrite. */
-static ssize_t write_piece(int fd, const void *bytes, size_t size, const int64_t *position)
-{
-    tdi_size_limit limit;
-    tdi_size_limit_begin(&limit);
-    ssize_t written = position ? pwrite(fd, bytes, size, *position) : write(fd, bytes, size);
-    tdi_size_limit_end(&limit);
-    return written;
-}
-
 td_status tdi_atomic_write(tdi_atomic *file, const void *bytes, size_t size, tdi_error *error)
 {
-    const char *from = bytes;
-    while (size > 0) {
-        ssize_t written = write_piece(file->fd, from, size, NULL);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0) {
-            file->failed = true;
-            return tdi_fail(error, TD_IO, "cannot write \"%s\": %s (%lld bytes were written)", file->path,
-                            written < 0 ? strerror(errno) : "nothing more could be written", (long long)file->position);
-        }
-        from += written;
-        size -= (size_t)written;
-        file->position += written;
-    }
-    return TD_OK;
+    size_t written = tdi_write_whole(file->fd, bytes, size, NULL);
+    file->position += (int64_t)written;
+    if (written == size)
+        return TD_OK;
+    file->failed = true;
+    return tdi_fail(error, TD_IO, "cannot write \"%s\": %s (%lld bytes were written)", file->path, strerror(errno),
+                    (long long)file->position);
 }
 
 td_status tdi_atomic_write_at(tdi_atomic *file, int64_t position, const void *bytes, size_t size, tdi_error *error)
 {
-    const char *from = bytes;
-    while (size > 0) {
-        ssize_t written = write_piece(file->fd, from, size, &position);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return tdi_fail(error, TD_IO, "cannot write \"%s\": %s", file->path,
-                            written < 0 ? strerror(errno) : "nothing more could be written");
-        from += written;
-        size -= (size_t)written;
-        position += written;
-    }
-    return TD_OK;
+    if (tdi_write_whole(file->fd, bytes, size, &position) == size)
+        return TD_OK;
+    return os_failure(error, "write", file->path);
 }
 
 const char *tdi_atomic_temporary(const tdi_atomic *file)

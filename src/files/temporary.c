@@ -37,16 +37,5 @@ td_status tdi_temporary_open(const char *what, int *fd, tdi_error *error)
 
 td_status tdi_temporary_write(int fd, const void *bytes, size_t size, const char *what, tdi_error *error)
 {
-    const char *from = bytes;
-    while (size > 0) {
-        tdi_size_limit limit;
-        tdi_size_limit_begin(&limit);
-        ssize_t put = write(fd, from, size);
-        tdi_size_limit_end(&limit);
-        if (put < 0 && errno != EINTR)
-            return failed(what, error);
-        from += put > 0 ? put : 0;
-        size -= put > 0 ? (size_t)put : 0;
-    }
-    return TD_OK;
+    return tdi_write_whole(fd, bytes, size, NULL) == size ? TD_OK : failed(what, error);
 }

@@ -145,7 +145,8 @@ class Reports(unittest.TestCase):
                     reach_beside=("torch-float32",))
         self.assertEqual(report.best(made)[0], "torch")
         self.assertEqual(list(report.below_aims({"resnet50-bf16": made})), [])
-        self.assertIn("beside peers in float32", *report.below_aims({"resnet50-bf16": dict(made, reach=3)}))
+        self.assertIn("beside peers in float32; no bfloat16 here", *report.below_aims({"resnet50-bf16": dict(made, reach=3)}))
+        made["roofs"] = dict(ROOFS_MADE, bf16_vector_flops={"one": 2e9, "all": 4e9})
         self.assertRegex("\n".join(report.summary({"resnet50-bf16": made})), r"beside peers in float32 +250 +someone +2.5 +2")
 
     def test_tandem_fails(self):
