@@ -29,7 +29,6 @@ static const struct count_option {
     {KEY_EPOCHS, "epochs", AT(epochs), 1, INT_MAX, "5"},
     {KEY_INITIAL_EPOCH, "initial-epoch", AT(initial_epoch), 0, INT_MAX - 1, "3"},
     {KEY_STEPS_PER_EPOCH, "steps-per-epoch", AT(steps_per_epoch), 1, INT64_MAX, "100"},
-    {KEY_STEPS_PER_EXECUTION, "steps-per-execution", AT(steps_per_execution), 1, INT64_MAX, "100"},
     {KEY_BASE_BATCH_SIZE, "base-batch-size", AT(base_batch_size), 1, INT_MAX, "256"},
     {KEY_WARMUP_EPOCHS, "warmup-epochs", AT(warmup_epochs), 1, INT_MAX, "5"},
     {KEY_BATCH_SIZE, "batch-size", AT(batch_size), 1, INT_MAX, "32"},
@@ -120,6 +119,17 @@ static int set_save_freq(const char *text, struct options *options)
     options->save_freq = 0;
     if (strcmp(text, "epoch") != 0 && (!read_count(text, &options->save_freq) || options->save_freq < 1))
         return tool_refuse("--save-freq: expected epoch or a whole number of steps, got '%s'; try --save-freq 1000",
+                           text);
+    return TOOL_DONE;
+}
+
+static int set_steps_per_execution(const char *text, struct options *options)
+{
+    options->steps_per_execution = TD_AUTOMATIC_STEPS;
+    if (strcmp(text, "auto") != 0 &&
+        (!read_count(text, &options->steps_per_execution) || options->steps_per_execution < 1))
+        return tool_refuse("--steps-per-execution: expected auto or a whole number of steps, got '%s'; try "
+                           "--steps-per-execution 100",
                            text);
     return TOOL_DONE;
 }
@@ -465,6 +475,8 @@ static int set_named(int key, const char *text, struct options *options)
         return set_metrics(text, options);
     case KEY_SAVE_FREQ:
         return set_save_freq(text, options);
+    case KEY_STEPS_PER_EXECUTION:
+        return set_steps_per_execution(text, options);
     case KEY_UPDATE_FREQ:
         return set_update_freq(text, options);
     case KEY_IMAGE_SIZE:

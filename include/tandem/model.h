@@ -250,6 +250,8 @@ typedef enum td_precision {
     TD_PRECISION_BFLOAT16 /* mixed_bfloat16, the layers that make the model's outputs by their own policy */
 } td_precision;
 
+enum { TD_AUTOMATIC_STEPS = -1 }; /* steps_per_execution, as Keras's "auto" */
+
 typedef struct td_compile_args {
     td_location at;
     td_model *model;
@@ -266,9 +268,9 @@ typedef struct td_compile_args {
                                 less memory, a little more time; in the same precision and by the same kernels, some
                                 of which are chosen by the clock, the same numbers */
     td_precision precision;
-    int64_t steps_per_execution; /* steps between two looks at the progress line; 0: as before, which is what the file
-                                  * says above Keras's 1, else a whole epoch, or where the line is
-                                  * drawn on a terminal as many as take a twentieth of a second */
+    int64_t steps_per_execution; /* steps between two looks at the progress line; TD_AUTOMATIC_STEPS: a whole epoch, or
+                                  * where the line is drawn on a terminal as many as take a twentieth of a second; 0:
+                                  * as before, which is what the file says above Keras's 1, else automatic */
 } td_compile_args;
 
 /* Settles how the model is trained. Weights stay; the optimizer's state starts afresh when an optimizer is given. After

@@ -9,9 +9,9 @@ static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_compile takes one argument; give the rest by name");
-    if (args->steps_per_execution < 0)
+    if (args->steps_per_execution < TD_AUTOMATIC_STEPS)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
-                        "steps_per_execution: %lld; at least 1, or 0 for automatic, was expected",
+                        "steps_per_execution: %lld; at least 1, TD_AUTOMATIC_STEPS or 0 for as before was expected",
                         (long long)args->steps_per_execution);
     if (args->strategy.shards < 0)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: %d; a number of at least 1 was expected",
@@ -113,7 +113,7 @@ static td_status wish(td_model *wished, const td_compile_args *args, tdi_error *
 {
     TDI_TRY(check_guard(args, error));
     if (args->steps_per_execution)
-        wished->steps_per_execution = args->steps_per_execution;
+        wished->steps_per_execution = args->steps_per_execution > 0 ? args->steps_per_execution : 0;
     wished->rematerialize = args->rematerialize == TD_YES;
     wished->precision = args->precision;
     wished->float32_said = false;

@@ -71,8 +71,12 @@ for value in 0 -1 1.5 x 5x " 5" "5 " +5 0x10 1e3 "" 2147483648 99999999999999999
     says 2 "epochs: expected a whole number from 1 to 2147483647, got '$value'; try --epochs 5" \
         fit m.keras --train d.npz "--epochs=$value"
 done
-for option in epochs batch-size steps-per-epoch steps-per-execution shards seed; do
+for option in epochs batch-size steps-per-epoch shards seed; do
     says 2 "$option: expected a whole number from 1 to [0-9]*, got '0'" fit m.keras --train d.npz --$option 0
+done
+for value in 0 -1 automatic 1.5 ""; do
+    says 2 "steps-per-execution: expected auto or a whole number of steps, got '$value'" \
+        fit m.keras --train d.npz "--steps-per-execution=$value"
 done
 says 2 "validation-steps: there is no validation data" fit m.keras --train d.npz --validation-steps 3
 says 2 "steps: expected a whole number from 1" evaluate m.keras --data d.npz --steps 0

@@ -48,6 +48,8 @@ tr -d ' \n' <out | grep -q '"choice":{"taken":"\([^"]*\)","us":{"[^"]*":[0-9.]*,
 tells_of_keys
 json of timed kernels
 rm -rf lenet5.keras choices
+expect 0 explain mlp.keras --batch-size 16 --steps-per-execution auto
+grep -q "an epoch: one run of all its steps" out || fail "explain --steps-per-execution auto: $(cat out)"
 expect 0 explain mlp.keras --batch-size 16 --steps-per-execution 7
 grep -q "an epoch: 7 steps a run, as steps_per_execution says" out || fail "explain --steps-per-execution: $(cat out)"
 

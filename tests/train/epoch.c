@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,18 @@ static void rows_are_the_same_however_they_come(void **state)
         }
 }
 
+static bool explains(td_model *model, const char *what)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(td_explain(model, out, .batch_size = BATCH), TD_OK);
+    fclose(out);
+    bool found = strstr(text, what);
+    free(text);
+    return found;
+}
+
 static void steps_per_execution_changes_no_bit(void **state)
 {
     (void)state;
@@ -71,8 +84,13 @@ static void steps_per_execution_changes_no_bit(void **state)
     free(first);
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
-    assert_int_equal(td_compile(model, .steps_per_execution = -1), TD_INVALID_ARGUMENT);
-    assert_non_null(strstr(td_error(context), "steps_per_execution: -1"));
+    assert_int_equal(td_compile(model, .steps_per_execution = -2), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_error(context), "steps_per_execution: -2"));
+    assert_int_equal(td_compile(model, .steps_per_execution = 7), TD_OK);
+    assert_int_equal(td_compile(model), TD_OK);
+    assert_true(explains(model, "an epoch: 7 steps a run"));
+    assert_int_equal(td_compile(model, .steps_per_execution = TD_AUTOMATIC_STEPS), TD_OK);
+    assert_true(explains(model, "an epoch: one run of all its steps"));
     td_context_free(context);
 }
 

@@ -74,7 +74,7 @@ static void a_refused_compile_changes_nothing(void **state)
     REFUSED("shards", .strategy = td_mirrored("cpu:0", .shards = -1), .loss = TD_MEAN_SQUARED_ERROR);
     REFUSED("precision", .precision = 7, .optimizer = other);
     REFUSED("rematerialize", .rematerialize = 9, .optimizer = other);
-    REFUSED("steps_per_execution", .steps_per_execution = -1, .optimizer = other);
+    REFUSED("steps_per_execution", .steps_per_execution = -2, .optimizer = other);
     REFUSED("loss", .loss = 99, .optimizer = other, .metrics = TD_METRICS(TD_ACCURACY, TD_ACCURACY));
     REFUSED("learning_rate", .optimizer = td_sgd(.learning_rate = -1), .metrics = TD_METRICS(TD_ACCURACY, TD_ACCURACY));
     REFUSED("num_thresholds", .metrics = TD_METRICS(td_metric_auc(.num_thresholds = -1)), .optimizer = other);
