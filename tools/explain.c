@@ -49,7 +49,7 @@ static const struct argp_option options[] = {
     {"mode", KEY_MODE, "NAME", 0,
      "Of a step: train, evaluate or predict (default: train, where the file has an optimizer)", 0},
     OPTION_BATCH_SIZE,
-    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
+    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "auto|N", 0,
      "Steps from one look at the progress line to the next, as for fit", 0},
     OPTION_DEVICES,
     OPTION_SHARDS,

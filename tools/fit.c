@@ -330,7 +330,7 @@ static const struct argp_option options[] = {
     {"epochs", KEY_EPOCHS, "N", 0, "Passes over the data (default: 1)", 0},
     {"initial-epoch", KEY_INITIAL_EPOCH, "N", 0, "Begin at epoch N, counted from 0, to resume", 0},
     {"steps-per-epoch", KEY_STEPS_PER_EPOCH, "N", 0, "End an epoch after N steps (default: the whole data)", 0},
-    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "N", 0,
+    {"steps-per-execution", KEY_STEPS_PER_EXECUTION, "auto|N", 0,
      "Look at the progress line every N steps, or auto: a terminal's every 0.05 s, else once an epoch (default: as the "
      "file says above Keras's 1, else auto)",
      0},

@@ -52,6 +52,19 @@ static const struct count_option {
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 
+/* Numbers of steps, or a word that stands for another number, into an int64_t. */
+static const struct steps_option {
+    int key;
+    const char *name;
+    size_t at;
+    const char *word;
+    int64_t meant;
+    const char *example;
+} steps_options[] = {
+    {KEY_STEPS_PER_EXECUTION, "steps-per-execution", AT(steps_per_execution), "auto", TD_AUTOMATIC_STEPS, "100"},
+    {KEY_SAVE_FREQ, "save-freq", AT(save_freq), "epoch", 0, "1000"},
+};
+
 /* Numbers, into a td_optional. */
 static const struct real_option {
     int key;
@@ -90,6 +103,16 @@ static int set_count(const struct count_option *option, const char *text, struct
     return TOOL_DONE;
 }
 
+static int set_steps(const struct steps_option *option, const char *text, struct options *options)
+{
+    int64_t value = option->meant;
+    if (strcmp(text, option->word) != 0 && (!read_count(text, &value) || value < 1))
+        return tool_refuse("--%s: expected %s or a whole number of steps, got '%s'; try --%s %s", option->name,
+                           option->word, text, option->name, option->example);
+    *(int64_t *)((char *)options + option->at) = value;
+    return TOOL_DONE;
+}
+
 static int set_real(const struct real_option *option, const char *text, struct options *options)
 {
     double value;
@@ -110,26 +133,6 @@ static int set_validation_split(const char *text, struct options *options)
              options->validation_split >= 1)
         return tool_refuse("--validation-split: expected a fraction between 0 and 1 or a whole number of samples, got "
                            "'%s'; try --validation-split 0.2",
-                           text);
-    return TOOL_DONE;
-}
-
-static int set_save_freq(const char *text, struct options *options)
-{
-    options->save_freq = 0;
-    if (strcmp(text, "epoch") != 0 && (!read_count(text, &options->save_freq) || options->save_freq < 1))
-        return tool_refuse("--save-freq: expected epoch or a whole number of steps, got '%s'; try --save-freq 1000",
-                           text);
-    return TOOL_DONE;
-}
-
-static int set_steps_per_execution(const char *text, struct options *options)
-{
-    options->steps_per_execution = TD_AUTOMATIC_STEPS;
-    if (strcmp(text, "auto") != 0 &&
-        (!read_count(text, &options->steps_per_execution) || options->steps_per_execution < 1))
-        return tool_refuse("--steps-per-execution: expected auto or a whole number of steps, got '%s'; try "
-                           "--steps-per-execution 100",
                            text);
     return TOOL_DONE;
 }
@@ -473,10 +476,6 @@ static int set_named(int key, const char *text, struct options *options)
         return status;
     case KEY_METRICS:
         return set_metrics(text, options);
-    case KEY_SAVE_FREQ:
-        return set_save_freq(text, options);
-    case KEY_STEPS_PER_EXECUTION:
-        return set_steps_per_execution(text, options);
     case KEY_UPDATE_FREQ:
         return set_update_freq(text, options);
     case KEY_IMAGE_SIZE:
@@ -525,6 +524,9 @@ static int set_option(int key, const char *text, struct options *options)
     for (size_t i = 0; i < COUNT(count_options); i++)
         if (count_options[i].key == key)
             return set_count(&count_options[i], text, options);
+    for (size_t i = 0; i < COUNT(steps_options); i++)
+        if (steps_options[i].key == key)
+            return set_steps(&steps_options[i], text, options);
     for (size_t i = 0; i < COUNT(real_options); i++)
         if (real_options[i].key == key)
             return set_real(&real_options[i], text, options);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -85,6 +86,16 @@ float *small_weights(td_model *model, int64_t *count)
         used += elements;
     }
     return all;
+}
+
+char *small_explained(td_model *model, int64_t batch)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(td_explain(model, out, .batch_size = batch), TD_OK);
+    fclose(out);
+    return text;
 }
 
 void small_expect_same(const float *a, float *b, int64_t count)

@@ -29,6 +29,9 @@ void small_data(int64_t samples, float *x, float *y);
 /* All weights in Keras's order; the caller frees. */
 float *small_weights(td_model *model, int64_t *count);
 
+/* What td_explain says of batches of so many rows; the caller frees. */
+char *small_explained(td_model *model, int64_t batch);
+
 /* The same weights, bit by bit; frees b. */
 void small_expect_same(const float *a, float *b, int64_t count);
 

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,18 +61,6 @@ static void rows_are_the_same_however_they_come(void **state)
         }
 }
 
-static bool explains(td_model *model, const char *what)
-{
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(td_explain(model, out, .batch_size = BATCH), TD_OK);
-    fclose(out);
-    bool found = strstr(text, what);
-    free(text);
-    return found;
-}
-
 static void steps_per_execution_changes_no_bit(void **state)
 {
     (void)state;
@@ -82,15 +69,27 @@ static void steps_per_execution_changes_no_bit(void **state)
     for (int64_t steps = 1; steps < 20; steps += 6)
         small_expect_same(first, trained(TD_UINT8, TD_YES, steps, "cpu:0", &count), count);
     free(first);
+}
+
+static void expect_explained(td_model *model, const char *what)
+{
+    char *text = small_explained(model, BATCH);
+    assert_non_null(strstr(text, what));
+    free(text);
+}
+
+static void steps_per_execution_can_be_automatic_again(void **state)
+{
+    (void)state;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, SMALL_MLP, td_adam(), (td_strategy){0});
     assert_int_equal(td_compile(model, .steps_per_execution = -2), TD_INVALID_ARGUMENT);
     assert_non_null(strstr(td_error(context), "steps_per_execution: -2"));
     assert_int_equal(td_compile(model, .steps_per_execution = 7), TD_OK);
     assert_int_equal(td_compile(model), TD_OK);
-    assert_true(explains(model, "an epoch: 7 steps a run"));
+    expect_explained(model, "an epoch: 7 steps a run");
     assert_int_equal(td_compile(model, .steps_per_execution = TD_AUTOMATIC_STEPS), TD_OK);
-    assert_true(explains(model, "an epoch: one run of all its steps"));
+    expect_explained(model, "an epoch: one run of all its steps");
     td_context_free(context);
 }
 
@@ -220,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_the_same_however_they_come),
         cmocka_unit_test(steps_per_execution_changes_no_bit),
+        cmocka_unit_test(steps_per_execution_can_be_automatic_again),
         cmocka_unit_test(a_run_can_be_stopped),
         cmocka_unit_test(a_bad_row_ends_the_run_before_its_step),
         cmocka_unit_test(what_is_not_finite_is_named),
