@@ -6,7 +6,7 @@
  * packed into whole vectors, the bias before them.
  *
  * The gradient of an input is the convolution of dy, its cells set apart by the strides, with the filter turned round,
- * its sides swapped. */
+ * its sides swapped. Neighbours are there every so manyth pixel: those that see cells through the same places. */
 #include "cpu/conv2d_broadcast_isa.h"
 #include "cpu/kernels.h"
 #include "cpu/made_isa.h"
@@ -21,11 +21,10 @@ enum { VECTORS = 2 };
 /* x -> y [samples, y_h, y_w, filters]; or from dy to dx, which then have these names. */
 typedef struct conv {
     tdi_seen x;
+    tdi_axis rows, columns;
     int64_t first, samples;
     int64_t y_h, y_w, filters, filter; /* `filter`: the first that is made */
     int64_t groups, c, f;              /* c: channels that a group sees; f: filters of it that are made */
-    int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
-    int64_t runs, run; /* straight stretches of x under a row of the filter; numbers in each */
     int activation;
     const float *bias; /* or NULL */
     bool back;         /* the filter is turned, and makes its third axis */
@@ -38,7 +37,9 @@ static conv forward_of(const tdi_call *call)
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *x = &call->in[0].shape, *filter = &call->in[1].shape, *y = &call->out.shape;
     bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
-    conv v = {.first = rows ? call->begin : 0,
+    conv v = {.rows = tdi_rows_forward(a, x, filter),
+              .columns = tdi_columns_forward(a, x, filter),
+              .first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : x->dim[0],
               .y_h = y->dim[1],
               .y_w = y->dim[2],
@@ -47,18 +48,21 @@ static conv forward_of(const tdi_call *call)
               .groups = a->groups,
               .c = filter->dim[2],
               .f = columns ? call->end - call->begin : y->dim[3] / a->groups,
-              .kh = filter->dim[0],
-              .kw = filter->dim[1],
-              .stride_h = a->stride_h,
-              .stride_w = a->stride_w,
-              .dilation_h = a->dilation_h,
-              .dilation_w = a->dilation_w,
               .activation = a->activation,
               .bias = call->n_in > 2 ? call->in[2].data : NULL};
-    v.x = tdi_seen_forward(a, x, filter, y);
-    v.runs = tdi_seen_stretches(a, filter);
-    v.run = v.kw * v.c / v.runs;
+    v.x = tdi_seen_by(x, &v.columns, v.y_w);
     return v;
+}
+
+/* The other way about, along one axis of `cells` of dy. */
+static tdi_axis turned(tdi_axis forward, int64_t cells)
+{
+    return (tdi_axis){.cells = cells,
+                      .size = forward.size,
+                      .stride = 1,
+                      .dilation = forward.dilation,
+                      .apart = forward.stride,
+                      .before = (forward.size - 1) * forward.dilation - forward.before};
 }
 
 static conv back_of(const tdi_call *call)
@@ -66,7 +70,9 @@ static conv back_of(const tdi_call *call)
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *dy = &call->in[0].shape, *filter = &call->in[1].shape, *dx = &call->out.shape;
     bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
-    conv v = {.first = rows ? call->begin : 0,
+    conv v = {.rows = turned(tdi_rows_forward(a, dx, filter), dy->dim[1]),
+              .columns = turned(tdi_columns_forward(a, dx, filter), dy->dim[2]),
+              .first = rows ? call->begin : 0,
               .samples = rows ? call->end - call->begin : dx->dim[0],
               .y_h = dx->dim[1],
               .y_w = dx->dim[2],
@@ -75,25 +81,9 @@ static conv back_of(const tdi_call *call)
               .groups = a->groups,
               .c = dy->dim[3] / a->groups,
               .f = columns ? call->end - call->begin : filter->dim[2],
-              .kh = filter->dim[0],
-              .kw = filter->dim[1],
-              .stride_h = 1,
-              .stride_w = 1,
-              .dilation_h = a->dilation_h,
-              .dilation_w = a->dilation_w,
               .activation = TD_LINEAR,
               .back = true};
-    v.x = (tdi_seen){.h = dy->dim[1],
-                     .w = dy->dim[2],
-                     .c = dy->dim[3],
-                     .top = (v.kh - 1) * v.dilation_h - tdi_conv2d_window_h(a, dx, filter).before,
-                     .left = (v.kw - 1) * v.dilation_w - tdi_conv2d_window_w(a, dx, filter).before,
-                     .apart_h = a->stride_h,
-                     .apart_w = a->stride_w,
-                     .rows = v.y_h + (v.kh - 1) * v.dilation_h,
-                     .columns = v.y_w + (v.kw - 1) * v.dilation_w};
-    v.runs = tdi_seen_stretches(a, filter);
-    v.run = v.kw * v.c / v.runs;
+    v.x = tdi_seen_by(dy, &v.columns, v.y_w);
     return v;
 }
 
@@ -101,7 +91,7 @@ static conv back_of(const tdi_call *call)
 
 static int64_t depth_of(const conv *v)
 {
-    return v->kh * v->kw * v->c;
+    return v->rows.size * v->columns.size * v->c;
 }
 
 static int64_t vector_floats(const conv *v)
@@ -135,7 +125,7 @@ static void pack_turned(const conv *v, const float *filter, int64_t count, float
 
 static void pack_vector(const conv *v, const float *filter, int64_t group, int64_t f, float *to)
 {
-    int64_t first = v->filter + group * v->f + f, count = v->f - f, places = v->kh * v->kw;
+    int64_t first = v->filter + group * v->f + f, count = v->f - f, places = v->rows.size * v->columns.size;
     int64_t place = v->filters / v->groups * v->x.c; /* turned */
     tdi_store(to, v->bias ? tdi_load_part(v->bias + first, count) : (tdi_vector){0});
     to += TDI_WIDTH;
@@ -154,55 +144,37 @@ static void pack(const conv *v, const float *filter, float *to)
 
 /* ---- y ---- */
 
-/* Rows of the filter that see cells of x, every `step`th from `begin` on. */
-typedef struct rows {
-    int64_t begin, end, step;
-} rows;
-
-static bool sees_cells(const conv *v, int64_t oy, int64_t ky)
-{
-    int64_t y = oy * v->stride_h + ky * v->dilation_h - v->x.top;
-    return y >= 0 && y % v->x.apart_h == 0 && y / v->x.apart_h < v->x.h;
-}
-
-static rows rows_of(const conv *v, int64_t oy)
-{
-    rows r = {0, v->kh, v->dilation_h == 1 ? v->x.apart_h : 1};
-    while (r.begin < r.end && !sees_cells(v, oy, r.begin))
-        r.begin++;
-    while (r.begin < r.end && !sees_cells(v, oy, r.end - 1))
-        r.end--;
-    return r;
-}
-
-/* Neighbouring pixels of y, and up to VECTORS vectors of filters. */
+/* Pixels of y that see x through the same places of the filter, and up to VECTORS vectors of filters. */
 typedef struct place {
-    const float *x, *filter; /* that the first pixel sees; packed */
-    rows rows;
+    const float *x, *filter; /* under the first place for the first pixel; packed, the first vector's */
+    const float *bias;
+    tdi_met rows, columns;
+    int64_t run;   /* numbers that lie straight from a column's place on */
+    int64_t pixel; /* of x, from pixel to pixel */
     int64_t count; /* of filters */
     float *to;
+    int64_t to_pixel;
 } place;
 
 TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p)
 {
     tdi_vector sum[PIXELS][VECTORS];
-    int64_t vector = vector_floats(v), step = v->stride_w * v->x.c;
+    int64_t vector = vector_floats(v), step = p->pixel, c = v->c * TDI_WIDTH;
+    const float *x_row = p->x, *filter_row = p->filter;
     TDI_UNROLL
     for (int i = 0; i < pixels; i++) {
         TDI_UNROLL
         for (int j = 0; j < vectors; j++)
-            sum[i][j] = tdi_load(p->filter + j * vector);
+            sum[i][j] = tdi_load(p->bias + j * vector);
     }
-    for (int64_t ky = p->rows.begin; ky < p->rows.end; ky += p->rows.step) {
-        const float *x = p->x + ky * v->dilation_h * tdi_seen_row(&v->x);
-        const float *filter = p->filter + ky * v->runs * v->run * TDI_WIDTH;
-        for (int64_t r = 0; r < v->runs; r++, x += v->dilation_w * v->x.c)
-            for (int64_t k = 0; k < v->run; k++) {
+    for (int64_t ky = 0; ky < p->rows.count; ky++) {
+        const float *x = x_row, *filter = filter_row;
+        for (int64_t kx = 0; kx < p->columns.count; kx++) {
+            for (int64_t k = 0; k < p->run; k++) {
                 tdi_vector by[VECTORS];
-                filter += TDI_WIDTH;
                 TDI_UNROLL
                 for (int j = 0; j < vectors; j++)
-                    by[j] = tdi_load_once(filter + j * vector);
+                    by[j] = tdi_load_once(filter + k * TDI_WIDTH + j * vector);
                 TDI_UNROLL
                 for (int i = 0; i < pixels; i++) {
                     TDI_UNROLL
@@ -210,12 +182,17 @@ TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p
                         sum[i][j] += x[k + i * step] * by[j];
                 }
             }
+            x += p->columns.cells * v->x.c;
+            filter += p->columns.step * c;
+        }
+        x_row += p->rows.cells * tdi_seen_row(&v->x);
+        filter_row += p->rows.step * v->columns.size * c;
     }
     TDI_UNROLL
     for (int i = 0; i < pixels; i++) {
         TDI_UNROLL
         for (int j = 0; j < vectors; j++)
-            tdi_store_part(p->to + i * v->filters + j * TDI_WIDTH, sum[i][j], p->count - j * TDI_WIDTH);
+            tdi_store_part(p->to + i * p->to_pixel + j * TDI_WIDTH, sum[i][j], p->count - j * TDI_WIDTH);
     }
 }
 
@@ -258,17 +235,37 @@ static void activate(const conv *v, int64_t count, float *y)
                                          v->activation, y);
 }
 
+/* Pixels ox, ox + apart, .. of a row of y; at knows the rows. */
+static void make_pixels(const conv *v, const float *x, int64_t ox, const place *at, float *y)
+{
+    const tdi_axis *w = &v->columns;
+    place p = *at;
+    p.columns = tdi_met_by(w, ox);
+    bool straight = v->groups == 1 && p.columns.step == 1 && p.columns.cells == 1;
+    p.run = straight ? p.columns.count * v->c : v->c;
+    p.pixel = w->stride * v->x.c; /* going back, to the next cell */
+    p.to_pixel = w->apart * v->filters;
+    p.filter += ((p.rows.first * w->size + p.columns.first) * v->c) * TDI_WIDTH;
+    p.x = x + p.rows.cell * tdi_seen_row(&v->x) + (v->x.left + p.columns.cell) * v->x.c;
+    p.to = y + ox * v->filters;
+    if (straight)
+        p.columns.count = 1;
+    for (int64_t left = tdi_places_before(v->y_w, ox, w->apart), now; left > 0; left -= now) {
+        now = tdi_share_of(left, PIXELS);
+        make_any_tile(now, v, &p);
+        p.x += now * p.pixel;
+        p.to += now * p.to_pixel;
+    }
+}
+
 /* Of a group the filters that are in VECTORS vectors, of one image. */
 static void make_filters(const conv *v, const float *x, const float *filter, int64_t count, float *y)
 {
-    int64_t row = tdi_seen_row(&v->x), step = v->stride_w * v->x.c;
     for (int64_t oy = 0; oy < v->y_h; oy++, y += v->y_w * v->filters) {
-        rows seen = rows_of(v, oy);
-        for (int64_t ox = 0, now; ox < v->y_w; ox += now) {
-            now = tdi_share_of(v->y_w - ox, PIXELS);
-            place at = {x + oy * v->stride_h * row + ox * step, filter, seen, count, y + ox * v->filters};
-            make_any_tile(now, v, &at);
-        }
+        place at = {.bias = filter, .filter = filter + TDI_WIDTH, .count = count};
+        at.rows = tdi_met_inside(&v->rows, tdi_met_by(&v->rows, oy));
+        for (int64_t ox = 0; ox < tdi_least(v->columns.apart, v->y_w); ox++)
+            make_pixels(v, x, ox, &at, y);
         activate(v, count, y);
     }
 }
@@ -323,6 +320,7 @@ static void run(const conv *v, const tdi_call *call)
         TDI_ISA_NAME(tdi_made_none)(call, v->first * pixels, v->filter, v->groups * v->f, room + made_at(call, v));
     if (tdi_must_make(call))
         pack(v, call->in[1].data, filter);
+    tdi_clear(call->scratch, tdi_seen_floats(&v->x));
     for (int64_t i = v->first; i < v->first + v->samples; i++) {
         const float *x = tdi_see(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
         make_image(v, x, filter, (float *)call->out.data + i * of_y);
@@ -331,12 +329,12 @@ static void run(const conv *v, const tdi_call *call)
     TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
-/* Rows without cells are left out where the filter is not dilated, columns are not. */
+/* Zeros left and right are multiplied too, places between cells are not. */
 static tdi_work work_of(const conv *v, double asked)
 {
     double pixels = (double)(v->samples * v->y_h * v->y_w), lanes = (double)tdi_rounded_up(v->f, TDI_WIDTH);
-    double rows = v->dilation_h == 1 ? 1.0 / (double)v->x.apart_h : 1;
-    return (tdi_work){asked, 2 * pixels * rows * (double)(v->groups * depth_of(v)) * lanes};
+    double met = (double)(v->groups * depth_of(v)) / (double)(v->rows.apart * v->columns.apart);
+    return (tdi_work){asked, 2 * pixels * met * lanes};
 }
 
 static const char *conv2d_declines(const tdi_call *call)

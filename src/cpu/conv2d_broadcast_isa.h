@@ -5,38 +5,81 @@
 
 #include "cpu/conv2d_isa.h"
 
-/* An image [h, w, c] as it is seen: with zeros around it, and between its cells where they are set apart. */
-typedef struct tdi_seen {
-    int64_t h, w, c;
-    int64_t top, left;        /* where its first cell is seen */
-    int64_t apart_h, apart_w; /* from a cell to the next */
-    int64_t rows, columns;
-} tdi_seen;
-
-/* x, forwards. */
-static inline tdi_seen tdi_seen_forward(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter,
-                                        const td_shape *y)
+/* How many of the places first, first + apart, .. lie before `end`. */
+static inline int64_t tdi_places_before(int64_t end, int64_t first, int64_t apart)
 {
-    return (tdi_seen){.h = x->dim[1],
-                      .w = x->dim[2],
-                      .c = x->dim[3],
-                      .top = tdi_conv2d_window_h(a, x, filter).before,
-                      .left = tdi_conv2d_window_w(a, x, filter).before,
-                      .apart_h = 1,
-                      .apart_w = 1,
-                      .rows = (y->dim[1] - 1) * a->stride_h + (filter->dim[0] - 1) * a->dilation_h + 1,
-                      .columns = (y->dim[2] - 1) * a->stride_w + (filter->dim[1] - 1) * a->dilation_w + 1};
+    return end <= first ? 0 : (end - first + apart - 1) / apart;
 }
 
-/* Under a row of the filter x is seen in so many straight stretches of neighbouring numbers. */
-static inline int64_t tdi_seen_stretches(const tdi_conv2d_attrs *a, const td_shape *filter)
+/* Along one axis pixel o meets with place k of the filter what is at o * stride + k * dilation - before; every
+ * `apart`th place there is a cell of x, of so many, the first one is at 0. */
+typedef struct tdi_axis {
+    int64_t cells, size; /* of x; of the filter */
+    int64_t stride, dilation, apart, before;
+} tdi_axis;
+
+/* An image [h, w, c] as it is seen: with columns of zeros left and right of it. */
+typedef struct tdi_seen {
+    int64_t h, w, c;
+    int64_t left, columns; /* where its first column is seen; of all */
+} tdi_seen;
+
+/* Places of the filter that meet cells: so many, from place `first` on every `step`th; the first of them meets cell
+ * `cell`, the next one the one `cells` behind. */
+typedef struct tdi_met {
+    int64_t first, count, step;
+    int64_t cell, cells;
+} tdi_met;
+
+/* By pixel o, were there cells without end on both sides. */
+static inline tdi_met tdi_met_by(const tdi_axis *a, int64_t o)
 {
-    return a->dilation_w == 1 && a->groups == 1 ? 1 : filter->dim[1];
+    tdi_met m = {.step = 1};
+    int64_t at = o * a->stride - a->before;
+    while (m.step * a->dilation % a->apart)
+        m.step++;
+    while (m.first < a->size && (at + m.first * a->dilation) % a->apart)
+        m.first++;
+    m.count = tdi_places_before(a->size, m.first, m.step);
+    m.cell = (at + m.first * a->dilation) / a->apart;
+    m.cells = m.step * a->dilation / a->apart;
+    return m;
+}
+
+/* Without those that meet nothing. */
+static inline tdi_met tdi_met_inside(const tdi_axis *a, tdi_met m)
+{
+    int64_t before = tdi_least(tdi_places_before(0, m.cell, m.cells), m.count);
+    m.first += before * m.step;
+    m.cell += before * m.cells;
+    m.count = tdi_least(m.count - before, tdi_places_before(a->cells, m.cell, m.cells));
+    return m;
+}
+
+static inline tdi_axis tdi_rows_forward(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
+{
+    return (tdi_axis){
+        x->dim[1], filter->dim[0], a->stride_h, a->dilation_h, 1, tdi_conv2d_window_h(a, x, filter).before};
+}
+
+static inline tdi_axis tdi_columns_forward(const tdi_conv2d_attrs *a, const td_shape *x, const td_shape *filter)
+{
+    return (tdi_axis){
+        x->dim[2], filter->dim[1], a->stride_w, a->dilation_w, 1, tdi_conv2d_window_w(a, x, filter).before};
+}
+
+/* Of x, [samples, h, w, c], by `pixels` in a row. */
+static inline tdi_seen tdi_seen_by(const td_shape *x, const tdi_axis *w, int64_t pixels)
+{
+    int64_t before = w->before, apart = w->apart;
+    int64_t left = before >= 0 ? before / apart : -tdi_places_before(-before, 0, apart);
+    int64_t last = ((pixels - 1) * w->stride + (w->size - 1) * w->dilation - before + left * apart) / apart;
+    return (tdi_seen){x->dim[1], x->dim[2], x->dim[3], left, last + 1};
 }
 
 static inline bool tdi_seen_in_place(const tdi_seen *s)
 {
-    return s->top == 0 && s->left == 0 && s->apart_h == 1 && s->apart_w == 1 && s->rows <= s->h && s->columns <= s->w;
+    return s->left == 0 && s->columns <= s->w;
 }
 
 static inline int64_t tdi_seen_row(const tdi_seen *s)
@@ -46,34 +89,18 @@ static inline int64_t tdi_seen_row(const tdi_seen *s)
 
 static inline int64_t tdi_seen_floats(const tdi_seen *s)
 {
-    return tdi_seen_in_place(s) ? 0 : s->rows * s->columns * s->c;
+    return tdi_seen_in_place(s) ? 0 : s->h * s->columns * s->c;
 }
 
-/* How many cells, `apart` from each other, begin before `end`; the first begins at `first`. */
-static inline int64_t tdi_cells_before(int64_t end, int64_t first, int64_t apart)
-{
-    return end <= first ? 0 : (end - first + apart - 1) / apart;
-}
-
-static inline void tdi_see_row(const tdi_seen *s, const float *from, float *to)
-{
-    int64_t begin = tdi_cells_before(0, s->left, s->apart_w);
-    int64_t end = tdi_least(tdi_cells_before(s->columns, s->left, s->apart_w), s->w);
-    int64_t together = s->apart_w == 1 ? end - begin : 1;
-    for (int64_t x = begin; x < end; x += together)
-        memcpy(to + (s->left + x * s->apart_w) * s->c, from + x * s->c, (size_t)(together * s->c) * sizeof *to);
-}
-
-/* Where it lies, or in `room`, tdi_seen_floats of it. */
+/* Where it lies, or in `room`, tdi_seen_floats of it, all zero or as another image has left it. */
 static inline const float *tdi_see(const tdi_seen *s, const float *image, float *room)
 {
     if (tdi_seen_in_place(s))
         return image;
-    int64_t begin = tdi_cells_before(0, s->top, s->apart_h);
-    int64_t end = tdi_least(tdi_cells_before(s->rows, s->top, s->apart_h), s->h);
-    memset(room, 0, (size_t)tdi_seen_floats(s) * sizeof *room);
-    for (int64_t y = begin; y < end; y++)
-        tdi_see_row(s, image + y * s->w * s->c, room + (s->top + y * s->apart_h) * tdi_seen_row(s));
+    int64_t begin = tdi_most(-s->left, 0), end = tdi_least(s->columns - s->left, s->w);
+    for (int64_t y = 0; y < s->h && begin < end; y++)
+        memcpy(room + y * tdi_seen_row(s) + (s->left + begin) * s->c, image + (y * s->w + begin) * s->c,
+               (size_t)((end - begin) * s->c) * sizeof *room);
     return room;
 }
 

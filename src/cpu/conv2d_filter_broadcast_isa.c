@@ -14,12 +14,12 @@ enum { VECTORS = 2, ROOM = 1 << 14 /* floats of dy */ };
 /* x, dy [samples, y_h, y_w, filters] -> the filter's gradient [kh, kw, c, filters]. */
 typedef struct conv {
     tdi_seen x;
+    tdi_axis rows, columns;
     int64_t samples, y_h, y_w, filters;
     int64_t filter;       /* the first that is made */
     int64_t groups, c, f; /* of a group */
-    int64_t kh, kw, stride_h, stride_w, dilation_h, dilation_w;
-    int64_t runs, run; /* straight stretches of x under a row of the filter; numbers in each */
-    int64_t rows;      /* of dy, at a time */
+    int64_t runs, run;    /* straight stretches of x under a row of the filter; numbers in each */
+    int64_t together;     /* rows of dy, at a time */
 } conv;
 
 static conv conv_of(const tdi_call *call)
@@ -27,7 +27,9 @@ static conv conv_of(const tdi_call *call)
     const tdi_conv2d_attrs *a = call->attrs;
     const td_shape *x = &call->in[0].shape, *dy = &call->in[1].shape, *filter = &call->out.shape;
     bool columns = call->split == TDI_COLUMNS;
-    conv v = {.samples = x->dim[0],
+    conv v = {.rows = tdi_rows_forward(a, x, filter),
+              .columns = tdi_columns_forward(a, x, filter),
+              .samples = x->dim[0],
               .y_h = dy->dim[1],
               .y_w = dy->dim[2],
               .filters = dy->dim[3],
@@ -35,16 +37,10 @@ static conv conv_of(const tdi_call *call)
               .groups = a->groups,
               .c = filter->dim[2],
               .f = columns ? call->end - call->begin : dy->dim[3] / a->groups,
-              .kh = filter->dim[0],
-              .kw = filter->dim[1],
-              .stride_h = a->stride_h,
-              .stride_w = a->stride_w,
-              .dilation_h = a->dilation_h,
-              .dilation_w = a->dilation_w,
-              .runs = tdi_seen_stretches(a, filter)};
-    v.run = v.kw * v.c / v.runs;
-    v.rows = tdi_share_of(v.y_h, tdi_most(ROOM / (v.y_w * v.filters), 1));
-    v.x = tdi_seen_forward(a, x, filter, dy);
+              .runs = a->dilation_w == 1 && a->groups == 1 ? 1 : filter->dim[1]};
+    v.run = v.columns.size * v.c / v.runs;
+    v.together = tdi_share_of(v.y_h, tdi_most(ROOM / (v.y_w * v.filters), 1));
+    v.x = tdi_seen_by(x, &v.columns, v.y_w);
     return v;
 }
 
@@ -65,7 +61,7 @@ TDI_INLINE tdi_vector dy_vector(bool part, const float *dy, int64_t count)
 TDI_INLINE void add_tile(int taps, int vectors, bool part, const conv *v, place at)
 {
     tdi_vector sum[TAPS][VECTORS] = {{{0}}};
-    int64_t step = v->stride_w * v->x.c, row = v->stride_h * tdi_seen_row(&v->x);
+    int64_t step = v->columns.stride * v->x.c, row = v->rows.stride * tdi_seen_row(&v->x);
     for (int64_t oy = 0; oy < at.rows; oy++, at.x += row) {
         const float *x = at.x;
         for (int64_t ox = 0; ox < v->y_w; ox++, x += step, at.dy += v->filters) {
@@ -140,25 +136,29 @@ static void add_run(const conv *v, place at)
     }
 }
 
-/* Rows of dy from one on. */
-static void add_rows(const conv *v, const float *x, const float *dy, int64_t oy, bool begins, float *sums)
+/* What row ky of the filter meets by rows [begin, end) of dy. */
+static void add_filter_row(const conv *v, const float *x, const float *dy, int64_t ky, int64_t begin, int64_t end,
+                           bool begins, float *sums)
 {
-    place at = {.rows = tdi_least(v->rows, v->y_h - oy), .begins = begins};
-    int64_t row = tdi_seen_row(&v->x);
-    for (int64_t ky = 0; ky < v->kh; ky++)
-        for (int64_t r = 0; r < v->runs; r++)
-            for (int64_t group = 0; group < v->groups; group++) {
-                at.x = x + (oy * v->stride_h + ky * v->dilation_h) * row + r * v->dilation_w * v->x.c + group * v->c;
-                at.dy = dy + oy * v->y_w * v->filters + v->filter + group * v->f;
-                at.sums = sums + (ky * v->runs + r) * v->run * v->filters + v->filter + group * v->f;
-                add_run(v, at);
-            }
+    const tdi_axis *h = &v->rows;
+    int64_t above = ky * h->dilation - h->before;
+    begin = tdi_most(begin, tdi_places_before(0, above, h->stride));
+    end = tdi_least(end, tdi_places_before(h->cells, above, h->stride));
+    place at = {.rows = tdi_most(end - begin, 0), .begins = begins};
+    for (int64_t r = 0; r < v->runs; r++)
+        for (int64_t group = 0; group < v->groups; group++) {
+            int64_t cell = r * v->columns.dilation; /* the padding has room in x */
+            at.x = x + (begin * h->stride + above) * tdi_seen_row(&v->x) + cell * v->x.c + group * v->c;
+            at.dy = dy + begin * v->y_w * v->filters + v->filter + group * v->f;
+            at.sums = sums + (ky * v->runs + r) * v->run * v->filters + v->filter + group * v->f;
+            add_run(v, at);
+        }
 }
 
 static tdi_work work_of(const tdi_call *call, const conv *v)
 {
     double pixels = (double)(v->samples * v->y_h * v->y_w), lanes = (double)tdi_rounded_up(v->f, TDI_WIDTH);
-    double taps = (double)(v->kh * v->runs * v->run * v->groups);
+    double taps = (double)(v->rows.size * v->runs * v->run * v->groups);
     return (tdi_work){tdi_op_conv2d_grad_filter.flops(call), 2 * pixels * taps * lanes};
 }
 
@@ -186,11 +186,13 @@ static void run(const tdi_call *call)
 {
     conv v = conv_of(call);
     int64_t of_x = v.x.h * v.x.w * v.x.c, of_dy = v.y_h * v.y_w * v.filters;
+    tdi_clear(call->scratch, tdi_seen_floats(&v.x));
     for (int64_t i = 0; i < v.samples; i++) {
         const float *x = tdi_see(&v.x, (const float *)call->in[0].data + i * of_x, call->scratch);
         const float *dy = (const float *)call->in[1].data + i * of_dy;
-        for (int64_t oy = 0; oy < v.y_h; oy += v.rows)
-            add_rows(&v, x, dy, oy, i == 0 && oy == 0, call->out.data);
+        for (int64_t oy = 0; oy < v.y_h; oy += v.together)
+            for (int64_t ky = 0; ky < v.rows.size; ky++)
+                add_filter_row(&v, x, dy, ky, oy, tdi_least(oy + v.together, v.y_h), i == 0 && oy == 0, call->out.data);
     }
 }
 
