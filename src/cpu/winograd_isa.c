@@ -1,14 +1,9 @@
 /* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products make
  * what takes 144.
  *
- * An output tile of 4x4 is a polynomial product: the 6x6 input tile d and the filter g are evaluated at the points
- * 0, +-A, +-B and infinity in both directions, multiplied point by point, and interpolated:
- *
- *     y = T' [(G g G') . (D d D')] T        dg = G' [(T dy T') . (D d D')] G
- *
- * Summed over channels, each of the 36 points is a matrix product, [tiles, c] . [c, f]; that is where the time goes.
- * The gradient of the input is the same convolution of dy with the filter turned about. Points of nearly the same size
- * keep rounding errors small, here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum.
+ * Tiles are turned into points and back by winograd_tiles_isa.h. Summed over channels, each of the 36 points is a
+ * matrix product, [tiles, c] . [c, f]; that is where the time goes. The gradient of the input is the same convolution
+ * of dy with the filter turned about, or, where dy has fewer tiles than x, made from those: their results overlap then.
  *
  * The filter's points take four times its room. Where that is more than L2 has they are made piece by piece, each right
  * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
@@ -19,20 +14,16 @@
 #include "cpu/made_isa.h"
 #include "cpu/narrow_isa.h"
 #include "cpu/tiles.h"
+#include "cpu/winograd_tiles_isa.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 4 }; /* of blocks of sums, in registers: rows of one or more, vectors of one at most */
 #else
 enum { ROWS = 4, COLUMNS = 3 };
 #endif
-enum { OUT = 4, TAPS = 3, IN = 6, POINTS = IN * IN };
-enum { GRAIN = 16, FEWEST = 32, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
+enum { OUT = TDI_TILE_OUT, TAPS = TDI_TILE_TAPS, IN = TDI_TILE_IN, POINTS = IN * IN };
+enum { GRAIN = 16, FEWEST = 16, DEPTH = 64 /* channels */, ENOUGH_TILES = 16 };
 enum { CACHE_FLOATS = 1 << 18, MOST_FLOATS = 5 << 17 };
-
-static const float a1 = 0.70710678118654752f, a2 = 0.5f, a3 = 0.35355339059327376f;
-static const float b1 = 1.4142135623730951f, b2 = 2.0f, b3 = 2.8284271247461903f;
-static const float both = 1.0f, sum2 = 2.5f;              /* A^2 B^2, A^2 + B^2 */
-static const float over_a = -1 / 1.5f, over_b = 1 / 6.0f; /* 1 / 2A^2(A^2 - B^2), 1 / 2B^2(B^2 - A^2) */
 
 /* x [samples, h, w, c] -> y [samples, oh, ow, f], tiles numbered sample by sample, row by row. */
 typedef struct winograd {
@@ -40,84 +31,13 @@ typedef struct winograd {
     int64_t h, w, c, oh, ow, f, before_h, before_w;
     int64_t filter, filters; /* the first of the f that are made, of so many */
     int64_t tiles_h, tiles_w, tiles;
-    int64_t block;   /* tiles worked on at a time: a multiple of ROWS */
-    int64_t results; /* panels of their results that have room */
-    bool narrow;     /* x and y, or their gradients, are bfloat16; the filter and its gradient never are */
-    bool turned;     /* filter, so that it gives the gradient of the input */
-    bool whole;      /* all of the filter's points have room, not one piece's alone */
+    int64_t block;    /* tiles worked on at a time: a multiple of ROWS */
+    int64_t results;  /* panels of their results that have room */
+    bool narrow;      /* x and y, or their gradients, are bfloat16; the filter and its gradient never are */
+    bool back;        /* x is dy, y its gradient dx; the filter's sides are swapped */
+    bool overlapping; /* back, by tiles of dy, each of which gives a window of dx */
+    bool whole;       /* all of the filter's points have room, not one piece's alone */
 } winograd;
-
-/* ---- one dimension of the transforms ---- */
-
-TDI_INLINE void evaluate_image(const tdi_vector *d, int step, tdi_vector *to, int to_step)
-{
-    tdi_vector even_a = d[4 * step] - b2 * d[2 * step], odd_a = a1 * (d[3 * step] - b2 * d[step]);
-    tdi_vector even_b = d[4 * step] - a2 * d[2 * step], odd_b = b1 * (d[3 * step] - a2 * d[step]);
-    to[0] = both * d[0] - sum2 * d[2 * step] + d[4 * step];
-    to[to_step] = even_a + odd_a;
-    to[2 * to_step] = even_a - odd_a;
-    to[3 * to_step] = even_b + odd_b;
-    to[4 * to_step] = even_b - odd_b;
-    to[5 * to_step] = both * d[step] - sum2 * d[3 * step] + d[5 * step];
-}
-
-TDI_INLINE void evaluate_filter(const tdi_vector *g, int step, tdi_vector *to, int to_step)
-{
-    tdi_vector even_a = over_a * (g[0] + a2 * g[2 * step]), odd_a = (over_a * a1) * g[step];
-    tdi_vector even_b = over_b * (g[0] + b2 * g[2 * step]), odd_b = (over_b * b1) * g[step];
-    to[0] = g[0];
-    to[to_step] = even_a + odd_a;
-    to[2 * to_step] = even_a - odd_a;
-    to[3 * to_step] = even_b + odd_b;
-    to[4 * to_step] = even_b - odd_b;
-    to[5 * to_step] = g[2 * step];
-}
-
-TDI_INLINE void interpolate(const tdi_vector *m, int step, tdi_vector *to, int to_step)
-{
-    tdi_vector sum_a = m[step] + m[2 * step], difference_a = m[step] - m[2 * step];
-    tdi_vector sum_b = m[3 * step] + m[4 * step], difference_b = m[3 * step] - m[4 * step];
-    to[0] = m[0] + sum_a + sum_b;
-    to[to_step] = a1 * difference_a + b1 * difference_b;
-    to[2 * to_step] = a2 * sum_a + b2 * sum_b;
-    to[3 * to_step] = a3 * difference_a + b3 * difference_b + m[5 * step];
-}
-
-/* The other way round, for the gradient of the filter: dy as a polynomial, evaluated. */
-TDI_INLINE void evaluate_gradient(const tdi_vector *y, int step, tdi_vector *to, int to_step)
-{
-    tdi_vector even_a = y[0] + a2 * y[2 * step], odd_a = a1 * y[step] + a3 * y[3 * step];
-    tdi_vector even_b = y[0] + b2 * y[2 * step], odd_b = b1 * y[step] + b3 * y[3 * step];
-    to[0] = y[0];
-    to[to_step] = even_a + odd_a;
-    to[2 * to_step] = even_a - odd_a;
-    to[3 * to_step] = even_b + odd_b;
-    to[4 * to_step] = even_b - odd_b;
-    to[5 * to_step] = y[3 * step];
-}
-
-TDI_INLINE void gather_filter(const tdi_vector *u, int step, tdi_vector *to, int to_step)
-{
-    tdi_vector sum_a = over_a * (u[step] + u[2 * step]), sum_b = over_b * (u[3 * step] + u[4 * step]);
-    tdi_vector difference_a = u[step] - u[2 * step], difference_b = u[3 * step] - u[4 * step];
-    to[0] = u[0] + sum_a + sum_b;
-    to[to_step] = (over_a * a1) * difference_a + (over_b * b1) * difference_b;
-    to[2 * to_step] = a2 * sum_a + b2 * sum_b + u[5 * step];
-}
-
-/* ---- both dimensions ---- */
-
-typedef void transform(const tdi_vector *from, int step, tdi_vector *to, int to_step);
-
-/* [size, size] -> [made, made]: columns first, then rows. */
-TDI_INLINE void both_ways(transform *one_way, int size, int made, const tdi_vector *from, tdi_vector *to)
-{
-    tdi_vector half[POINTS];
-    for (int x = 0; x < size; x++)
-        one_way(from + x, size, half + x, size);
-    for (int y = 0; y < made; y++)
-        one_way(half + y * size, 1, to + y * made, 1);
-}
 
 /* ---- products ---- */
 
@@ -357,14 +277,14 @@ static void locate(const winograd *p, const void *image, int64_t h, int64_t w, i
         }
 }
 
-TDI_INLINE void points_of(bool narrow, transform *one_way, int size, const window *of, int64_t begin, int64_t channels,
-                          int64_t stride, float *to)
+TDI_INLINE void points_of(bool narrow, tdi_transform *one_way, int size, const window *of, int64_t begin,
+                          int64_t channels, int64_t stride, float *to)
 {
     for (int64_t c = 0; c < channels; c += TDI_WIDTH) {
         tdi_vector from[POINTS], made[POINTS];
         for (int i = 0; i < size * size; i++)
             from[i] = tdi_get_vector(narrow, of->at[i], begin + c);
-        both_ways(one_way, size, IN, from, made);
+        tdi_both_ways(one_way, size, IN, from, made);
         for (int i = 0; i < POINTS; i++)
             tdi_store(to + i * stride + c, made[i]);
     }
@@ -373,29 +293,32 @@ TDI_INLINE void points_of(bool narrow, transform *one_way, int size, const windo
 /* Of a window of x, the channels of a slice. */
 static void image_points_of(const winograd *p, const window *of, piece q, float *to)
 {
-    if (p->narrow)
-        points_of(true, evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
+    if (p->overlapping)
+        points_of(false, tdi_evaluate_gradient, OUT, of, q.c, q.depth, image_stride(p), to);
+    else if (p->narrow)
+        points_of(true, tdi_evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
     else
-        points_of(false, evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
+        points_of(false, tdi_evaluate_image, IN, of, q.c, q.depth, image_stride(p), to);
 }
 
 /* Of one of dy, those of a panel. */
 static void gradient_points_of(const winograd *p, const window *of, piece q, float *to)
 {
     if (p->narrow)
-        points_of(true, evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
+        points_of(true, tdi_evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
     else
-        points_of(false, evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
+        points_of(false, tdi_evaluate_gradient, OUT, of, p->filter + q.f, width_of(q), result_stride(p), to);
 }
 
 /* Tiles [begin, begin + count) of x as [slices, points, tile, depth]. */
 static void image_points(const winograd *p, const void *x, const float *zeros, int64_t begin, int64_t count, float *to)
 {
-    window of = {.size = IN};
+    window of = {.size = p->overlapping ? OUT : IN};
+    int64_t above = p->overlapping ? 0 : p->before_h, left = p->overlapping ? 0 : p->before_w;
     for (int64_t i = 0; i < count; i++) {
         tile t = tile_at(p, begin + i);
         const void *image = element(p, x, t.sample * p->h * p->w * p->c);
-        locate(p, image, p->h, p->w, p->c, t.y - p->before_h, t.x - p->before_w, zeros, &of);
+        locate(p, image, p->h, p->w, p->c, t.y - above, t.x - left, zeros, &of);
         for (piece q = first_piece(p); q.panel == 0; q = next_piece(p, q))
             image_points_of(p, &of, q, to + q.slice * POINTS * image_stride(p) + i * slice_depth(p));
     }
@@ -421,7 +344,7 @@ TDI_INLINE void filter_points(const float *filter, int64_t tap, int64_t stride, 
     tdi_vector from[TAPS * TAPS], made[POINTS];
     for (int i = 0; i < TAPS * TAPS; i++)
         from[i] = tdi_load(filter + i * tap);
-    both_ways(evaluate_filter, TAPS, IN, from, made);
+    tdi_both_ways(tdi_evaluate_filter, TAPS, IN, from, made);
     for (int i = 0; i < POINTS; i++)
         tdi_store(to + i * stride, made[i]);
 }
@@ -436,30 +359,32 @@ static void make_straight(const winograd *p, const float *filter, piece q, float
             filter_points(filter + k * from_row + j * TDI_WIDTH, tap, stride, to + k * row + j * TDI_WIDTH);
 }
 
-static void turned_square(const winograd *p, const float *filter, float *to, int64_t row)
+/* The filter stands upright where results are windows, else it is turned about. */
+static void swapped_square(const winograd *p, const float *filter, float *to, int64_t row)
 {
     enum { SQUARE = TDI_WIDTH * TDI_WIDTH };
     float square[TAPS * TAPS][SQUARE];
     const int64_t stride = filter_stride(p);
     for (int i = 0; i < TAPS * TAPS; i++)
-        tdi_transpose_square(filter + (TAPS * TAPS - 1 - i) * p->c * p->filters, p->c, square[i], TDI_WIDTH);
+        tdi_transpose_square(filter + (p->overlapping ? i : TAPS * TAPS - 1 - i) * p->c * p->filters, p->c, square[i],
+                             TDI_WIDTH);
     for (int k = 0; k < TDI_WIDTH; k++)
         filter_points(square[0] + k * TDI_WIDTH, SQUARE, stride, to + k * row);
 }
 
-/* The filter that gives dx, turned about: of [3, 3, filters, c], as the forward one is for p's filters and c. */
-static void make_turned(const winograd *p, const float *filter, piece q, float *to)
+/* The filter that gives dx: of [3, 3, filters, c], as the forward one is for p's filters and c. */
+static void make_swapped(const winograd *p, const float *filter, piece q, float *to)
 {
     filter += (p->filter + q.f) * p->c + q.c;
     for (int j = 0; j < width_of(q); j += TDI_WIDTH)
         for (int64_t k = 0; k < q.depth; k += TDI_WIDTH)
-            turned_square(p, filter + j * p->c + k, to + k * width_of(q) + j, width_of(q));
+            swapped_square(p, filter + j * p->c + k, to + k * width_of(q) + j, width_of(q));
 }
 
 static void make_piece(const winograd *p, const float *filter, piece q, float *to)
 {
-    if (p->turned)
-        make_turned(p, filter, q, to);
+    if (p->back)
+        make_swapped(p, filter, q, to);
     else
         make_straight(p, filter, q, to);
 }
@@ -470,22 +395,23 @@ static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ah
     enum { FLOAT = sizeof *filter };
     int64_t width = width_of(q);
     for (int tap = 0; tap < TAPS * TAPS && q.f < p->f; tap++, filter += p->c * p->filters)
-        ahead[tap] = p->turned
+        ahead[tap] = p->back
                          ? tdi_rows_ahead(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
                          : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
                                           width * FLOAT);
 }
 
-/* [OUT, OUT, width] of a tile's results. */
-static void interpolate_tile(const winograd *p, const float *from, int64_t width, float *to)
+/* [made, made, width] of a tile's results. */
+TDI_INLINE void turn_back(tdi_transform *one_way, int size, const winograd *p, const float *from, int64_t width,
+                          float *to)
 {
     const int64_t stride = result_stride(p);
     for (int64_t f = 0; f < width; f += TDI_WIDTH) {
-        tdi_vector points[POINTS], made[OUT * OUT];
+        tdi_vector points[POINTS], made[POINTS];
         for (int i = 0; i < POINTS; i++)
             points[i] = tdi_load(from + i * stride + f);
-        both_ways(interpolate, IN, OUT, points, made);
-        for (int i = 0; i < OUT * OUT; i++)
+        tdi_both_ways(one_way, IN, size, points, made);
+        for (int i = 0; i < size * size; i++)
             tdi_store(to + i * width + f, made[i]);
     }
 }
@@ -502,20 +428,51 @@ TDI_INLINE void put_tile(bool narrow, const winograd *p, tile t, const float *fr
         }
 }
 
+/* What tiles above, or to the left, have a share in is there already. */
+static void add_window(const winograd *p, tile t, const float *from, piece q, float *y)
+{
+    enum { SHARED = IN - OUT };
+    int64_t above = t.y - (TAPS - 1 - p->before_h), left = t.x - (TAPS - 1 - p->before_w);
+    for (int64_t i = tdi_most(-above, 0); i < tdi_least(p->oh - above, IN); i++)
+        for (int64_t j = tdi_most(-left, 0); j < tdi_least(p->ow - left, IN); j++) {
+            bool there = (t.y > 0 && i < SHARED) || (t.x > 0 && j < SHARED);
+            const float *made = from + (i * IN + j) * width_of(q);
+            float *to = y + ((t.sample * p->oh + above + i) * p->ow + left + j) * p->filters + p->filter + q.f;
+            for (int64_t f = 0; f < width_of(q); f += TDI_WIDTH)
+                tdi_store(to + f, there ? tdi_load(to + f) + tdi_load(made + f) : tdi_load(made + f));
+        }
+}
+
+static void store_tile(const winograd *p, tile t, const float *from, piece q, const float *bias, int activation,
+                       void *y)
+{
+    float made[OUT * OUT * COLUMNS * TDI_WIDTH];
+    turn_back(tdi_interpolate_tile, OUT, p, from, width_of(q), made);
+    if (bias || activation)
+        TDI_ISA_NAME(tdi_loops).epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation,
+                                         made);
+    if (p->narrow)
+        put_tile(true, p, t, made, q, y);
+    else
+        put_tile(false, p, t, made, q, y);
+}
+
+static void store_window(const winograd *p, tile t, const float *from, piece q, float *y)
+{
+    float made[IN * IN * COLUMNS * TDI_WIDTH];
+    turn_back(tdi_scatter_image, IN, p, from, width_of(q), made);
+    add_window(p, t, made, q, y);
+}
+
 /* A panel of tiles [begin, begin + count). */
 static void store_tiles(const winograd *p, const float *from, piece q, int64_t begin, int64_t count, const float *bias,
                         int activation, void *y)
 {
-    float made[OUT * OUT * COLUMNS * TDI_WIDTH];
-    for (int64_t i = 0; i < count; i++) {
-        interpolate_tile(p, from + i * width_of(q), width_of(q), made);
-        if (bias || activation)
-            TDI_ISA_NAME(tdi_loops).epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation,
-                                             made);
-        if (p->narrow)
-            put_tile(true, p, tile_at(p, begin + i), made, q, y);
+    for (int64_t i = 0; i < count; i++, from += width_of(q)) {
+        if (p->overlapping)
+            store_window(p, tile_at(p, begin + i), from, q, y);
         else
-            put_tile(false, p, tile_at(p, begin + i), made, q, y);
+            store_tile(p, tile_at(p, begin + i), from, q, bias, activation, y);
     }
 }
 
@@ -660,7 +617,7 @@ static void store_piece(const winograd *p, const float *from, piece q, float *fi
             tdi_vector points[POINTS], made[TAPS * TAPS];
             for (int i = 0; i < POINTS; i++)
                 points[i] = tdi_load(from + i * stride + k * row + j * TDI_WIDTH);
-            both_ways(gather_filter, IN, TAPS, points, made);
+            tdi_both_ways(tdi_gather_filter, IN, TAPS, points, made);
             for (int i = 0; i < TAPS * TAPS; i++)
                 tdi_store(filter + i * tap + k * to_row + j * TDI_WIDTH, made[i]);
         }
@@ -711,10 +668,21 @@ static int64_t tiles_of(int64_t extent)
     return (extent + OUT - 1) / OUT;
 }
 
-/* Each tile must pay for its share of the filter's transform, and fill what it makes. */
+static int64_t tiles_in(const td_shape *y)
+{
+    return y->dim[0] * tiles_of(y->dim[1]) * tiles_of(y->dim[2]);
+}
+
+/* Back: has dy fewer tiles than dx? A sum of two bfloat16 numbers would be rounded twice. */
+static bool is_overlapping(const tdi_call *call)
+{
+    return call->in[0].dtype == TD_FLOAT32 && tiles_in(&call->in[0].shape) < tiles_in(&call->out.shape);
+}
+
+/* Each tile must pay for its share of the filter's tdi_transform, and fill what it makes. */
 static tdi_doubt doubts_shape(const td_shape *y)
 {
-    int64_t tiles = y->dim[0] * tiles_of(y->dim[1]) * tiles_of(y->dim[2]);
+    int64_t tiles = tiles_in(y);
     int64_t made = y->dim[0] * y->dim[1] * y->dim[2];
     return tiles >= ENOUGH_TILES && 10 * made >= 6 * OUT * OUT * tiles ? TDI_LIKELY : TDI_UNLIKELY;
 }
@@ -728,13 +696,14 @@ static int64_t block_of(const winograd *p)
     return tdi_rounded_up(tdi_share_of(p->tiles, tdi_most(most, ROWS)), ROWS);
 }
 
-/* The convolution with the filter, or with the turned one. */
-static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool turned)
+/* The convolution with the filter, or the one back. */
+static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_shape *y, bool back)
 {
     const tdi_conv2d_attrs *a = call->attrs;
     bool rows = call->split == TDI_ROWS, columns = call->split == TDI_COLUMNS;
     winograd p = {.narrow = call->in[0].dtype == TD_BFLOAT16,
-                  .turned = turned,
+                  .back = back,
+                  .overlapping = back && is_overlapping(call),
                   .first = rows ? call->begin : 0,
                   .samples = rows ? call->end - call->begin : x->dim[0],
                   .h = x->dim[1],
@@ -744,12 +713,13 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
                   .ow = y->dim[2],
                   .f = columns ? call->end - call->begin : y->dim[3],
                   .filter = columns ? call->begin : 0,
-                  .filters = y->dim[3],
-                  .tiles_h = tiles_of(y->dim[1]),
-                  .tiles_w = tiles_of(y->dim[2])};
+                  .filters = y->dim[3]};
+    const td_shape *tiled = p.overlapping ? x : y;
+    p.tiles_h = tiles_of(tiled->dim[1]);
+    p.tiles_w = tiles_of(tiled->dim[2]);
     int64_t same = a->padding == TD_SAME ? 1 : 0, before_h = same + a->sides.top, before_w = same + a->sides.left;
-    p.before_h = turned ? TAPS - 1 - before_h : before_h;
-    p.before_w = turned ? TAPS - 1 - before_w : before_w;
+    p.before_h = back ? TAPS - 1 - before_h : before_h;
+    p.before_w = back ? TAPS - 1 - before_w : before_w;
     p.tiles = p.samples * p.tiles_h * p.tiles_w;
     p.results = 1;
     p.block = block_of(&p);
@@ -803,6 +773,11 @@ static void forward_run(const tdi_call *call)
 static const char *grad_input_declines(const tdi_call *call)
 {
     return declines(call, &call->out, &call->in[1], &call->in[0]);
+}
+
+static tdi_doubt grad_input_doubts(const tdi_call *call)
+{
+    return doubts_shape(is_overlapping(call) ? &call->in[0].shape : &call->out.shape);
 }
 
 static winograd grad_input_of(const tdi_call *call)
@@ -871,7 +846,7 @@ WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CA
                 .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
                 .keeps = forward_keeps, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                .declines = grad_input_declines, .doubts = forward_doubts, .prepare = grad_input_prepare,
+                .declines = grad_input_declines, .doubts = grad_input_doubts, .prepare = grad_input_prepare,
                 .keeps = grad_input_keeps, .run = grad_input_run);
 WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
                 .declines = grad_filter_declines, .doubts = grad_filter_doubts, .prepare = grad_filter_prepare,
