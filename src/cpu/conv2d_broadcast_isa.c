@@ -161,6 +161,7 @@ TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p
     tdi_vector sum[PIXELS][VECTORS];
     int64_t vector = vector_floats(v), step = p->pixel, c = v->c * TDI_WIDTH;
     const float *x_row = p->x, *filter_row = p->filter;
+    bool relu = v->activation == TD_RELU;
     TDI_UNROLL
     for (int i = 0; i < pixels; i++) {
         TDI_UNROLL
@@ -192,7 +193,9 @@ TDI_INLINE void make_tile(int pixels, int vectors, const conv *v, const place *p
     for (int i = 0; i < pixels; i++) {
         TDI_UNROLL
         for (int j = 0; j < vectors; j++)
-            tdi_store_part(p->to + i * p->to_pixel + j * TDI_WIDTH, sum[i][j], p->count - j * TDI_WIDTH);
+            tdi_store_part(p->to + i * p->to_pixel + j * TDI_WIDTH,
+                           relu ? tdi_select(sum[i][j] < 0.0f, (tdi_vector){0}, sum[i][j]) : sum[i][j],
+                           p->count - j * TDI_WIDTH);
     }
 }
 
@@ -226,11 +229,11 @@ static void make_any_tile(int64_t pixels, const conv *v, const place *at)
     }
 }
 
-/* A row of y, of which these filters may be all. */
+/* A row of y, of which these filters may be all; relu's are made already. */
 static void activate(const conv *v, int64_t count, float *y)
 {
     bool all = count == v->filters;
-    if (v->activation != TD_LINEAR)
+    if (v->activation != TD_LINEAR && v->activation != TD_RELU)
         TDI_ISA_NAME(tdi_loops).epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL,
                                          v->activation, y);
 }
@@ -340,7 +343,7 @@ static tdi_work work_of(const conv *v, double asked)
 static const char *conv2d_declines(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_declines(&v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_declines(&v.x, &v.rows, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static tdi_doubt conv2d_doubts(const tdi_call *call)
@@ -377,7 +380,7 @@ static void conv2d_run(const tdi_call *call)
 static const char *back_declines(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_declines(&v.x, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_declines(&v.x, &v.rows, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static tdi_doubt back_doubts(const tdi_call *call)
