@@ -323,7 +323,7 @@ static void run(const conv *v, const tdi_call *call)
         TDI_ISA_NAME(tdi_made_none)(call, v->first * pixels, v->filter, v->groups * v->f, room + made_at(call, v));
     if (tdi_must_make(call))
         pack(v, call->in[1].data, filter);
-    tdi_clear(call->scratch, tdi_seen_floats(&v->x));
+    tdi_seen_clear(&v->x, call->scratch);
     for (int64_t i = v->first; i < v->first + v->samples; i++) {
         const float *x = tdi_see(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
         make_image(v, x, filter, (float *)call->out.data + i * of_y);

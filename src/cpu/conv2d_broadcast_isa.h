@@ -92,7 +92,14 @@ static inline int64_t tdi_seen_floats(const tdi_seen *s)
     return tdi_seen_in_place(s) ? 0 : s->h * s->columns * s->c;
 }
 
-/* Where it lies, or in `room`, tdi_seen_floats of it, all zero or as another image has left it. */
+/* Before the first image is seen in `room`, tdi_seen_floats of it; nothing where images are seen in place. */
+static inline void tdi_seen_clear(const tdi_seen *s, float *room)
+{
+    if (!tdi_seen_in_place(s))
+        tdi_clear(room, tdi_seen_floats(s));
+}
+
+/* Where it lies, or in `room`, which was cleared, or holds another image. */
 static inline const float *tdi_see(const tdi_seen *s, const float *image, float *room)
 {
     if (tdi_seen_in_place(s))

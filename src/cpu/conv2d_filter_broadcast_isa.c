@@ -186,7 +186,7 @@ static void run(const tdi_call *call)
 {
     conv v = conv_of(call);
     int64_t of_x = v.x.h * v.x.w * v.x.c, of_dy = v.y_h * v.y_w * v.filters;
-    tdi_clear(call->scratch, tdi_seen_floats(&v.x));
+    tdi_seen_clear(&v.x, call->scratch);
     for (int64_t i = 0; i < v.samples; i++) {
         const float *x = tdi_see(&v.x, (const float *)call->in[0].data + i * of_x, call->scratch);
         const float *dy = (const float *)call->in[1].data + i * of_dy;
