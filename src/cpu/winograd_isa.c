@@ -117,11 +117,13 @@ TDI_INLINE void multiply(const product *p, int columns)
 }
 
 #if defined(__AVX512F__)
-/* Six rows of four vectors: the fewest instructions for a product that registers hold. What no six divide, four do. */
+/* Six rows of four vectors: the fewest instructions for a product that registers hold. What no six divide, four do, so
+ * that no row is touched behind those that there is room for, a multiple of ROWS. */
 static void multiply_wide(const product *p)
 {
-    for (int64_t i = 0, rows; i < p->rows; i += rows) {
-        rows = p->rows - i == 4 || p->rows - i == 8 ? 4 : 6;
+    int64_t all = tdi_rounded_up(p->rows, ROWS);
+    for (int64_t i = 0, rows; i < all; i += rows) {
+        rows = all - i == 4 || all - i == 8 ? 4 : 6;
         if (rows == 6)
             multiply_rows(6, 4, p, i);
         else
@@ -679,7 +681,7 @@ static bool is_overlapping(const tdi_call *call)
     return call->in[0].dtype == TD_FLOAT32 && tiles_in(&call->in[0].shape) < tiles_in(&call->out.shape);
 }
 
-/* Each tile must pay for its share of the filter's tdi_transform, and fill what it makes. */
+/* Each tile must pay for its share of the filter's transform, and fill what it makes. */
 static tdi_doubt doubts_shape(const td_shape *y)
 {
     int64_t tiles = tiles_in(y);
