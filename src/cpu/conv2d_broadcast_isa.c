@@ -238,7 +238,8 @@ static void activate(const conv *v, int64_t count, float *y)
                                          v->activation, y);
 }
 
-/* Pixels ox, ox + apart, .. of a row of y; at knows the rows. */
+/* Pixels ox, ox + apart, .. of a row of y; at knows the rows, which lie within x. Columns may lie left and right of it,
+ * where there is room with zeros. Neighbours in x that neighbours of the filter meet are one run. */
 static void make_pixels(const conv *v, const float *x, int64_t ox, const place *at, float *y)
 {
     const tdi_axis *w = &v->columns;
@@ -343,7 +344,8 @@ static tdi_work work_of(const conv *v, double asked)
 static const char *conv2d_declines(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_declines(&v.x, &v.rows, &call->in[1].shape, work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_declines(&v.x, &v.rows, &v.columns, &call->in[1].shape,
+                                  work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static tdi_doubt conv2d_doubts(const tdi_call *call)
@@ -380,7 +382,8 @@ static void conv2d_run(const tdi_call *call)
 static const char *back_declines(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_declines(&v.x, &v.rows, &call->in[1].shape, work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_declines(&v.x, &v.rows, &v.columns, &call->in[1].shape,
+                                  work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static tdi_doubt back_doubts(const tdi_call *call)

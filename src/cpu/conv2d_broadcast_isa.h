@@ -138,17 +138,18 @@ static inline tdi_doubt tdi_broadcast_doubts(tdi_work w)
 }
 
 /* Of many channels Winograd's method and products make more; room for large images others do not need. */
-static inline const char *tdi_broadcast_declines(const tdi_seen *x, const tdi_axis *rows, const td_shape *filter,
-                                                 tdi_work w)
+static inline const char *tdi_broadcast_declines(const tdi_seen *x, const tdi_axis *rows, const tdi_axis *columns,
+                                                 const td_shape *filter, tdi_work w)
 {
 #if defined(TANDEM_ONEDNN)
     enum { MANY = 32, LARGE = 1 << 22 /* floats */ };
-    bool strides = rows->stride > 1 || rows->apart > 1, point = filter->dim[0] == 1;
+    bool strides = rows->stride * rows->apart > 1 || columns->stride * columns->apart > 1;
+    bool point = filter->dim[0] == 1 && filter->dim[1] == 1;
     if (filter->dim[2] >= MANY && filter->dim[3] >= MANY && (point || !strides) && !tdi_is_little(w))
         return "many channels";
     return tdi_seen_floats(x) > LARGE && !tdi_is_for_broadcast(w) ? "a large image with zeros around" : NULL;
 #else
-    (void)x, (void)rows, (void)filter, (void)w;
+    (void)x, (void)rows, (void)columns, (void)filter, (void)w;
     return NULL;
 #endif
 }

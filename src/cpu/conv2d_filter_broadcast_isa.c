@@ -165,7 +165,7 @@ static tdi_work work_of(const tdi_call *call, const conv *v)
 static const char *declines(const tdi_call *call)
 {
     conv v = conv_of(call);
-    return tdi_broadcast_declines(&v.x, &v.rows, &call->out.shape, work_of(call, &v));
+    return tdi_broadcast_declines(&v.x, &v.rows, &v.columns, &call->out.shape, work_of(call, &v));
 }
 
 static tdi_doubt doubts(const tdi_call *call)

@@ -8,7 +8,7 @@
 #include "cpu/update.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
-enum { LINE = TDI_LINE / sizeof(float), AHEAD = 16 * LINE };
+enum { CLAIMED = 16 * TDI_LINE / sizeof(float) /* at a time */ };
 
 /* x / (sqrt(v) + epsilon), v >= 0 */
 TDI_INLINE tdi_vector over_root(tdi_vector x, tdi_vector v, float epsilon)
@@ -92,17 +92,16 @@ TDI_INLINE void rest(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_
             memcpy(s.slot[i], copy[2 + i], size);
 }
 
-/* A line of the weights that another core has read is that core's too, and has to be claimed before it can be written.
- * (What is compiled for any x86 only reads it ahead: not all have the instruction.) */
+/* A line of the weights that another core has read is that core's too, and has to be claimed before it can be written:
+ * many at a time, which takes not much longer than one. */
 TDI_INLINE void loop(tdi_update k, tdi_stretch s, int64_t n, void (*vector)(tdi_update k, tdi_stretch s))
 {
     int64_t i = 0;
-    for (; i < n && i < AHEAD; i += LINE)
-        __builtin_prefetch(s.out + i, 1);
-    for (i = 0; i + TDI_WIDTH <= n; i += TDI_WIDTH) {
-        if (i % LINE == 0 && i + AHEAD < n)
-            __builtin_prefetch(s.out + i + AHEAD, 1);
-        vector(k, tdi_stretch_at(s, i));
+    while (i + TDI_WIDTH <= n) {
+        int64_t end = i + tdi_least(n - i, CLAIMED);
+        tdi_claim(s.out + i, end - i);
+        for (; i + TDI_WIDTH <= end; i += TDI_WIDTH)
+            vector(k, tdi_stretch_at(s, i));
     }
     if (i < n)
         rest(k, tdi_stretch_at(s, i), n - i, vector);

@@ -549,7 +549,8 @@ static void multiply_piece(const winograd *p, const room *r, const float *filter
     }
 }
 
-/* Pixels of the result, from the batch's first on, that lie before a tile's row. */
+/* Pixels of the result, from the batch's first on, that lie before a tile's row; of no use where tiles overlap, which
+ * nobody who is shown the result asks for. */
 static int64_t pixels_before(const winograd *p, int64_t tiles)
 {
     tile t = tile_at(p, tiles);
