@@ -1,0 +1,696 @@
+/* checks.h - every kernel of the CPU device that takes a case, against the op's reference: whole, and shared by 2 and 3
+ * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take samples abreast
+ * are given them so, in every mixture with values that stand row after row; those that show what they make are followed
+ * by what makes statistics, or a normalization, of it. */
+#ifndef TEST_CPU_CHECKS_H
+#define TEST_CPU_CHECKS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bfloat16.h"
+#include "base/thread.h"
+#include "cpu/cpu.h"
+#include "cpu/tiles.h"
+#include "cpu/trial.h"
+#include "ops/widen.h"
+#include "passes/passes.h"
+#include "support/op_case.h"
+#include "support/sanitized.h"
+
+enum { MAX_LANES = 3 };
+
+/* ---- running ---- */
+
+static context checked; /* what ran last */
+
+static void set_share(const context *at, int lane, tdi_call *call)
+{
+    tdi_split split = (tdi_split)at->split;
+    checked = *at;
+    call->split = at->split;
+    call->lane = lane;
+    call->lanes = at->lanes;
+    call->state = NULL;
+    tdi_range(split, tdi_split_extent(split, &call->out.shape), lane, at->lanes, &call->begin, &call->end);
+}
+
+static void free_scratch(const context *at, void *scratch, size_t size)
+{
+    if (!guarded_free(scratch, size))
+        complain(at, "written behind the scratch's end", 0, 0, 0);
+}
+
+static void expect_as_before(const context *at, const tdi_call *call, const char *before, int64_t from, int64_t to)
+{
+    size_t size = td_dtype_size(call->out.dtype), first = (size_t)from * size;
+    if (from < to && memcmp(before + first, (const char *)call->out.data + first, (size_t)(to - from) * size) != 0)
+        complain(at, "written outside the lane's share", from, 0, 0);
+}
+
+/* Shares of rows, or of a flat range, leave what is before and behind them; of columns, so in each row. */
+static void expect_outside_as_before(const context *at, const tdi_call *call, const char *before)
+{
+    const td_shape *shape = &call->out.shape;
+    int64_t count = tdi_shape_elements(shape), width = count, unit = 1;
+    if (call->split == TDI_WHOLE || count == 0)
+        return;
+    if (call->split == TDI_ROWS && shape->rank)
+        unit = count / shape->dim[0];
+    if (call->split == TDI_COLUMNS && shape->rank)
+        width = shape->dim[shape->rank - 1];
+    for (int64_t row = 0; row < count; row += width) {
+        expect_as_before(at, call, before, row, row + call->begin * unit);
+        expect_as_before(at, call, before, row + call->end * unit, row + width);
+    }
+}
+
+static void run_lane(const context *at, tdi_call *call)
+{
+    size_t scratch = 0;
+    void *before = copy_of(&call->out);
+    tdi_error error = {0};
+    call->state = NULL;
+    if (at->kernel->prepare)
+        assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
+    assert_int_equal(error.status, TD_OK); /* what was tried before is no failure */
+    call->scratch = guarded_create(scratch);
+    at->kernel->run(call);
+    expect_outside_as_before(at, call, before);
+    if (at->kernel->release && call->state)
+        at->kernel->release(call->state);
+    free_scratch(at, call->scratch, scratch);
+    tdi_buffer_free(before);
+}
+
+/* As the plan: a share that a kernel cannot make leaves the whole to the next kernel. */
+static bool can_share(const context *at, const tdi_call *call)
+{
+    bool can = true;
+    for (int lane = 0; lane < at->lanes && at->kernel->prepare; lane++) {
+        tdi_call share = *call;
+        size_t scratch = 0;
+        set_share(at, lane, &share);
+        if (share.begin >= share.end)
+            continue;
+        td_status status = at->kernel->prepare(&share, &share.state, &scratch, NULL);
+        assert_true(status == TD_OK || status == TD_UNSUPPORTED);
+        can = can && status == TD_OK;
+        if (at->kernel->release && share.state)
+            at->kernel->release(share.state);
+    }
+    return can;
+}
+
+/* Lanes that wait for each other: each on a thread. */
+typedef struct together {
+    const context *at;
+    tdi_call calls[MAX_LANES];
+    size_t scratch[MAX_LANES];
+} together;
+
+static void run_lane_of(void *argument, int lane)
+{
+    const together *all = argument;
+    all->calls[lane].run(&all->calls[lane]);
+}
+
+/* Shares are not held apart then, but what is made is compared all the same. False: a lane has nothing to do, which the
+ * plan does not let happen. */
+static bool run_together(const context *at, const tdi_call *call)
+{
+    together all = {.at = at};
+    tdi_lockstep lockstep;
+    tdi_team *team;
+    for (int lane = 0; lane < at->lanes; lane++) {
+        tdi_call *share = &all.calls[lane];
+        size_t scratch = 0;
+        *share = *call;
+        set_share(at, lane, share);
+        if (share->begin >= share->end)
+            return false;
+        assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
+        share->run = at->kernel->run;
+        share->lockstep = &lockstep;
+        share->scratch = guarded_create(scratch);
+        all.scratch[lane] = scratch;
+    }
+    assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
+    assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
+    tdi_team_run(team, run_lane_of, &all);
+    tdi_team_free(team);
+    tdi_lockstep_release(&lockstep);
+    for (int lane = 0; lane < at->lanes; lane++)
+        free_scratch(at, all.calls[lane].scratch, all.scratch[lane]);
+    return true;
+}
+
+static void run_reference(const tdi_op *op, tdi_call *call)
+{
+    call->split = TDI_WHOLE;
+    if (!tdi_needs_widening(op, call)) {
+        op->reference(call);
+        return;
+    }
+    void *room = tdi_buffer_create(tdi_widened_bytes(call));
+    assert_non_null(room);
+    tdi_widened_run(op, call, room);
+    tdi_buffer_free(room);
+}
+
+/* The library's and those compiled once are in every instruction set's list. */
+static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
+{
+    const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
+    while (*k && *k != kernel)
+        k++;
+    return *k;
+}
+
+/* False: nothing was run. */
+static bool run_lanes(const context *at, tdi_call *call)
+{
+    if (at->kernel->together && at->split == TDI_COLUMNS)
+        return run_together(at, call);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            run_lane(at, call);
+    }
+    return true;
+}
+
+static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
+{
+    for (int i = 0; i < from->n_in; i++)
+        if (from->in[i].data && zeros)
+            memset(t->in[i].data, 0, bytes_of(&from->in[i]));
+        else if (from->in[i].data)
+            memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
+}
+
+/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+{
+    tdi_control control = *from->control;
+    tdi_call *call = &t->call;
+    size_t scratch = 0;
+    call->steady = ~0u;
+    call->control = &control;
+    assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
+    size_t kept = at->kernel->keeps(call);
+    call->kept = kept ? guarded_create(TDI_KEPT_HEAD + kept) : NULL;
+    if (kept)
+        memset(call->kept, 0, TDI_KEPT_HEAD);
+    call->scratch = guarded_create(scratch);
+    for (int run = 0; run < 3; run++) {
+        control.weights = run ? 2 : 1;
+        fill_inputs(t, from, run == 0);
+        at->kernel->run(call);
+    }
+    if (at->kernel->release && call->state)
+        at->kernel->release(call->state);
+    free_scratch(at, call->scratch, scratch);
+    if (!guarded_free(call->kept, TDI_KEPT_HEAD + kept))
+        complain(at, "written behind the end of what is kept", 0, 0, 0);
+    call->kept = NULL;
+}
+
+static void run_kept_lanes(const context *at, const tdi_call *call, trial *t)
+{
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, &t->call);
+        if (t->call.begin < t->call.end)
+            run_kept_lane(at, call, t);
+    }
+}
+
+static void check_result(const context *at, const tdi_call *call, const trial *expected)
+{
+    trial t;
+    trial_init(&t, call);
+    if (run_lanes(at, &t.call)) {
+        compare_values(at, "the result", &t.call.out, &expected->call.out);
+        for (int i = 0; i < call->n_in; i++)
+            if (t.in[i].data != t.call.out.data)
+                compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
+    }
+    trial_release(&t);
+}
+
+/* ---- what follows a kernel that shows its rows ---- */
+
+/* The op's kernel that follows one of the same instruction set. */
+static const tdi_kernel *follower_of(const tdi_kernel *kernel, const tdi_op *op)
+{
+    tdi_cpu_isa isa = TDI_CPU_BASELINE;
+    while (!was_listed_before(isa + 1, kernel))
+        isa++;
+    const tdi_kernel *const *k = tdi_cpu_kernels(isa);
+    while ((*k)->op != op || !(*k)->follows)
+        k++;
+    return *k;
+}
+
+/* The op of the first value in `in`, by its reference. */
+static void expect(const tdi_op *op, const tdi_call *follower, const tdi_value *in, tdi_value *out)
+{
+    tdi_call by_reference = *follower;
+    by_reference.in = in;
+    *out = follower->out;
+    out->data = tdi_buffer_create(bytes_of(out) + 1);
+    assert_non_null(out->data);
+    by_reference.out = *out;
+    run_reference(op, &by_reference);
+}
+
+/* `kept`: by what is kept of the filter, so that the scratch is another. */
+static void check_statistics(const context *at, const tdi_call *call, int groups, bool kept)
+{
+    trial t;
+    trial_init(&t, call);
+    int64_t channels = tdi_last_extent(&call->out.shape);
+    size_t bytes = 3 * (size_t)(groups * channels) * sizeof(float);
+    tdi_value made = t.call.out, expected;
+    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run,
+                         .in = &made,
+                         .n_in = 1,
+                         .control = call->control,
+                         .part = call->part};
+    follower.out = (tdi_value){guarded_create(bytes), {.rank = 2, .dim = {3 * groups, channels}}, TD_FLOAT32, 0};
+    t.call.follower = &follower;
+    if (kept)
+        run_kept_lanes(at, call, &t);
+    else
+        run_lanes(at, &t.call);
+    expect(&tdi_op_batch_norm_stats, &follower, &made, &expected);
+    compare_values(at, "the result's statistics", &follower.out, &expected);
+    free_scratch(at, follower.out.data, bytes);
+    tdi_buffer_free(expected.data);
+    trial_release(&t);
+}
+
+static float *made_up(int64_t count, float from, float step)
+{
+    float *numbers = tdi_buffer_create((size_t)count * sizeof *numbers + 1);
+    assert_non_null(numbers);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = from + step * (float)(i % 7);
+    return numbers;
+}
+
+/* Over the result itself, with what is added; factors below 1, so that no rounding error grows. */
+static void check_normalized(const context *at, const tdi_call *call, const trial *made)
+{
+    enum { MEAN = 1, VARIANCE, GAMMA, BETA, INPUTS = TDI_BATCH_NORM_INFERENCE_RESIDUAL + 1 };
+    static const float from[] = {[MEAN] = -0.3f, [VARIANCE] = 4, [GAMMA] = 0.5f, [BETA] = -0.2f};
+    trial t;
+    trial_init(&t, call);
+    int64_t channels = tdi_last_extent(&call->out.shape);
+    tdi_batch_norm_attrs attrs = {.epsilon = 1e-3f, .relu = true};
+    tdi_value in[INPUTS] = {t.call.out}, expected;
+    for (int i = MEAN; i <= BETA; i++)
+        in[i] = (tdi_value){made_up(channels, from[i], 0.1f), {.rank = 1, .dim = {channels}}, TD_FLOAT32, 0};
+    in[TDI_BATCH_NORM_INFERENCE_RESIDUAL] = made->call.out;
+    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_inference)->run,
+                         .in = in,
+                         .n_in = INPUTS,
+                         .out = t.call.out,
+                         .attrs = &attrs};
+    t.call.follower = &follower;
+    run_lanes(at, &t.call);
+    in[0] = made->call.out;
+    expect(&tdi_op_batch_norm_inference, &follower, in, &expected);
+    compare_values(at, "the result, normalized", &t.call.out, &expected);
+    for (int i = MEAN; i <= BETA; i++)
+        tdi_buffer_free(in[i].data);
+    tdi_buffer_free(expected.data);
+    trial_release(&t);
+}
+
+static void check(const context *at, const tdi_call *call, const trial *expected)
+{
+    if (!can_share(at, call))
+        return;
+    check_result(at, call, expected);
+    if (at->kernel->shows && at->split != TDI_ROWS)
+        for (int groups = 1; groups <= 5; groups += 2)
+            check_statistics(at, call, groups, false);
+    if (at->kernel->shows)
+        check_normalized(at, call, expected);
+}
+
+/* ---- samples abreast ---- */
+
+/* The value with its samples abreast, or back; where no sample stands there is NaN. */
+static void *turned(const tdi_value *value, int abreast, bool back)
+{
+    int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
+    int64_t padded = (samples + abreast - 1) / abreast * abreast;
+    float *to = guarded_create((size_t)((back ? samples : padded) * per_sample) * sizeof *to);
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t i = 0; i < per_sample; i++) {
+            int64_t row = n * per_sample + i;
+            int64_t side = (n / abreast * per_sample + i) * abreast + n % abreast;
+            to[back ? row : side] = ((const float *)value->data)[back ? side : row];
+        }
+    return to;
+}
+
+static bool can_stand_abreast(const tdi_node *node)
+{
+    return node && node->shape.rank > 1 && node->shape.dim[0] == TDI_BATCH && node->dtype == TD_FLOAT32;
+}
+
+static void stand_abreast(tdi_value *value, int abreast)
+{
+    void *to = turned(value, abreast, false);
+    free_value(value);
+    value->data = to;
+    value->abreast = abreast;
+}
+
+/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+{
+    trial t;
+    size_t scratch = 0;
+    trial_init(&t, call);
+    for (int i = 0; i < call->n_in; i++)
+        if (mask >> i & 1u)
+            stand_abreast(&t.in[i], abreast);
+    if (mask >> call->n_in & 1u)
+        stand_abreast(&t.call.out, abreast);
+    set_share(at, 0, &t.call);
+    if (at->kernel->prepare)
+        assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
+    t.call.scratch = guarded_create(scratch);
+    at->kernel->run(&t.call);
+    free_scratch(at, t.call.scratch, scratch);
+    if (t.call.out.abreast) {
+        void *back = turned(&t.call.out, abreast, true);
+        free_value(&t.call.out);
+        t.call.out.data = back;
+        t.call.out.abreast = 0;
+    }
+    compare_values(at, "the result, samples abreast", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
+static void check_abreast(const context *at, const tdi_call *call, const trial *expected, int abreast)
+{
+    const tdi_node *node = at->run->node;
+    unsigned can = can_stand_abreast(node) ? 1u << call->n_in : 0;
+    for (int i = 0; i < call->n_in; i++)
+        can |= can_stand_abreast(node->in[i]) ? 1u << i : 0;
+    for (unsigned mask = 1; mask <= can; mask++)
+        if ((mask & can) == mask)
+            check_mixture(at, call, expected, mask, abreast);
+}
+
+static bool has_bfloat16(const tdi_call *call)
+{
+    bool has = call->out.dtype == TD_BFLOAT16;
+    for (int i = 0; i < call->n_in; i++)
+        has = has || call->in[i].dtype == TD_BFLOAT16;
+    return has;
+}
+
+/* ---- candidates ---- */
+
+/* Asked as the plan asks: without addresses. */
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
+{
+    tdi_call query = *call;
+    tdi_value in[MAX_IN];
+    for (int i = 0; i < call->n_in; i++) {
+        in[i] = call->in[i];
+        in[i].data = NULL;
+    }
+    query.in = in;
+    query.out.data = NULL;
+    *abreast = TDI_NOT_ABREAST;
+    if (kernel->declines && kernel->declines(&query))
+        return false;
+    void *state = NULL;
+    size_t scratch = 0;
+    *abreast = kernel->abreast ? kernel->abreast(&query) : TDI_NOT_ABREAST;
+    query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
+    td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
+    if (kernel->release && state)
+        kernel->release(state);
+    return status == TD_OK;
+}
+
+/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+static void run_by_depth(const context *at, tdi_call *call)
+{
+    int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
+    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    assert_non_null(call->sums);
+    for (int lane = 0; lane < at->lanes; lane++) {
+        set_share(at, lane, call);
+        call->other_half = (tdi_share){call->split, call->begin, call->end};
+        call->split = TDI_DEPTH;
+        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->begin, &call->end);
+        at->kernel->run(call);
+    }
+    for (int lane = 0; lane < at->lanes; lane++) {
+        call->other_half.split = TDI_DEPTH;
+        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->other_half.begin, &call->other_half.end);
+        set_share(at, lane, call);
+        if (call->begin < call->end)
+            at->kernel->finish(call);
+    }
+    tdi_buffer_free(call->sums);
+}
+
+static void check_by_depth(const context *at, const tdi_call *call, const trial *expected)
+{
+    const tdi_matmul_attrs *attrs = call->attrs;
+    bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
+    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+        return;
+    trial t;
+    trial_init(&t, call);
+    run_by_depth(at, &t.call);
+    compare_values(at, "the result by depth", &t.call.out, &expected->call.out);
+    trial_release(&t);
+}
+
+/* The result over each input that it may take the place of, by the kernel and by the reference. */
+static void check_in_place(const context *at, const tdi_call *call, const trial *expected)
+{
+    const tdi_op *op = at->run->node->op;
+    for (int i = 0; i < call->n_in; i++) {
+        const tdi_value *in = &call->in[i];
+        if (!(op->in_place >> i & 1u) || !in->data || in->dtype != call->out.dtype ||
+            bytes_of(in) != bytes_of(&call->out))
+            continue;
+        tdi_call over = *call;
+        trial by_reference;
+        over.out.data = in->data;
+        check(at, &over, expected);
+        trial_init(&by_reference, &over);
+        run_reference(op, &by_reference.call);
+        compare_values(at, "the reference in place", &by_reference.call.out, &expected->call.out);
+        trial_release(&by_reference);
+    }
+}
+
+/* Kernels whose lanes wait for each other are shared in tests of the whole. */
+static void check_kept(const context *at, const tdi_call *call, const trial *expected)
+{
+    trial t;
+    if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
+        return;
+    trial_init(&t, call);
+    run_kept_lanes(at, call, &t);
+    compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
+    trial_release(&t);
+    if (at->kernel->shows)
+        check_statistics(at, call, 1, true);
+}
+
+static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
+                         const trial *expected)
+{
+    double terms = summed(kernel, call);
+    check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
+    check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
+    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->keeps; lanes++)
+        check_kept(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
+    for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
+        for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
+            check(&(context){run, kernel, split, lanes, terms}, call, expected);
+    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
+        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
+    for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
+        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
+            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
+}
+
+/* The thread sanitizer, under which references take minutes, has nothing to see in a kernel whose lanes run in turn. */
+static bool is_watched(const tdi_kernel *kernel)
+{
+    return !SANITIZED_THREADS || kernel->together;
+}
+
+static bool has_watched(const tdi_op *op)
+{
+    const tdi_kernel *const *k = tdi_cpu_kernels(tdi_cpu_best_isa());
+    while (*k && ((*k)->op != op || !is_watched(*k)))
+        k++;
+    return !SANITIZED_THREADS || *k;
+}
+
+/* How many kernels took a case. */
+typedef struct takers {
+    int of[TDI_CPU_AVX512 + 1]; /* an instruction set's */
+    int narrowed;               /* the best one's, in bfloat16, that the case is for */
+} takers;
+
+/* With AMX, a case of the kernels by tiles is for them. */
+static bool is_meant(const op_case *c, const tdi_kernel *kernel)
+{
+    return !strstr(c->name, "by tiles") || !tdi_tiles_work() || strstr(kernel->name, "by tiles");
+}
+
+/* Which of all kernels are checked. */
+typedef struct wanted {
+    int64_t rows;     /* of the case; -1: its own */
+    const char *name; /* how theirs begins */
+} wanted;
+
+/* All that are wanted but those for `other` numbers, against one run of the reference. */
+static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_call *call, takers *taken)
+{
+    tdi_cpu_isa best = tdi_cpu_best_isa();
+    int watched = 0;
+    trial expected;
+    for (tdi_cpu_isa isa = TDI_CPU_BASELINE; isa <= best; isa++)
+        for (const tdi_kernel *const *k = tdi_cpu_kernels(isa); *k; k++) {
+            tdi_abreast abreast;
+            bool named = !strncmp((*k)->name, want.name, strlen(want.name));
+            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &abreast))
+                continue;
+            taken->of[isa]++;
+            taken->narrowed += isa == best && other == TDI_TAKES_FLOAT32 && is_meant(run->c, *k);
+            if (was_listed_before(isa, *k) || !is_watched(*k))
+                continue;
+            if (!watched++) {
+                trial_init(&expected, call);
+                run_reference(run->node->op, &expected.call);
+            }
+            check_kernel(run, *k, call, abreast, tdi_cpu_width(isa), &expected);
+        }
+    if (watched)
+        trial_release(&expected);
+}
+
+/* ---- bfloat16 ---- */
+
+/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+typedef struct narrowed {
+    tdi_call call;
+    tdi_value in[MAX_IN];
+    void *rounded[MAX_IN + 1];
+} narrowed;
+
+/* A weight that kernels round: it is a bfloat16 already, in a float. */
+static void round_weight(narrowed *n, int i)
+{
+    float *rounded = copy_of(&n->in[i]);
+    for (int64_t k = 0; k < tdi_shape_elements(&n->in[i].shape); k++)
+        rounded[k] = tdi_widen(tdi_narrow(rounded[k]));
+    n->rounded[i] = n->in[i].data = rounded;
+}
+
+static void round_input(narrowed *n, int i)
+{
+    tdi_value *value = &n->in[i];
+    int64_t elements = tdi_shape_elements(&value->shape);
+    tdi_bfloat16 *rounded = tdi_buffer_create((size_t)elements * sizeof *rounded + 1);
+    assert_non_null(rounded);
+    for (int64_t k = 0; k < elements; k++)
+        rounded[k] = tdi_narrow(((const float *)value->data)[k]);
+    n->rounded[i] = value->data = rounded;
+    value->dtype = TD_BFLOAT16;
+}
+
+/* The result's type, by the op's own rule. */
+static void infer_result(const tdi_node *node, narrowed *n)
+{
+    tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
+    tdi_error error = {0};
+    for (int i = 0; i < node->n_in; i++)
+        if (node->in[i]) {
+            operand[i] = *node->in[i];
+            operand[i].dtype = n->in[i].dtype;
+            in[i] = &operand[i];
+        }
+    result.in = in;
+    assert_int_equal(node->op->infer(&result, &error), TD_OK);
+    n->call.out.dtype = result.dtype;
+    n->rounded[MAX_IN] = n->call.out.data = tdi_buffer_create(bytes_of(&n->call.out) + 1);
+    assert_non_null(n->call.out.data);
+}
+
+static bool narrowed_init(narrowed *n, const tdi_node *node, const tdi_call *call, int count)
+{
+    *n = (narrowed){.call = *call};
+    n->call.in = n->in;
+    int done = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        n->in[i] = call->in[i];
+        bool may = tdi_may_be_bfloat16(node->op, i) && call->in[i].data && call->in[i].dtype == TD_FLOAT32;
+        if (may && done < count) {
+            round_input(n, i);
+            done++;
+        } else if (i == 1 && node->op->multiplies) {
+            round_weight(n, i);
+        }
+    }
+    if (done)
+        infer_result(node, n);
+    return done;
+}
+
+static void narrowed_release(narrowed *n)
+{
+    for (int i = 0; i <= MAX_IN; i++)
+        tdi_buffer_free(n->rounded[i]);
+}
+
+/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+static void check_narrowed(op_run *run, wanted want, const tdi_call *call, takers *taken)
+{
+    for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
+        narrowed n;
+        if (narrowed_init(&n, run->node, call, count))
+            check_kernels(run, want, TDI_TAKES_FLOAT32, &n.call, taken);
+        narrowed_release(&n);
+    }
+}
+
+static takers check_case(const op_case *c, wanted want)
+{
+    takers taken = {{0}, 0};
+    op_run *run = op_run_create(c, (op_run_options){.rows = want.rows});
+    evaluation_run_before(run->evaluation, run->node);
+    for (int part = 0; part < (run->node->once ? 1 : run->parts); part++) {
+        const tdi_call *call = evaluation_call(run->evaluation, run->node, part);
+        if (tdi_shape_elements(&call->out.shape) == 0)
+            continue;
+        check_kernels(run, want, TDI_TAKES_BFLOAT16, call, &taken);
+        check_narrowed(run, want, call, &taken);
+    }
+    op_run_free(run);
+    return taken;
+}
+
+#endif
