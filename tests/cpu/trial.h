@@ -64,10 +64,9 @@ static void trial_init(trial *t, const tdi_call *call)
             t->call.out.data = t->in[i].data;
     }
     if (!t->call.out.data) {
-        t->call.out.data = guarded_copy_of(&call->out);
-        if (call->out.dtype == TD_FLOAT32 ||
-            call->out.dtype == TD_BFLOAT16) /* what is not written stays, and is seen */
-            memset(t->call.out.data, NAN_BYTE, bytes_of(&call->out));
+        bool floats = call->out.dtype == TD_FLOAT32 || call->out.dtype == TD_BFLOAT16;
+        /* what is not written stays NaN, and is seen */
+        t->call.out.data = floats ? guarded_create(bytes_of(&call->out)) : guarded_copy_of(&call->out);
     }
 }
 

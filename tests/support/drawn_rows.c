@@ -165,16 +165,23 @@ static bool batch_norm_stats(drawn_case *d)
     return true;
 }
 
+/* Built with a relu, or as the case of the other name; returns which. Adds x. */
+static bool draw_relu(drawn_case *d, td_shape shape, const char *otherwise)
+{
+    bool relu = drawn_often(d, 50);
+    drawn_build_as(d, d->c.op, relu ? "relu" : otherwise);
+    drawn_note(d, ", relu %d", relu);
+    drawn_leaf(d, shape);
+    return relu;
+}
+
 static bool batch_norm(drawn_case *d)
 {
     td_shape shape;
     d->c.op = &tdi_op_batch_norm;
     if (!draw_normalized(d, &shape))
         return false;
-    bool relu = drawn_often(d, 50);
-    drawn_build_as(d, d->c.op, relu ? "relu" : "dense");
-    drawn_note(d, ", relu %d", relu);
-    drawn_leaf(d, shape);
+    bool relu = draw_relu(d, shape, "dense");
     add_channels(d, tdi_last_extent(&shape), OP_POSITIVE);
     add_channels(d, tdi_last_extent(&shape), OP_NORMAL);
     if (relu && drawn_often(d, 50))
@@ -205,10 +212,7 @@ static bool batch_norm_inference(drawn_case *d)
     d->c.op = &tdi_op_batch_norm_inference;
     if (!draw_rows(d, drawn_channels(d), &shape))
         return false;
-    bool relu = drawn_often(d, 50);
-    drawn_build_as(d, d->c.op, relu ? "relu" : "feature map");
-    drawn_note(d, ", relu %d", relu);
-    drawn_leaf(d, shape);
+    bool relu = draw_relu(d, shape, "feature map");
     add_channels(d, tdi_last_extent(&shape), OP_NORMAL);
     add_channels(d, tdi_last_extent(&shape), OP_POSITIVE);
     add_channels(d, tdi_last_extent(&shape), OP_POSITIVE);
