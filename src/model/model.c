@@ -97,21 +97,27 @@ static int64_t indices_of(const td_model *model, const td_tensor *input)
     return least;
 }
 
+static bool is_output(const td_model *model, const td_tensor *input)
+{
+    for (int o = 0; o < model->n_outputs; o++)
+        if (model->outputs[o] == input)
+            return true;
+    return false;
+}
+
 /* An input that is an output too is given back as numbers. */
 static td_status find_indices(td_model *model, tdi_error *error)
 {
-    for (int i = 0; i < model->n_inputs; i++)
-        model->indices[i] = indices_of(model, model->inputs[i]);
-    for (int o = 0; o < model->n_outputs; o++)
-        for (int i = 0; i < model->n_inputs; i++)
-            if (model->outputs[o] == model->inputs[i])
-                model->indices[i] = 0;
-    for (int i = 0; i < model->n_inputs; i++)
-        if (model->inputs[i]->dtype != TD_FLOAT32 && !model->indices[i])
+    for (int i = 0; i < model->n_inputs; i++) {
+        const td_tensor *input = model->inputs[i];
+        bool given_back = is_output(model, input);
+        if (given_back && input->dtype != TD_FLOAT32)
             return tdi_fail(error, TD_UNSUPPORTED,
                             "model: input \"%s\" of %s is an output as well: make it float32, or leave it out of the "
                             "outputs",
-                            model->inputs[i]->site->layer->name, td_dtype_name(model->inputs[i]->dtype));
+                            input->site->layer->name, td_dtype_name(input->dtype));
+        model->indices[i] = given_back ? 0 : indices_of(model, input);
+    }
     return TD_OK;
 }
 

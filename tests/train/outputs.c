@@ -64,6 +64,29 @@ static void lists_train(void **state)
     td_context_free(context);
 }
 
+static td_model *beside_words(td_context *context, bool give_back)
+{
+    td_tensor *x = td_input(context, TD_SHAPE(A)), *words = td_input(context, TD_SHAPE(B), .dtype = TD_INT32);
+    td_tensor *made = td_dense(x, 2);
+    return td_model_create(NULL, NULL, .inputs = TD_TENSORS(x, words),
+                           .outputs = give_back ? TD_TENSORS(made, words) : TD_TENSORS(made));
+}
+
+/* Of words too, which only an Embedding could read. */
+static void an_input_that_no_layer_reads(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = beside_words(context, false);
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR);
+    td_logs logs;
+    assert_int_equal(td_train_on_batch_lists(model, ROWS, (const float *[]){a, b}, (const float *[]){sums}, &logs),
+                     TD_OK);
+    assert_null(beside_words(context, true));
+    assert_non_null(strstr(td_error(context), "of int32 is an output as well"));
+    td_context_free(context);
+}
+
 /* Keras's logs are a dict: outputs of one layer have one entry, and the last one's value is in it. */
 static void outputs_of_one_layer_share_a_name(void **state)
 {
@@ -172,9 +195,13 @@ int main(void)
 {
     make_data();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_train),          cmocka_unit_test(outputs_of_one_layer_share_a_name),
-        cmocka_unit_test(halves_train_as_well), cmocka_unit_test(every_output_is_predicted),
-        cmocka_unit_test(a_file_trains_them),   cmocka_unit_test(single_functions_name_the_lists),
+        cmocka_unit_test(lists_train),
+        cmocka_unit_test(an_input_that_no_layer_reads),
+        cmocka_unit_test(outputs_of_one_layer_share_a_name),
+        cmocka_unit_test(halves_train_as_well),
+        cmocka_unit_test(every_output_is_predicted),
+        cmocka_unit_test(a_file_trains_them),
+        cmocka_unit_test(single_functions_name_the_lists),
     };
     return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }
