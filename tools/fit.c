@@ -242,9 +242,18 @@ static void say_stopped(const struct fit *fit)
             backup ? backup : "");
 }
 
+/* Behind what else has failed. */
+static void add_log_error(const struct fit *fit, char *reason, size_t size)
+{
+    size_t length = strlen(reason);
+    if (fit->log_error)
+        snprintf(reason + length, size - length, "%s--log: %s is incomplete: %s", length ? "; " : "", fit->options->log,
+                 strerror(fit->log_error));
+}
+
 static int finish(struct fit *fit, td_status status)
 {
-    char reason[1100] = "";
+    char reason[2200] = "";
     if (status == TD_STOPPED && !fit->begun) {
         fprintf(stderr, "%s: stopped by %s before the first step; nothing was written\n", program_invocation_name,
                 stop_name());
@@ -262,11 +271,9 @@ static int finish(struct fit *fit, td_status status)
         say_stopped(fit);
     else if (fit->options->backup_dir && !fit->options->keep_backup)
         td_backup_remove(fit->options->backup_dir);
+    add_log_error(fit, reason, sizeof reason);
     if (*reason)
         return tool_fail("%s; the model itself is saved in %s", reason, fit->output);
-    if (fit->log_error)
-        return tool_fail("--log: %s is incomplete: %s; the model itself is saved in %s", fit->options->log,
-                         strerror(fit->log_error), fit->output);
     return stop_signal() ? 128 + stop_signal() : TOOL_DONE;
 }
 
@@ -281,9 +288,9 @@ static void say_begun(const struct fit *fit)
 
 static int train_and_save(struct fit *fit)
 {
+    stop_on_signals(fit->session.context);
     if (!fit->options->quiet)
         say_begun(fit);
-    stop_on_signals(fit->session.context);
     return finish(fit, train(fit));
 }
 

@@ -1,5 +1,6 @@
 /* main.c - the `tandem` command: finds the subcommand and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -138,8 +139,19 @@ static int is(const char *word, const char *a, const char *b)
     return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
+/* A file that is opened in the place of a closed standard output would be printed into. */
+static void open_standard_files(void)
+{
+    int opened = 0;
+    while (opened >= 0 && opened <= STDERR_FILENO)
+        opened = open("/dev/null", O_RDWR);
+    if (opened > STDERR_FILENO)
+        close(opened);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_files();
     program_invocation_name = "tandem";
     argp_program_version_hook = print_version;
     argp_err_exit_status = TOOL_REFUSED;

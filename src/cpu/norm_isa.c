@@ -531,9 +531,9 @@ void TDI_ISA_NAME(tdi_made_all)(tdi_made *made)
 
 static void flush(const part *p, int64_t n, float *sums, double *totals)
 {
-    fold(p, n, sums);
-    for (int64_t i = 0; i < n; i++)
-        totals[i] += (double)sums[i];
+    for (int64_t at = 0; at < n * p->together; at += n)
+        for (int64_t i = 0; i < n; i++)
+            totals[i] += (double)sums[at + i];
     clear(p, n, sums);
 }
 

@@ -123,9 +123,9 @@ static td_status add_of_key(void *argument, const unsigned char *key, uint64_t c
 
 static td_status read_original(reader *r, uint64_t address, tdi_error *error)
 {
-    uint64_t key = 8 + 8 * ((uint64_t)r->chunks->grid.rank + 1);
-    return address == TDI_HDF5_UNDEFINED ? TD_OK
-                                         : tdi_hdf5_original_tree(r->file, address, 1, key, add_of_key, r, error);
+    const tdi_hdf5_visitor visitor = {
+        .kind = 1, .key_size = 8 + 8 * ((uint64_t)r->chunks->grid.rank + 1), .visit = add_of_key, .argument = r};
+    return address == TDI_HDF5_UNDEFINED ? TD_OK : tdi_hdf5_original_tree(r->file, address, &visitor, error);
 }
 
 /* ---- the tree of version 2 ---- */

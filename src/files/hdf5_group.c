@@ -10,6 +10,7 @@
 #include "files/hdf5_inside.h"
 
 #define ENTRY_SIZE 40 /* of a symbol table node */
+#define MOST_NAME  255
 
 typedef struct search {
     tdi_hdf5_file *file;
@@ -20,6 +21,7 @@ typedef struct search {
     bool found;
     uint64_t address;
     int64_t seen; /* links, until it was found */
+    bool every;   /* all are to be seen */
 } search;
 
 static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *error)
@@ -31,14 +33,44 @@ static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *e
 
 /* ---- original groups ---- */
 
+/* The order of a name of the heap and the one that is sought, as strcmp gives it. */
+static td_status compare_name(const search *s, uint64_t offset, int *order, tdi_error *error)
+{
+    char seen[256] = "";
+    if (offset >= s->names_size)
+        return tdi_hdf5_damaged(s->file, "a group's names are damaged", error);
+    uint64_t left = s->names_size - offset, length = s->length + 1 < left ? s->length + 1 : left;
+    TDI_TRY(tdi_hdf5_bytes(s->file, s->names + offset, length, seen, error));
+    *order = strncmp(seen, s->name, s->length);
+    if (*order == 0)
+        *order = seen[s->length] != '\0';
+    return TD_OK;
+}
+
 static td_status is_named(const search *s, uint64_t offset, bool *same, tdi_error *error)
 {
-    char seen[256];
+    int order = 1;
     *same = false;
-    if (offset >= s->names_size || s->length >= sizeof seen || s->names_size - offset < s->length + 1)
+    if (offset >= s->names_size || s->length >= MOST_NAME)
         return TD_OK;
-    TDI_TRY(tdi_hdf5_bytes(s->file, s->names + offset, s->length + 1, seen, error));
-    *same = memcmp(seen, s->name, s->length) == 0 && seen[s->length] == '\0';
+    TDI_TRY(compare_name(s, offset, &order, error));
+    *same = order == 0;
+    return TD_OK;
+}
+
+/* A node's names are behind the one that its key names, up to the next one's. */
+static td_status may_hold(void *argument, const unsigned char *key, const unsigned char *next, bool *wanted,
+                          tdi_error *error)
+{
+    const search *s = argument;
+    int before = 0, behind = 0;
+    *wanted = !s->found;
+    if (s->found || s->every || s->length >= MOST_NAME)
+        return TD_OK;
+    TDI_TRY(compare_name(s, tdi_hdf5_number(next, 8), &behind, error));
+    if (behind >= 0)
+        TDI_TRY(compare_name(s, tdi_hdf5_number(key, 8), &before, error));
+    *wanted = behind >= 0 && before < 0;
     return TD_OK;
 }
 
@@ -67,9 +99,8 @@ static td_status search_symbols(search *s, uint64_t address, tdi_error *error)
 
 static td_status search_node(void *argument, const unsigned char *key, uint64_t child, tdi_error *error)
 {
-    search *s = argument;
     (void)key;
-    return s->found ? TD_OK : search_symbols(s, child, error);
+    return search_symbols(argument, child, error);
 }
 
 static td_status search_original(search *s, const tdi_hdf5_message *group, tdi_error *error)
@@ -82,7 +113,8 @@ static td_status search_original(search *s, const tdi_hdf5_message *group, tdi_e
         return tdi_hdf5_damaged(s->file, "a group's names are damaged", error);
     s->names_size = tdi_hdf5_number(heap + 8, 8);
     s->names = tdi_hdf5_number(heap + 24, 8);
-    return tdi_hdf5_original_tree(s->file, tdi_hdf5_number(group->data, 8), 0, 8, search_node, s, error);
+    const tdi_hdf5_visitor visitor = {.key_size = 8, .wants = may_hold, .visit = search_node, .argument = s};
+    return tdi_hdf5_original_tree(s->file, tdi_hdf5_number(group->data, 8), &visitor, error);
 }
 
 /* ---- newer groups ---- */
@@ -200,7 +232,7 @@ td_status tdi_hdf5_file_count(tdi_hdf5_file *file, const char *path, int64_t *co
 {
     uint64_t address;
     bool found;
-    search s = {.file = file, .name = "/", .length = 1};
+    search s = {.file = file, .name = "/", .length = 1, .every = true};
     TDI_TRY(follow(file, path, &address, &found, error));
     if (found)
         TDI_TRY(search_group(&s, address, error));

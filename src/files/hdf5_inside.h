@@ -28,12 +28,20 @@ static inline unsigned tdi_hdf5_bytes_for(uint64_t largest)
     return bytes;
 }
 
-/* Visits what the leaves of an original B-tree ("TREE") lead to. `kind`: 0 groups, 1 chunks; a key has key_size bytes.
- */
-td_status tdi_hdf5_original_tree(tdi_hdf5_file *file, uint64_t address, unsigned kind, uint64_t key_size,
-                                 td_status (*visit)(void *argument, const unsigned char *key, uint64_t child,
-                                                    tdi_error *error),
-                                 void *argument, tdi_error *error);
+/* Who visits what the leaves of an original B-tree ("TREE") lead to. `kind`: 0 groups, 1 chunks; a key has key_size
+ * bytes. */
+typedef struct tdi_hdf5_visitor {
+    unsigned kind;
+    uint64_t key_size;
+    /* Whether to go to the child between two keys; NULL: to all. */
+    td_status (*wants)(void *argument, const unsigned char *key, const unsigned char *next, bool *wanted,
+                       tdi_error *error);
+    td_status (*visit)(void *argument, const unsigned char *key, uint64_t child, tdi_error *error);
+    void *argument;
+} tdi_hdf5_visitor;
+
+td_status tdi_hdf5_original_tree(tdi_hdf5_file *file, uint64_t address, const tdi_hdf5_visitor *visitor,
+                                 tdi_error *error);
 
 /* Visits the records of a B-tree of version 2 ("BTHD"), which are to be of a kind and at least `least` bytes. */
 td_status tdi_hdf5_newer_tree(tdi_hdf5_file *file, uint64_t address, unsigned kind, uint64_t least,

@@ -12,22 +12,21 @@
 
 typedef struct original {
     tdi_hdf5_file *file;
-    unsigned kind;
-    uint64_t key_size;
-    td_status (*visit)(void *argument, const unsigned char *key, uint64_t child, tdi_error *error);
-    void *argument;
+    const tdi_hdf5_visitor *visitor;
 } original;
 
 static td_status walk_original(const original *tree, uint64_t address, int level, tdi_error *error);
 
-static td_status visit_children(const original *tree, const unsigned char *at, uint64_t count, int level,
-                                tdi_error *error)
+static td_status visit_child(const original *tree, const unsigned char *key, int level, tdi_error *error)
 {
-    for (uint64_t i = 0; i < count; i++, at += tree->key_size + 8) {
-        uint64_t child = tdi_hdf5_number(at + tree->key_size, 8);
-        TDI_TRY(level ? walk_original(tree, child, level - 1, error) : tree->visit(tree->argument, at, child, error));
-    }
-    return TD_OK;
+    const tdi_hdf5_visitor *v = tree->visitor;
+    uint64_t child = tdi_hdf5_number(key + v->key_size, 8);
+    bool wanted = true;
+    if (v->wants)
+        TDI_TRY(v->wants(v->argument, key, key + v->key_size + 8, &wanted, error));
+    if (!wanted)
+        return TD_OK;
+    return level ? walk_original(tree, child, level - 1, error) : v->visit(v->argument, key, child, error);
 }
 
 /* `level` is what the node above expects; -1 at the root. Levels fall, so that the walk is no deeper than 256. */
@@ -35,23 +34,20 @@ static td_status walk_original(const original *tree, uint64_t address, int level
 {
     unsigned char head[24], *entries;
     TDI_TRY(tdi_hdf5_bytes(tree->file, address, sizeof head, head, error));
-    uint64_t count = tdi_hdf5_number(head + 6, 2);
-    if (memcmp(head, "TREE", 4) != 0 || head[4] != tree->kind || (level >= 0 && head[5] != level))
+    uint64_t count = tdi_hdf5_number(head + 6, 2), key = tree->visitor->key_size, last = tree->visitor->wants ? key : 0;
+    if (memcmp(head, "TREE", 4) != 0 || head[4] != tree->visitor->kind || (level >= 0 && head[5] != level))
         return tdi_hdf5_damaged(tree->file, "a tree in it is damaged", error);
-    td_status status = tdi_hdf5_block(tree->file, address + 24, count * (tree->key_size + 8), &entries, error);
-    if (status == TD_OK)
-        status = visit_children(tree, entries, count, head[5], error);
+    td_status status = tdi_hdf5_block(tree->file, address + 24, count * (key + 8) + last, &entries, error);
+    for (uint64_t i = 0; i < count && status == TD_OK; i++)
+        status = visit_child(tree, entries + i * (key + 8), head[5], error);
     free(entries);
     return status;
 }
 
-td_status tdi_hdf5_original_tree(tdi_hdf5_file *file, uint64_t address, unsigned kind, uint64_t key_size,
-                                 td_status (*visit)(void *argument, const unsigned char *key, uint64_t child,
-                                                    tdi_error *error),
-                                 void *argument, tdi_error *error)
+td_status tdi_hdf5_original_tree(tdi_hdf5_file *file, uint64_t address, const tdi_hdf5_visitor *visitor,
+                                 tdi_error *error)
 {
-    const original tree = {file, kind, key_size, visit, argument};
-    return walk_original(&tree, address, -1, error);
+    return walk_original(&(original){file, visitor}, address, -1, error);
 }
 
 /* ---- version 2 ---- */

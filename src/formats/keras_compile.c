@@ -20,15 +20,22 @@ static bool is_nothing(const json_t *value)
     return !value || json_is_null(value);
 }
 
+/* In arguments it would mean the default. */
+static bool is_zero(const json_t *rate)
+{
+    return json_is_number(rate) && json_number_value(rate) == 0;
+}
+
 /* A schedule stands in the place of the number. */
 static td_status read_optimizer_config(const td_model *model, const tdi_config_type *type, const json_t *config,
                                        td_optimizer *optimizer, tdi_error *error)
 {
     static const char *const others[] = {"name", NULL};
     const json_t *rate = json_object_get(config, "learning_rate");
-    if (!json_is_object(rate))
+    if (!json_is_object(rate) && !is_zero(rate))
         return tdi_keras_read_fields(type->fields, config, others, optimizer, error);
-    TDI_TRY(tdi_keras_read_schedule(model->context->arena, rate, &optimizer->schedule, error));
+    if (json_is_object(rate))
+        TDI_TRY(tdi_keras_read_schedule(model->context->arena, rate, &optimizer->schedule, error));
     json_t *rest = json_copy((json_t *)(uintptr_t)config);
     if (!rest)
         return tdi_no_memory(error);
@@ -53,6 +60,8 @@ static td_status read_optimizer(const td_model *model, const json_t *value, td_o
         return error ? error->status : TD_UNSUPPORTED;
     }
     TDI_TRY(tdi_optimizer_resolve(optimizer, error));
+    if (is_zero(json_object_get(config, "learning_rate")))
+        optimizer->learning_rate = 0;
     return tdi_optimizer_check(optimizer, error);
 }
 

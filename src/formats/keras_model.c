@@ -7,8 +7,6 @@
 
 #include "formats/keras_inside.h"
 
-#define MAX_LAYERS 4096 /* and calls */
-
 /* Weights may be packed, or of smaller numbers than floats: up to ROOM bytes, or PACKED times the file's, are believed.
  */
 #define ROOM   ((size_t)16 << 20)
@@ -17,6 +15,8 @@
 static const char *const layer_keys[] = {"name", "trainable", "dtype", "batch_input_shape", NULL};
 
 /* ---- reading layers ---- */
+
+enum { MOST_NESTED = 256 }; /* for small stacks */
 
 typedef struct pending {
     tdi_layer *layer;
@@ -28,8 +28,8 @@ typedef struct pending {
 
 typedef struct reader {
     td_context *context;
-    bool frozen; /* the whole model is */
-    int n_layers, n_calls;
+    bool frozen;                   /* the whole model is */
+    int n_layers, n_calls, nested; /* calls being made for the inputs of others */
     pending *layers;
     json_t *index;    /* layer's name -> position */
     int64_t elements; /* of all weights */
@@ -124,8 +124,8 @@ static td_status read_layer(reader *r, const json_t *object, tdi_layer **layer)
 /* A layer's own failure is in the context's error, which is the reader's. */
 static td_status call_layer(reader *r, tdi_layer *layer, int n_in, td_tensor *const *in, td_tensor **out)
 {
-    if (++r->n_calls > MAX_LAYERS)
-        return tdi_fail(r->error, TD_UNSUPPORTED, "the model makes more than %d calls of layers", MAX_LAYERS);
+    if (++r->n_calls > TDI_MAX_LAYERS)
+        return tdi_fail(r->error, TD_UNSUPPORTED, "the model makes more than %d calls of layers", TDI_MAX_LAYERS);
     bool first = !layer->built;
     *out = tdi_layer_call(layer, n_in, in, &(td_location){0});
     for (int i = 0; first && i < layer->weights.count; i++)
@@ -141,9 +141,9 @@ static td_status read_layer_list(const json_t *config, const json_t **layers, td
     *layers = json_object_get(config, "layers");
     if (!json_is_array(*layers) || json_array_size(*layers) == 0)
         return tdi_fail(error, TD_BAD_FILE, "the model has no list of layers");
-    if (json_array_size(*layers) > MAX_LAYERS)
+    if (json_array_size(*layers) > TDI_MAX_LAYERS)
         return tdi_fail(error, TD_UNSUPPORTED, "the model has %zu layers; at most %d are possible",
-                        json_array_size(*layers), MAX_LAYERS);
+                        json_array_size(*layers), TDI_MAX_LAYERS);
     return TD_OK;
 }
 
@@ -330,7 +330,7 @@ static td_status make_call_of(reader *r, pending *layer, const json_t *node)
     TDI_TRY(call_arguments(r, layer->layer, node, &from));
     size_t named = json_array_size(from.named), count = from.count + named;
     td_tensor **in = calloc(count + 1, sizeof *in);
-    if (!in || count > MAX_LAYERS) {
+    if (!in || count > TDI_MAX_LAYERS) {
         free(in);
         return tdi_no_memory(r->error);
     }
@@ -348,9 +348,16 @@ static td_status make_call(reader *r, pending *layer)
 {
     if (layer->busy)
         return tdi_fail(r->error, TD_BAD_FILE, "layer \"%.64s\": its calls form a loop", layer->layer->name);
+    if (r->nested == MOST_NESTED)
+        return tdi_fail(r->error, TD_UNSUPPORTED,
+                        "layer \"%.64s\": what it is called on is made by more than %d layers behind it; list layers "
+                        "behind their inputs, as Keras does",
+                        layer->layer->name, MOST_NESTED);
     layer->busy = true;
+    r->nested++;
     td_status status = layer->nodes ? make_call_of(r, layer, json_array_get(layer->nodes, (size_t)layer->n_done))
                                     : call_layer(r, layer->layer, 0, NULL, &layer->outputs[layer->n_done]);
+    r->nested--;
     layer->busy = false;
     layer->n_done += status == TD_OK;
     return status;
@@ -413,6 +420,9 @@ static td_status read_functional(reader *r, const json_t *config, ends *to)
         return tdi_no_memory(r->error);
     for (int i = 0; i < r->n_layers; i++)
         TDI_TRY(list_layer(r, json_array_get(layers, (size_t)i), &r->layers[i]));
+    for (int i = 0; i < r->n_layers; i++) /* in Keras's order, so that none waits for many others */
+        if (r->layers[i].n_nodes > 0 && r->layers[i].n_done == 0)
+            TDI_TRY(make_call(r, &r->layers[i]));
     TDI_TRY(read_ends(r, config, "input_layers", &to->n_inputs, to->inputs));
     return read_ends(r, config, "output_layers", &to->n_outputs, to->outputs);
 }

@@ -7,7 +7,8 @@
 #include "layers/layer.h"
 #include "layers/training.h"
 
-#define TDI_MAX_IO      8 /* inputs, or outputs, of a model */
+#define TDI_MAX_IO      8    /* inputs, or outputs, of a model */
+#define TDI_MAX_LAYERS  4096 /* of a model, and calls of them */
 #define TDI_MAX_METRICS 8
 #define TDI_MAX_SLOTS   5
 

@@ -1,6 +1,7 @@
 /* order.c - the calls of a model in order, and its layers in Keras's order, which names the folders of the weights in
  * its files: by depth (distance from the outputs), then as a walk from the outputs meets them
- * (keras/src/ops/function.py, map_graph). */
+ * (keras/src/ops/function.py, map_graph). Calls of one layer follow each other as Keras makes them, by depth too: of a
+ * batch normalization the later call has more weight in the moving statistics. */
 #include "model/order.h"
 
 #include <string.h>
@@ -10,11 +11,19 @@ typedef struct met {
     int index, depth;
 } met;
 
+/* When its depth was first thought of: Keras makes calls of one depth in that order. */
+typedef struct made {
+    tdi_call_site *site;
+    int depth, turn;
+} made;
+
 typedef struct walk {
     td_model *model;
     tdi_vec(met) layers; /* in the order met */
-    tdi_vec(int) depths; /* of model->sites */
-    bool failed;         /* memory */
+    tdi_vec(made) calls; /* those that outputs depend on, each behind its inputs */
+    int turns;
+    bool ordered; /* calls have depths and turns */
+    bool failed;  /* memory */
 } walk;
 
 static bool is_input(const walk *w, const tdi_call_site *site)
@@ -25,12 +34,20 @@ static bool is_input(const walk *w, const tdi_call_site *site)
     return false;
 }
 
-static int position(const td_model *model, const tdi_call_site *site)
+static bool is_listed(const td_model *model, const tdi_call_site *site)
 {
     for (int i = 0; i < model->sites.count; i++)
         if (model->sites.at[i] == site)
-            return i;
-    return -1;
+            return true;
+    return false;
+}
+
+static made *call_of(const walk *w, const tdi_call_site *site)
+{
+    for (int i = 0; i < w->calls.count; i++)
+        if (w->calls.at[i].site == site)
+            return &w->calls.at[i];
+    return NULL;
 }
 
 static int layer_position(const walk *w, const tdi_layer *layer)
@@ -47,42 +64,90 @@ static void meet(walk *w, tdi_layer *layer)
         w->failed = true;
 }
 
-/* Depth first, so that a call stands behind its inputs. Calls cannot form a cycle: a tensor exists before it is used.
- */
+static bool is_earlier(const made *a, const made *b)
+{
+    return a->depth != b->depth ? a->depth > b->depth : a->turn < b->turn;
+}
+
+/* The last of its layer's calls that Keras makes before it; NULL: it is the first. */
+static tdi_call_site *call_before(const walk *w, const tdi_call_site *site)
+{
+    const made *call = call_of(w, site), *last = NULL;
+    for (int i = 0; call && i < w->calls.count; i++) {
+        const made *other = &w->calls.at[i];
+        if (other->site->layer == site->layer && is_earlier(other, call) && (!last || is_earlier(last, other)))
+            last = other;
+    }
+    return last ? last->site : NULL;
+}
+
+/* Depth first, so that a call stands behind its inputs. Calls cannot form a cycle: a tensor exists before it is used,
+ * and Keras's order has a call behind its inputs too. */
 static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
 {
-    if (position(w->model, site) >= 0)
+    if (is_listed(w->model, site))
         return TD_OK;
     meet(w, site->layer);
     if (site->n_in == 0 && !is_input(w, site))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model: an output depends on input \"%s\", which is not among the model's inputs",
                         site->layer->name);
+    tdi_call_site *before = w->ordered ? call_before(w, site) : NULL;
+    if (before)
+        TDI_TRY(visit(w, before, error));
     for (int i = 0; i < site->n_in && !is_input(w, site); i++)
         TDI_TRY(visit(w, site->in[i]->site, error));
-    if (!tdi_push(&w->model->sites, site) || !tdi_push(&w->depths, 0))
+    if (!tdi_push(&w->model->sites, site))
         w->failed = true;
     return w->failed ? tdi_no_memory(error) : TD_OK;
 }
 
-static void raise_depth(walk *w, const tdi_call_site *site, int depth)
+static td_status visit_outputs(walk *w, tdi_error *error)
 {
-    int i = position(w->model, site);
-    if (i >= 0 && w->depths.at[i] < depth)
-        w->depths.at[i] = depth;
+    for (int i = 0; i < w->model->n_outputs; i++)
+        TDI_TRY(visit(w, w->model->outputs[i]->site, error));
+    return TD_OK;
+}
+
+/* At least so deep. */
+static void raise_depth(walk *w, made *call, int depth)
+{
+    if (call->turn < 0)
+        call->turn = w->turns++;
+    if (call->depth < depth)
+        call->depth = depth;
 }
 
 static void find_depths(walk *w)
 {
-    for (int i = w->model->sites.count - 1; i >= 0; i--) {
-        const tdi_call_site *site = w->model->sites.at[i];
-        met *layer = &w->layers.at[layer_position(w, site->layer)];
-        if (w->depths.at[i] < layer->depth)
-            w->depths.at[i] = layer->depth;
-        layer->depth = w->depths.at[i];
-        for (int j = 0; j < site->n_in; j++)
-            raise_depth(w, site->in[j]->site, w->depths.at[i] + 1);
+    for (int i = w->calls.count - 1; i >= 0; i--) {
+        made *call = &w->calls.at[i];
+        met *layer = &w->layers.at[layer_position(w, call->site->layer)];
+        raise_depth(w, call, layer->depth);
+        layer->depth = call->depth;
+        for (int j = 0; j < call->site->n_in; j++) {
+            made *in = call_of(w, call->site->in[j]->site);
+            if (in)
+                raise_depth(w, in, call->depth + 1);
+        }
     }
+}
+
+/* As a walk from the outputs meets them, and then, where a layer is called several times, as Keras makes those calls.
+ */
+static td_status order_calls(walk *w, tdi_error *error)
+{
+    TDI_TRY(visit_outputs(w, error));
+    if (w->model->sites.count > TDI_MAX_LAYERS)
+        return tdi_fail(error, TD_UNSUPPORTED, "model: it has %d calls of layers; at most %d are possible",
+                        w->model->sites.count, TDI_MAX_LAYERS);
+    for (int i = 0; i < w->model->sites.count; i++)
+        if (!tdi_push(&w->calls, ((made){w->model->sites.at[i], 0, -1})))
+            return tdi_no_memory(error);
+    find_depths(w);
+    w->model->sites.count = 0;
+    w->ordered = true;
+    return visit_outputs(w, error);
 }
 
 static td_status add_unused_inputs(walk *w, tdi_error *error)
@@ -116,16 +181,12 @@ static td_status list_layers(walk *w, tdi_error *error)
 td_status tdi_model_order(td_model *model, tdi_error *error)
 {
     walk w = {.model = model};
-    td_status status = TD_OK;
-    for (int i = 0; i < model->n_outputs && status == TD_OK; i++)
-        status = visit(&w, model->outputs[i]->site, error);
-    if (status == TD_OK) {
-        find_depths(&w);
+    td_status status = order_calls(&w, error);
+    if (status == TD_OK)
         status = add_unused_inputs(&w, error);
-    }
     if (status == TD_OK)
         status = list_layers(&w, error);
     tdi_vec_free(&w.layers);
-    tdi_vec_free(&w.depths);
+    tdi_vec_free(&w.calls);
     return status;
 }

@@ -102,14 +102,6 @@ static moments merge(moments a, moments b)
     return (moments){count, a.mean + d * b.count / count, a.m2 + b.m2 + d * d * a.count * b.count / count};
 }
 
-static int left_half(int count)
-{
-    int half = 1;
-    while (2 * half < count)
-        half *= 2;
-    return half;
-}
-
 /* Of parts [first, first + count), channel c. */
 static moments merge_parts(const float *gathered, int64_t channels, int64_t c, int first, int count)
 {
@@ -117,7 +109,7 @@ static moments merge_parts(const float *gathered, int64_t channels, int64_t c, i
         const float *part = gathered + 3 * channels * first + c;
         return (moments){(double)part[0], (double)part[channels], (double)part[2 * channels]};
     }
-    int left = left_half(count);
+    int left = tdi_tree_half(count);
     return merge(merge_parts(gathered, channels, c, first, left),
                  merge_parts(gathered, channels, c, first + left, count - left));
 }
@@ -155,7 +147,7 @@ static float sum_parts(const float *gathered, int64_t stride, int first, int cou
 {
     if (count == 1)
         return gathered[stride * first];
-    int left = left_half(count);
+    int left = tdi_tree_half(count);
     return sum_parts(gathered, stride, first, left) + sum_parts(gathered, stride, first + left, count - left);
 }
 

@@ -64,9 +64,10 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
-        if (plan->spec.schedule->at[s].kind != TDI_STEP_KERNEL)
-            t.since.count = 0; /* lanes meet at every collective */
-        else if (step->node && !step->constant && !step->maker)
+        tdi_step_kind kind = plan->spec.schedule->at[s].kind;
+        if (kind == TDI_STEP_BEGIN)
+            t.since.count = 0; /* lanes meet there, though not where a collective ends */
+        else if (kind == TDI_STEP_KERNEL && step->node && !step->constant && !step->maker)
             visit(&t, step, touches);
     }
     tdi_vec_free(&t.since);

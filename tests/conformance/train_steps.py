@@ -168,6 +168,9 @@ def normalization():
     yield Case("neither center nor scale", net(layers.Dense(8), layers.BatchNormalization(center=False, scale=False)),
                classes(3), sparse(), devices=one)
     yield Case("frozen", net(layers.Dense(8), layers.BatchNormalization(trainable=False)), classes(3), sparse())
+    x, norm = layers.Input((6,)), layers.BatchNormalization(momentum=0.5)
+    shallow, deep = norm(layers.Dense(6)(x)), layers.Dense(6)(layers.Dense(6)(layers.Dense(6)(norm(x))))
+    yield Case("called twice", keras.Model(x, layers.Dense(3)(layers.Add()([shallow, deep]))), classes(3), sparse(), devices=one)
 
 
 def recurrent():

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
+#include "files/scratch.h"
+
 /* [batch, 3] -> dense "first" of 4, without a bias -> normalization "norm" -> dense "last" of 2 */
 static td_model *three_layers(td_context *context)
 {
@@ -117,6 +119,22 @@ static void compilation_can_be_asked_for(void **state)
     td_context_free(context);
 }
 
+/* In arguments a rate of 0 is the default; in a file it is 0. */
+static void a_rate_of_0_is_saved(void **state)
+{
+    (void)state;
+    td_context *context = td_context_create(NULL);
+    td_model *model = three_layers(context);
+    td_compile(model, .optimizer = td_sgd(.momentum = 0.5f), .loss = TD_MEAN_SQUARED_ERROR);
+    assert_int_equal(td_set_learning_rate(model, 0), TD_OK);
+    assert_int_equal(td_save(model, scratch_path("still.keras")), TD_OK);
+    td_model *loaded = td_load(context, scratch_path("still.keras"));
+    assert_non_null(loaded);
+    assert_int_equal(td_model_loss(loaded), TD_MEAN_SQUARED_ERROR);
+    assert_true(td_learning_rate(loaded) == 0 && td_model_optimizer(loaded).momentum == 0.5f);
+    td_context_free(context);
+}
+
 static void the_summary_counts_what_there_is(void **state)
 {
     (void)state;
@@ -139,7 +157,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_named_in_keras_order),    cmocka_unit_test(values_go_in_and_come_out),
         cmocka_unit_test(wrong_numbers_and_sizes_are_refused), cmocka_unit_test(shapes_are_a_samples),
-        cmocka_unit_test(compilation_can_be_asked_for),        cmocka_unit_test(the_summary_counts_what_there_is),
+        cmocka_unit_test(compilation_can_be_asked_for),        cmocka_unit_test(a_rate_of_0_is_saved),
+        cmocka_unit_test(the_summary_counts_what_there_is),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_create, scratch_remove);
 }

@@ -259,5 +259,17 @@ if [ -c /dev/full ]; then
     expect 1 fit mlp.keras --train digits --log /dev/full --quiet
     grep -q "log: /dev/full is incomplete: No space left.*saved in mlp-trained.keras" err || fail "said: $(cat err)"
     [ -s mlp-trained.keras ] || fail "a full disk under the log lost the model"
+    expect 1 fit mlp.keras --train digits --log /dev/full --csv-log /dev/full --quiet
+    grep -q "CSVLogger: .*; --log: /dev/full is incomplete" err || fail "of two logs: $(cat err)"
 fi
+
+# What is printed goes into no file that takes the place of a closed standard output.
+"$TANDEM" fit mlp.keras --train digits --log log.jsonl >&- 2>err || fail "with a closed standard output: $(cat err)"
+! grep -v "^{" log.jsonl || fail "printed into the log"
+
+# Who was to read the progress may leave before the first line.
+rm -f mlp-trained.keras
+{ sleep 0.2; "$TANDEM" fit mlp.keras --train digits; echo $? >status; } | true
+[ "$(cat status)" = 0 ] || fail "nobody reads: status $(cat status)"
+[ -s mlp-trained.keras ] || fail "nobody reads: saved nothing"
 finish
