@@ -92,8 +92,8 @@ static void blame(const tdi_pass *pass, tdi_error *error)
             continue;
         const tdi_source *origin = tdi_source_origin(source, &row);
         tdi_fail(error, TD_NOT_FINITE,
-                 "the loss is not a finite number at step %lld: sample %lld of %s, counted from 0, holds NaN or "
-                 "infinity in %s",
+                 "the loss is not a finite number at step %lld: sample %lld of %s, counted from 0, holds NaN, "
+                 "infinity or a number beyond float32 in %s",
                  (long long)step, (long long)row, origin->name, source->columns[column].name);
         return;
     }

@@ -200,8 +200,9 @@ static void what_is_not_finite_is_named(void **state)
         some[77 * SMALL_SAMPLE + 3] = bad ? NAN : 0;
         td_data *data = td_arrays(SAMPLES, some, TD_SHAPE(SMALL_SAMPLE), .y = y);
         assert_int_equal(td_fit(model, data, .batch_size = BATCH, .epochs = 3), TD_NOT_FINITE);
-        const char *words = bad ? ": sample 77 of td_arrays, counted from 0, holds NaN or infinity in x"
-                                : "though the data of its batch are; lower the learning rate";
+        const char *words =
+            bad ? ": sample 77 of td_arrays, counted from 0, holds NaN, infinity or a number beyond float32 in x"
+                : "though the data of its batch are; lower the learning rate";
         if (!strstr(td_error(context), words))
             fail_msg("\"%s\" lacks \"%s\"", td_error(context), words);
         td_context_free(context);
