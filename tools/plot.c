@@ -170,9 +170,9 @@ static int read_log(const struct options *options, struct chart *chart, int numb
     char *line = NULL;
     size_t room = 0;
     int status = TOOL_DONE;
-    while (status == TOOL_DONE && (errno = 0, getline(&line, &room, file) >= 0))
+    while (status == TOOL_DONE && getline(&line, &room, file) >= 0)
         status = read_line(&reader, &columns, line);
-    if (status == TOOL_DONE && (ferror(file) || errno == ENOMEM))
+    if (status == TOOL_DONE && !feof(file))
         status = tool_fail("cannot read %s: %s", reader.path, strerror(errno));
     if (status == TOOL_DONE && !reader.line)
         status = tool_fail("%s is empty; `tandem fit --log` writes a line per epoch", reader.path);

@@ -252,7 +252,7 @@ static void add_from(int64_t n, const float *x, float *sum)
     TDI_LANES for (int64_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
-enum { TREE_BLOCK = 512, TREE_DEPTH = 8 /* of TDI_MAX_PARTS */ };
+enum { TREE_BLOCK = 512, TREE_DEPTH = 8 /* 2^8 parts are the most */ };
 
 /* The sum of `count` parts at `offset` into to[0 .. n), in the order of tdi_tree_sum; below[] holds the right halves.
  */

@@ -36,7 +36,7 @@ static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *e
 /* The order of a name of the heap and the one that is sought, as strcmp gives it. */
 static td_status compare_name(const search *s, uint64_t offset, int *order, tdi_error *error)
 {
-    char seen[256] = "";
+    char seen[MOST_NAME + 1] = "";
     if (offset >= s->names_size)
         return tdi_hdf5_damaged(s->file, "a group's names are damaged", error);
     uint64_t left = s->names_size - offset, length = s->length + 1 < left ? s->length + 1 : left;
@@ -51,7 +51,7 @@ static td_status is_named(const search *s, uint64_t offset, bool *same, tdi_erro
 {
     int order = 1;
     *same = false;
-    if (offset >= s->names_size || s->length >= MOST_NAME)
+    if (offset >= s->names_size || s->length > MOST_NAME)
         return TD_OK;
     TDI_TRY(compare_name(s, offset, &order, error));
     *same = order == 0;
@@ -65,7 +65,7 @@ static td_status may_hold(void *argument, const unsigned char *key, const unsign
     const search *s = argument;
     int before = 0, behind = 0;
     *wanted = !s->found;
-    if (s->found || s->every || s->length >= MOST_NAME)
+    if (s->found || s->every || s->length > MOST_NAME)
         return TD_OK;
     TDI_TRY(compare_name(s, tdi_hdf5_number(next, 8), &behind, error));
     if (behind >= 0)

@@ -26,7 +26,7 @@ static bool is_zero(const json_t *rate)
     return json_is_number(rate) && json_number_value(rate) == 0;
 }
 
-/* A schedule stands in the place of the number. */
+/* A schedule stands in the place of the number; a 0 is set when the others have become defaults. */
 static td_status read_optimizer_config(const td_model *model, const tdi_config_type *type, const json_t *config,
                                        td_optimizer *optimizer, tdi_error *error)
 {

@@ -22,8 +22,7 @@ typedef struct walk {
     tdi_vec(met) layers; /* in the order met */
     tdi_vec(made) calls; /* those that outputs depend on, each behind its inputs */
     int turns;
-    bool ordered; /* calls have depths and turns */
-    bool failed;  /* memory */
+    bool failed; /* memory */
 } walk;
 
 static bool is_input(const walk *w, const tdi_call_site *site)
@@ -69,7 +68,7 @@ static bool is_earlier(const made *a, const made *b)
     return a->depth != b->depth ? a->depth > b->depth : a->turn < b->turn;
 }
 
-/* The last of its layer's calls that Keras makes before it; NULL: it is the first. */
+/* The last of its layer's calls that Keras makes before it; NULL: it is the first, or depths are yet to be found. */
 static tdi_call_site *call_before(const walk *w, const tdi_call_site *site)
 {
     const made *call = call_of(w, site), *last = NULL;
@@ -92,7 +91,7 @@ static td_status visit(walk *w, tdi_call_site *site, tdi_error *error)
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "model: an output depends on input \"%s\", which is not among the model's inputs",
                         site->layer->name);
-    tdi_call_site *before = w->ordered ? call_before(w, site) : NULL;
+    tdi_call_site *before = call_before(w, site);
     if (before)
         TDI_TRY(visit(w, before, error));
     for (int i = 0; i < site->n_in && !is_input(w, site); i++)
@@ -145,8 +144,9 @@ static td_status order_calls(walk *w, tdi_error *error)
         if (!tdi_push(&w->calls, ((made){w->model->sites.at[i], 0, -1})))
             return tdi_no_memory(error);
     find_depths(w);
+    if (w->calls.count == w->layers.count)
+        return TD_OK; /* none is */
     w->model->sites.count = 0;
-    w->ordered = true;
     return visit_outputs(w, error);
 }
 

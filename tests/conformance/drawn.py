@@ -15,6 +15,8 @@ import keras
 import numpy as np
 from keras import layers
 
+sys.path.insert(0, os.path.dirname(__file__))
+from support import tandem  # noqa: E402
 
 EPOCHS = 2
 TOLERANCE = 1e-5         # of predictions
@@ -169,13 +171,12 @@ def output(x):
 
 
 def network(draw):
-    """Values may be read once or several times; of two inputs each has an output of its own, if no layer joins them."""
+    """Values may be read once, several times or never; of two inputs there are two outputs."""
     given, values = inputs(draw)
     for _ in range(2 + draw.below(10)):
         grow(draw, values)
     ends = [values[-1]] if len(given) == 1 and draw.below(5) else [values[-1], draw.of(values)]
-    made = keras.Model(given, [output(x) for x in ends]) if len(ends) > 1 else keras.Model(given[0], output(ends[0]))
-    return made
+    return keras.Model(given, [output(x) for x in ends]) if len(ends) > 1 else keras.Model(given[0], output(ends[0]))
 
 
 def optimizer(draw):
@@ -221,16 +222,8 @@ def save(model, path):
 
 # ---- Tandem ----
 
-
 def numbers(variables):
     return [np.asarray(keras.ops.convert_to_numpy(v), np.float64) for v in variables]
-
-
-def run(folder, *words):
-    command = [os.environ["TANDEM"], *map(str, words)]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-    if done.returncode != 0:
-        raise AssertionError(f"tandem {' '.join(command[1:])} exited with {done.returncode}: {done.stderr.strip()[:500]}")
 
 
 def write_data(path, x, y):
@@ -248,7 +241,7 @@ def check_predictions(draw, folder, features, expected):
     several = len(expected) > 1
     file = folder / ("p.npz" if several else "p.npy")
     for more in (("--batch-size", 1), ("--batch-size", draw.of([2, 3, 32])), ("--devices", "cpu:0,cpu:1", "--batch-size", 7)):
-        run(folder, "predict", "start.keras", "--data", "d.h5", "--features", features, "--output", file.name, *more)
+        tandem.run(folder, "predict", "start.keras", "--data", "d.h5", "--features", features, "--output", file.name, *more)
         seen = np.load(file)
         for i, of_keras in enumerate(expected):
             off = np.max(np.abs((seen[f"y{i}"] if several else seen) - of_keras))
@@ -275,8 +268,8 @@ def check_weights(way, model, start, expected):
 
 def check_training(draw, folder, model, features, batch, start, expected):
     for way in ways(draw):
-        run(folder, "fit", "start.keras", "--train", "d.h5", "--features", features, "--no-shuffle", "--epochs", EPOCHS,
-            "--batch-size", batch, "--output", "end.keras", *way)
+        tandem.run(folder, "fit", "start.keras", "--train", "d.h5", "--features", features, "--no-shuffle", "--epochs", EPOCHS,
+                   "--batch-size", batch, "--output", "end.keras", *way)
         model.load_weights(folder / "end.keras")
         check_weights(way, model, start, expected)
 

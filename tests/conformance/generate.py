@@ -3,7 +3,6 @@ character, whatever the length of the prompt; with --top-k 2, by chance, one of 
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -11,6 +10,9 @@ import zipfile
 import keras
 import numpy as np
 from keras import layers
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import tandem  # noqa: E402
 
 WINDOW, LENGTH = 12, 40
 PROMPTS = ("a", "büb", "fgab\ndeüc\nab", "abcdefgabcdefgabcdefgü\n")
@@ -21,13 +23,6 @@ def text():
     return "".join(random.choice(list("abcdefgü\n"), 3000, p=[.2, .15, .15, .1, .1, .1, .1, .05, .05])) + "abc"
 
 
-def tandem(folder, *words):
-    done = subprocess.run([os.environ["TANDEM"], *map(str, words)], cwd=folder, capture_output=True, text=True, encoding="utf-8")
-    if done.returncode != 0:
-        raise AssertionError(f"tandem {' '.join(map(str, words))} exited with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def train(folder):
     (folder / "text.txt").write_text(text(), encoding="utf-8", newline="\n")
     keras.utils.set_random_seed(3)
@@ -35,7 +30,7 @@ def train(folder):
                               layers.LSTM(24, return_sequences=True), layers.Dense(10)])
     model.compile(keras.optimizers.Adam(1e-2), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.save(folder / "start.keras")
-    tandem(folder, "fit", "start.keras", "--train", "text.txt", "--window", WINDOW, "--epochs", 3, "--quiet", "--output", "end.keras")
+    tandem.run(folder, "fit", "start.keras", "--train", "text.txt", "--window", WINDOW, "--epochs", 3, "--quiet", "--output", "end.keras")
     with zipfile.ZipFile(folder / "end.keras") as archive:
         alphabet = [chr(c) for c in json.loads(archive.read("tandem.json"))["characters"]]
     return keras.saving.load_model(folder / "end.keras"), alphabet
@@ -52,9 +47,9 @@ def check(model, alphabet, folder, prompt):
     expected = prompt
     for _ in range(LENGTH):
         expected += ranked(model, alphabet, expected)[0]
-    seen = tandem(folder, "generate", "end.keras", "--prompt", prompt, "--length", LENGTH, "--temperature", 0)
+    seen = tandem.run(folder, "generate", "end.keras", "--prompt", prompt, "--length", LENGTH, "--temperature", 0)
     assert seen == expected + "\n", f"behind {prompt!r}: {seen!r}, Keras {expected!r}"
-    seen = tandem(folder, "generate", "end.keras", "--prompt", prompt, "--length", LENGTH, "--top-k", 2, "--seed", 3)
+    seen = tandem.run(folder, "generate", "end.keras", "--prompt", prompt, "--length", LENGTH, "--top-k", 2, "--seed", 3)
     second = 0
     for i in range(len(prompt), len(seen) - 1):
         place = ranked(model, alphabet, seen[:i]).index(seen[i])

@@ -205,18 +205,29 @@ static void test_other_forms(void **state)
     }
 }
 
-static void add_many(hid_t file)
+static void add_number(hid_t file, const char *name, double number)
 {
     hid_t space = H5Screate(H5S_SCALAR);
-    for (int i = 0; i < 300; i++) {
-        char name[8];
-        double number = 3 * i;
-        snprintf(name, sizeof name, "%d", i);
-        hid_t dataset = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-        assert_true(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number) >= 0);
-        H5Dclose(dataset);
-    }
+    hid_t dataset = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &number) >= 0);
+    H5Dclose(dataset);
     H5Sclose(space);
+}
+
+static void assert_number(tdi_hdf5_file *file, const char *name, double wanted)
+{
+    double number;
+    assert_int_equal(tdi_hdf5_read_number(file, name, &number, NULL), TD_OK);
+    assert_true(number == wanted);
+}
+
+static void add_many(hid_t file)
+{
+    char name[8];
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        add_number(file, name, 3 * i);
+    }
 }
 
 static void test_large_groups(void **state)
@@ -224,13 +235,46 @@ static void test_large_groups(void **state)
     (void)state;
     for (int newest = 0; newest < 2; newest++) {
         size_t size;
-        double number;
-        char *bytes = image_of(add_many, newest, &size);
+        char name[8], *bytes = image_of(add_many, newest, &size);
         tdi_hdf5_file *file = open_image(bytes, size);
         assert_count(file, "/", 300);
-        assert_int_equal(tdi_hdf5_read_number(file, "/299", &number, NULL), TD_OK);
-        assert_true(number == 897);
+        for (int i = 0; i < 300; i++) {
+            snprintf(name, sizeof name, "/%d", i);
+            assert_number(file, name, 3 * i);
+        }
         assert_false(tdi_hdf5_file_has(file, "300"));
+        close_image(file);
+        free(bytes);
+    }
+}
+
+enum { LONG = 255 };
+
+static const char *long_name(char *name)
+{
+    memset(name, 'n', LONG);
+    name[LONG] = '\0';
+    return name;
+}
+
+static void add_long(hid_t file)
+{
+    char name[LONG + 1];
+    add_number(file, long_name(name), 7);
+    name[LONG - 1] = '\0';
+    add_number(file, name, 8);
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    for (int newest = 0; newest < 2; newest++) {
+        size_t size;
+        char name[LONG + 1], *bytes = image_of(add_long, newest, &size);
+        tdi_hdf5_file *file = open_image(bytes, size);
+        assert_number(file, long_name(name), 7);
+        name[LONG - 1] = '\0';
+        assert_number(file, name, 8);
         close_image(file);
         free(bytes);
     }
@@ -393,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_wrong_shapes_and_names),
         cmocka_unit_test(test_other_forms),
         cmocka_unit_test(test_large_groups),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_what_leads_elsewhere),
         cmocka_unit_test(test_what_is_not_plain),
         cmocka_unit_test(test_changed_bytes),

@@ -34,3 +34,12 @@ def train(model_file, x, y, batch, devices, folder, output_shape):
         raise AssertionError(f"steps exited with {done.returncode}: {done.stderr.strip()}")
     losses = np.array([float(line) for line in done.stdout.split()])
     return Trained(losses, np.fromfile(predicted, np.float32).reshape(-1, *output_shape), saved)
+
+
+def run(folder, *words):
+    """What `tandem WORD...` printed in the folder."""
+    done = subprocess.run([os.environ["TANDEM"], *map(str, words)], cwd=folder, capture_output=True, text=True, encoding="utf-8",
+                          timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(f"tandem {' '.join(map(str, words))} exited with {done.returncode}: {done.stderr.strip()[:500]}")
+    return done.stdout
