@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/onednn_compat.h"
+#include "cpu/onednn/onednn_compat.h"
 
 enum { IMAGES = 4, RUNS = 5, LAYOUTS = 2, WAYS = 3 };
 enum { FORWARD, GRAD_INPUT, GRAD_FILTER };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "dist/inside.h"
+#include "runtime/runtime_struct.h"
 
 enum { ROUNDS = 1001 };
 static const double round_seconds = 100e-6;

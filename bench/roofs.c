@@ -6,7 +6,7 @@
  * A thread is pinned to each of the first THREADS allowed cores (default: all). Every number is the best of several
  * repetitions: a roof is what nothing has disturbed. Bandwidth is measured over private data of each thread: "read"
  * sums an array, "update" overwrites it (bytes read and bytes written both count). The loops are those by which
- * `tandem explain --time` finds an op's floor (src/cpu/roofs.h).
+ * `tandem explain --time` finds an op's floor (src/cpu/roofline_loops.h).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/roofs.h"
+#include "cpu/roofline_loops.h"
 
 enum { MAX_THREADS = 256, REPETITIONS = 5 };
 static const double SECONDS = 0.012; /* of a repetition */

@@ -4,7 +4,7 @@
 #include "base/context.h"
 #include "cpu/cpu.h"
 #include "device/device.h"
-#include "dist/choice_file.h"
+#include "tune/tuning_cache_file.h"
 
 const tdi_device_interface *const tdi_device_interfaces[] = {&tdi_cpu_device, NULL};
 

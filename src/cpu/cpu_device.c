@@ -6,11 +6,11 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
+#include "cpu/amx.h"
 #include "cpu/features.h"
-#include "cpu/library.h"
 #include "cpu/loops.h"
-#include "cpu/roofs.h"
-#include "cpu/tiles.h"
+#include "cpu/onednn/library_threads.h"
+#include "cpu/roofline_loops.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 

@@ -16,7 +16,7 @@
 #endif
 
 #include "cpu/unroll.h"
-#include "graph/kernel.h"
+#include "device/kernel.h"
 #include "ops/common.h"
 
 #define TDI_JOIN_(stem, isa) stem##_##isa

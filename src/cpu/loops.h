@@ -3,8 +3,8 @@
 #define TDI_CPU_LOOPS_H
 
 #include "base/bfloat16.h"
-#include "cpu/pack.h"
-#include "cpu/update.h"
+#include "cpu/elementwise/update.h"
+#include "cpu/matmul/pack.h"
 
 typedef struct tdi_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation

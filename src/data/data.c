@@ -7,9 +7,9 @@
 #include <tandem/stages.h>
 
 #include "base/context.h"
-#include "data/resize.h"
 #include "data/source.h"
-#include "data/source_arrays.h"
+#include "data/source/arrays.h"
+#include "data/stage/image_resize.h"
 #include "files/folders.h"
 
 /* What a constructor gives when there is no memory even for the handle; it counts no owners. */

@@ -3,7 +3,7 @@
 #ifndef TDI_DATA_TABLE_H
 #define TDI_DATA_TABLE_H
 
-#include "data/items.h"
+#include "data/decoded_items.h"
 #include "files/numbers.h"
 #include "files/store.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "graph/kernel.h"
+#include "device/kernel.h"
 
 typedef struct tdi_device tdi_device;
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 typedef struct compiled {
     td_optimizer optimizer;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 /* ---- small things ---- */
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 /* ---- reading ---- */
 

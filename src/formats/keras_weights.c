@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 #define PATH_SIZE 160
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "files/atomic.h"
 #include "files/zip.h"
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 enum { PIECE = 1 << 18 };
 

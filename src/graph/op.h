@@ -4,8 +4,9 @@
 #ifndef TDI_GRAPH_OP_H
 #define TDI_GRAPH_OP_H
 
-#include "graph/call.h"
 #include "graph/graph.h"
+
+typedef struct tdi_call tdi_call; /* device/call.h */
 
 /* How a value is divided among the lanes of a replica: not at all (lane 0 makes it whole), along axis 0, along the last
  * axis, or as a flat run of elements. TDI_DEPTH divides a product's sums instead: each lane adds up its own columns of

@@ -7,6 +7,7 @@
 #include <tandem/layers.h>
 
 #include "base/rng.h"
+#include "device/call.h"
 #include "graph/op.h"
 
 /* The list that ties an op's files together: X(stem). `tdi_op_<stem>` is the op. */

@@ -3,7 +3,7 @@
 #define TDI_PASSES_PASSES_H
 
 #include "base/text.h"
-#include "graph/kernel.h"
+#include "device/kernel.h"
 #include "ops/ops.h"
 
 /* Gradients of a scalar-per-part `loss` for the given nodes: emits the backward nodes; result[i] is NULL where the loss
@@ -51,60 +51,5 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
  * reduction is begun when it is ready, and finished when the next one is (so that backpropagation goes on in between).
  * Updates that need norms of gradients come after all of backpropagation. */
 td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
-
-/* ---- place: who makes what ---- */
-
-/* Lane `lane`'s share of `extent`. The cut depends on the extent alone, not on whether rows or columns are meant, since
- * a lane may read as columns what it wrote as rows of the transpose. */
-void tdi_range(tdi_split split, int64_t extent, int lane, int lanes, int64_t *begin, int64_t *end);
-/* The extent that a split divides: axis 0, the last axis, the elements; 1 for TDI_WHOLE. */
-int64_t tdi_split_extent(tdi_split split, const td_shape *shape);
-
-/* The first `lanes` of the lanes share a node by `split`; TDI_WHOLE: lane 0 makes it alone. */
-typedef struct tdi_placement {
-    tdi_split split; /* never TDI_DEPTH */
-    int lanes;
-    int depth; /* so many divide a product by TDI_DEPTH, whose ending the other two are about; 0: it is not */
-} tdi_placement;
-
-/* What a node's placement follows from. */
-typedef struct tdi_placing {
-    const tdi_call *call;                                                     /* its shapes and attributes */
-    unsigned splits;                                                          /* that its kernel can do */
-    int lanes;                                                                /* that there are */
-    tdi_placement (*placement_of)(const void *context, const tdi_node *node); /* an earlier node's */
-    const void *context;
-} tdi_placing;
-
-/* As its first input of the same size is shared, so that lanes read what they wrote; products and what has no such
- * input by as many lanes as make it soonest, by columns where they are wide enough, else by rows; small work is not
- * shared. Of two lanes both share whatever can be shared. */
-tdi_placement tdi_place(const tdi_node *node, const tdi_placing *placing);
-
-/* Nanoseconds that a node takes when the first `lanes` share it by `split`, with the meeting before it that sharing it
- * so asks for. `owners`: so many lanes have parts of its weight in their caches; 0: none has. */
-double tdi_price(const tdi_node *node, const tdi_placing *placing, tdi_split split, int lanes, int owners);
-
-/* ---- layout ---- */
-
-/* Which values, by node id, have their samples abreast (tdi_value): those between kernels that take them so, in chains
- * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
- * after row. */
-td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
-                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
-                            tdi_error *error);
-
-/* ---- memory ---- */
-
-/* A stretch of the activation arena, in use from step `first` to step `last` inclusive. */
-typedef struct tdi_storage {
-    int64_t bytes;
-    int first, last;
-    int64_t offset; /* the result: a multiple of 64 */
-} tdi_storage;
-
-/* Places storages so that those alive at the same time do not overlap (greedy by size, Pisarchyk & Lee 2020); returns
- * the bytes needed, or -1 when memory is out. */
-int64_t tdi_memory_place(tdi_storage *storages, int count);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "base/text.h"
 #include "ops/widen.h"
-#include "plan/inside.h"
+#include "plan/plan_struct.h"
+#include "plan/threads/batch_interleaved.h"
 
 static tdi_placement placement_of(const void *context, const tdi_node *node)
 {

@@ -1,7 +1,7 @@
 /* label.c - names for what a plan runs, for a trace: layer and op, then the kernel, its share and what it makes. */
 #include <stdio.h>
 
-#include "plan/inside.h"
+#include "plan/plan_struct.h"
 
 static const tdi_planned *planned_of(const tdi_plan *plan, int lane, const tdi_call *call)
 {

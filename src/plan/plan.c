@@ -1,5 +1,5 @@
 /* plan.c - making a plan, binding it to memory, listing what each lane does. */
-#include "plan/inside.h"
+#include "plan/plan_struct.h"
 
 /* Leaves are there already, views are their input's bytes, a gather's input was written where it belongs, and a room is
  * filled by another. */

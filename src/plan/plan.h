@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "device/device.h"
 #include "passes/passes.h"
-#include "plan/choices.h"
+#include "tune/tuning_cache.h"
 
 typedef struct tdi_plan tdi_plan;
 

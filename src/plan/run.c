@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "ops/common.h"
-#include "plan/inside.h"
+#include "plan/plan_struct.h"
 
 /* Where link `i` of a chain finds its elements from `at` on when they are passed: an address such that they are there.
  */

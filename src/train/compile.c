@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/division.h"
 #include "model/program.h"
+#include "strategy/division.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {

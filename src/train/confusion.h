@@ -4,7 +4,7 @@
 
 #include <tandem/confusion.h>
 
-#include "dist/runtime.h"
+#include "runtime/runtime.h"
 
 /* Has the output classes? TD_INVALID_ARGUMENT with a sentence when it has not. */
 td_status tdi_confusion_check(const td_model *model, int output, td_optional ignore_class, tdi_error *error);

@@ -3,7 +3,7 @@
 #define TDI_TRAIN_FEED_H
 
 #include "data/source.h"
-#include "dist/runtime.h"
+#include "runtime/runtime.h"
 
 typedef struct tdi_source_feed {
     tdi_source *source;

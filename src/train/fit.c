@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "train/adapt.h"
-#include "train/backup.h"
+#include "train/backup/backup.h"
 #include "train/loop.h"
 
 typedef struct fit {

@@ -3,7 +3,7 @@
 #define TDI_TRAIN_LOOP_H
 
 #include "files/array_file.h"
-#include "train/callbacks.h"
+#include "train/callbacks/callbacks.h"
 #include "train/feed.h"
 #include "train/progress.h"
 

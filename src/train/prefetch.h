@@ -2,7 +2,7 @@
 #ifndef TDI_TRAIN_PREFETCH_H
 #define TDI_TRAIN_PREFETCH_H
 
-#include "dist/runtime.h"
+#include "runtime/runtime.h"
 
 typedef struct tdi_prefetch tdi_prefetch;
 

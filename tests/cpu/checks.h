@@ -14,11 +14,12 @@
 
 #include "base/bfloat16.h"
 #include "base/thread.h"
+#include "cpu/amx.h"
 #include "cpu/cpu.h"
-#include "cpu/tiles.h"
 #include "cpu/trial.h"
 #include "ops/widen.h"
 #include "passes/passes.h"
+#include "plan/threads/place.h"
 #include "support/op_case.h"
 #include "support/sanitized.h"
 

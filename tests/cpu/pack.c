@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/bfloat16.h"
 #include "cpu/loops.h"
-#include "cpu/pack_onednn.h"
+#include "cpu/onednn/pack_onednn.h"
 
 typedef struct layout_case {
     dnnl_format_tag_t tag;

@@ -13,9 +13,9 @@
 #include <tandem/tandem.h>
 
 #include "data/augment_golden.h"
-#include "data/colours.h"
-#include "data/move.h"
 #include "data/source.h"
+#include "data/stage/image_colours.h"
+#include "data/stage/image_geometry.h"
 #include "refusal.h"
 
 static void expect_near(const float *seen, const float *expected, float tolerance, int place)

@@ -14,8 +14,8 @@
 #include <tandem/tandem.h>
 
 #include "base/thread.h"
+#include "data/decoded_items.h"
 #include "data/folder.h"
-#include "data/items.h"
 #include "refusal.h"
 
 enum { SAMPLES = 500, ELEMENTS = 12, PROBES = 32 };

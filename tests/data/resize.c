@@ -11,8 +11,8 @@
 #include <tandem/tandem.h>
 
 #include "data/folder.h"
-#include "data/resize.h"
 #include "data/resize_golden.h"
+#include "data/stage/image_resize.h"
 #include "refusal.h"
 
 enum { SIZES = sizeof golden_sizes / sizeof *golden_sizes };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <hdf5.h>
 
-#include "files/hdf5_read.h"
+#include "files/hdf5/hdf5_read.h"
 #include "files/scratch.h"
 #include "files/whole.h"
 #include "fuzz/support/memory_store.h"

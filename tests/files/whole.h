@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "files/hdf5_write.h"
+#include "files/hdf5/hdf5_write.h"
 
 /* In pieces of an odd size, so that they begin and end within arrays and between them; freed by the caller. */
 static inline void *hdf5_whole(tdi_hdf5_writer *file, size_t *size)

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
-#include "dist/choice_file.h"
 #include "support/memory_file.h"
-#include "train/backup.h"
+#include "train/backup/backup.h"
+#include "tune/tuning_cache_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "data/cache_file.h"
-#include "data/source_arrays.h"
+#include "data/source/arrays.h"
+#include "data/stage/cache_file.h"
 #include "files/records.h"
 #include "support/memory_file.h"
 

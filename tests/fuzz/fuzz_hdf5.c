@@ -1,6 +1,6 @@
-/* fuzz_hdf5.c - any bytes as an HDF5 file of weights behind src/files/hdf5_read.h. */
-#include "files/hdf5_read.h"
-#include "files/hdf5_rows.h"
+/* fuzz_hdf5.c - any bytes as an HDF5 file of weights behind src/files/hdf5/hdf5_read.h. */
+#include "files/hdf5/hdf5_read.h"
+#include "files/hdf5/hdf5_rows.h"
 #include "support/memory_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -1,7 +1,7 @@
 /* fuzz_hdf5_data.c - any bytes as an HDF5 file of data: read or refused, and rows of its arrays gathered. */
 #define _GNU_SOURCE
 
-#include "files/hdf5_rows.h"
+#include "files/hdf5/hdf5_rows.h"
 #include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

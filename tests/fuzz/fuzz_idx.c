@@ -1,7 +1,7 @@
 /* fuzz_idx.c - any bytes as an IDX file, gzipped or not: read or refused, never a crash. */
 #define _GNU_SOURCE
 
-#include "data/idx.h"
+#include "data/source/idx_file.h"
 #include "support/memory_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -2,7 +2,7 @@
  * not come in, so nothing of it is behind a checksum. */
 #include <stdlib.h>
 
-#include "formats/keras_inside.h"
+#include "formats/keras_objects.h"
 
 #define ROOM ((size_t)1 << 20)
 

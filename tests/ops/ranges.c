@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "passes/passes.h"
+#include "plan/threads/place.h"
 #include "support/op_case.h"
 
 static op_run *before_update(const op_case *c)

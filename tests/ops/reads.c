@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "passes/passes.h"
+#include "plan/threads/place.h"
 #include "support/op_case.h"
 
 typedef struct share {

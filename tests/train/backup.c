@@ -15,9 +15,9 @@
 #include <tandem/tandem.h>
 
 #include "files/scratch.h"
-#include "plan/choices.h"
 #include "support/small.h"
-#include "train/backup_writer.h"
+#include "train/backup/backup_writer.h"
+#include "tune/tuning_cache.h"
 
 enum { SAMPLES = 43, BATCH = 8, STEPS = 5, EPOCHS = 4, KEPT = 8 };
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "support/small.h"
-#include "train/callbacks.h"
+#include "train/callbacks/callbacks.h"
+#include "train/callbacks/path_pattern.h"
 #include "train/callbacks_golden.h"
-#include "train/path_pattern.h"
 
 enum { EPOCHS = sizeof val_loss / sizeof *val_loss };
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "dist/inside.h"
 #include "files/scratch.h"
+#include "runtime/runtime_struct.h"
 #include "support/sanitized.h"
 #include "support/small.h"
 

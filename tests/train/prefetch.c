@@ -13,7 +13,7 @@
 
 #include <tandem/stages.h>
 
-#include "data/items.h"
+#include "data/decoded_items.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };

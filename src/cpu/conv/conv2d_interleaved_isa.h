@@ -1,0 +1,198 @@
+/* conv2d_interleaved_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked
+ * on at once, one in each (abreast_isa.h). So the lanes are full whatever the number of channels. */
+#ifndef TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
+#define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
+
+#include "cpu/conv/batch_interleaved_isa.h"
+#include "cpu/loops.h"
+#include "cpu/prefetch.h"
+
+#if defined(__AVX512F__)
+enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
+#else
+enum { TDI_CONV_ROWS = 4, TDI_CONV_COLUMNS = 3, TDI_CONV_SUMS = 12 };
+#endif
+enum { TDI_CONV_FEW = 16 /* channels */ };
+
+/* Columns [begin, end) of a row of x. */
+typedef struct tdi_span {
+    int32_t begin, end;
+} tdi_span;
+
+#define TDI_CONV_BLANK ((tdi_span){INT32_MAX, INT32_MIN}) /* no column */
+
+/* One convolution: x [h, row, c, lane], filter [kh, kw, c, f] -> y [oh, ow, f, lane]. */
+typedef struct tdi_conv {
+    int64_t samples; /* to make, from `first` on */
+    int64_t first;
+    int64_t h, w, c, kh, kw, f, oh, ow, stride_h, stride_w;
+    int64_t before_h, before_w;
+    int64_t row; /* columns of x with the padding left and right; w when x is read where it is */
+    bool in_place;
+    const tdi_span *filled; /* of each row of x: outside of them all is zero; NULL: not known to be */
+} tdi_conv;
+
+/* Rows [begin, end). */
+typedef struct tdi_rows {
+    int64_t begin, end;
+} tdi_rows;
+
+/* Row oy of y; bias may be NULL. Returns the columns that it makes: the others see what is not filled alone. */
+tdi_rows TDI_ISA_NAME(tdi_conv_row)(const tdi_conv *p, const float *x, const float *filter, const float *bias,
+                                    int64_t oy, float *to);
+
+/* Adds to `sums` [kh, kw, c, f, lane] what rows `y` give to the gradient of the filter; dy begins with the first of
+ * them. `fresh`: nothing is in `sums` yet, and no row of the filter lies in the padding for all of them. */
+void TDI_ISA_NAME(tdi_conv_correlate)(const tdi_conv *p, const float *x, const float *dy, tdi_rows y, bool fresh,
+                                      float *sums);
+
+/* The lanes of each of `count` vectors, added up. */
+void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *to);
+
+/* Block `block` of x, with the padding left and right: in place or in `padded`, tdi_conv_padded_floats of them. */
+const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x, int64_t block, float *padded);
+
+/* What each row's filled columns are, in a block with its padding; returns whether any are blank. */
+bool TDI_ISA_NAME(tdi_conv_find_filled)(const tdi_conv *p, const float *padded, tdi_span *filled);
+
+static inline void tdi_clear(float *to, int64_t count)
+{
+    memset(to, 0, (size_t)count * sizeof *to);
+}
+
+/* Floats from one point's matrix, or one image's, to the next: an odd number of lines, so that the same place in all of
+ * them does not share a cache set. */
+static inline int64_t tdi_odd_lines(int64_t floats)
+{
+    enum { LINE_FLOATS = 16 };
+    return ((floats + LINE_FLOATS - 1) / LINE_FLOATS | 1) * LINE_FLOATS;
+}
+
+static inline int64_t tdi_conv_row_of_x(const tdi_conv *p)
+{
+    return p->row * p->c * TDI_WIDTH;
+}
+
+static inline int64_t tdi_conv_row_of_y(const tdi_conv *p)
+{
+    return p->ow * p->f * TDI_WIDTH;
+}
+
+static inline int64_t tdi_conv_padded_floats(const tdi_conv *p)
+{
+    return p->in_place ? 0 : p->h * tdi_conv_row_of_x(p);
+}
+
+/* Room for what is filled. */
+static inline int64_t tdi_conv_span_floats(const tdi_conv *p)
+{
+    return p->h * (int64_t)(sizeof(tdi_span) / sizeof(float));
+}
+
+static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)
+{
+    return p->kh * p->kw * p->c * p->f;
+}
+
+/* Samples of block `block`. */
+static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
+{
+    return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
+}
+
+/* The activation of some columns of a row of y. What is asked for behind each few columns has time to come. */
+static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, tdi_asking *asking,
+                                     float *row)
+{
+    enum { FEW_COLUMNS = 4, LINES = 14 };
+    int64_t column = p->f * TDI_WIDTH, most = asking->count ? FEW_COLUMNS : p->ow;
+    for (int64_t i = columns.begin; i < columns.end; i += most) {
+        int64_t now = tdi_least(columns.end - i, most);
+        TDI_ISA_NAME(tdi_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
+        tdi_ask(asking, LINES);
+    }
+}
+
+static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    bool rows = call->split == TDI_ROWS;
+    tdi_conv p = {.h = x->dim[1], .w = x->dim[2], .c = x->dim[3], .kh = filter->dim[0], .kw = filter->dim[1]};
+    p.first = rows ? call->begin : 0;
+    p.samples = rows ? call->end - call->begin : x->dim[0];
+    p.f = y->dim[3];
+    p.oh = y->dim[1];
+    p.ow = y->dim[2];
+    p.stride_h = a->stride_h;
+    p.stride_w = a->stride_w;
+    p.before_h = tdi_conv2d_window_h(a, x, filter).before;
+    p.before_w = tdi_conv2d_window_w(a, x, filter).before;
+    return p;
+}
+
+/* How rows of x are read: where they are, when nothing is missing left or right. */
+static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
+{
+    int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
+    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->row = p->in_place ? p->w : padded;
+}
+
+/* The convolution of dy that gives the input's gradient; strides are 1. */
+static inline tdi_conv tdi_conv_turned_about(const tdi_conv *p)
+{
+    tdi_conv t = *p;
+    t.h = p->oh;
+    t.w = p->ow;
+    t.c = p->f;
+    t.f = p->c;
+    t.oh = p->h;
+    t.ow = p->w;
+    t.before_h = p->kh - 1 - p->before_h;
+    t.before_w = p->kw - 1 - p->before_w;
+    return t;
+}
+
+/* ---- what is taken ---- */
+
+static inline const char *tdi_conv_declines(const tdi_call *call, const td_shape *x, const td_shape *y)
+{
+    const tdi_conv2d_attrs *a = call->attrs;
+    if (a->groups > 1 || a->dilation_h > 1 || a->dilation_w > 1)
+        return "groups or dilation";
+    return x->dim[3] > TDI_CONV_FEW || y->dim[3] > TDI_CONV_FEW ? "many channels" : NULL;
+}
+
+/* Empty lanes are work for nothing. */
+static inline bool tdi_fills_lanes(int64_t samples)
+{
+    return 3 * samples >= 2 * ((samples + TDI_WIDTH - 1) / TDI_WIDTH * TDI_WIDTH);
+}
+
+/* More zeros beside x than fit into the rows that are read, or, for the gradient of the input, than a filter sees. */
+static inline const char *tdi_conv_declines_padding(const tdi_conv *p)
+{
+    return p->before_w < 0 || p->before_w > p->row ? "padding that reaches further than the filter" : NULL;
+}
+
+static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *error)
+{
+    if (tdi_fills_lanes(p->samples))
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED, "%lld samples would leave many of %d lanes empty", (long long)p->samples,
+                    (int)TDI_WIDTH);
+}
+
+/* Most activations take arithmetic and no memory. */
+static inline bool tdi_conv_asks(const tdi_call *call)
+{
+    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
+    return activation != TD_LINEAR && activation != TD_RELU;
+}
+
+static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)
+{
+    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
+}
+
+#endif

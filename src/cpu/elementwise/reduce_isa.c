@@ -1,0 +1,255 @@
+/* reduce_isa.c - sums, means and maxima over adjacent axes: x seen as [outer, reduced, inner] -> [outer, inner]; sums
+ * for the log.
+ *
+ * Few columns are added several rows at a time, side by side, so that the vector lanes are full; every so many rows the
+ * sums go to doubles, so that rounding does not grow with the number of rows. The order depends on shapes alone. */
+#include "cpu/conv/batch_interleaved_isa.h"
+
+static const char *declines(const tdi_call *call)
+{
+    tdi_reduce_extents e;
+    return tdi_find_reduce_extents(call, &e) ? NULL : "reduced axes that are not adjacent";
+}
+
+static float finish(int kind, double value, int64_t count)
+{
+    return (float)(kind == TDI_MEAN ? value / (double)count : value);
+}
+
+static float reduce_row(int kind, const float *x, int64_t n)
+{
+    return kind == TDI_MAX ? tdi_largest(x, n) : finish(kind, tdi_sum(x, n), n);
+}
+
+enum { SIDE = 512, /* floats that are added up side by side */ FLUSH = 64 /* additions to each before doubles */ };
+
+static void add_stretch(int64_t n, const float *x, float *sums)
+{
+    TDI_LANES for (int64_t i = 0; i < n; i++) sums[i] += x[i];
+}
+
+/* `vectors` of each of `rows` rows, in registers from the first row to the last. */
+TDI_INLINE void add_vectors(const float *x, int64_t rows, int64_t stride, int vectors, float *sums)
+{
+    tdi_vector sum[8];
+    TDI_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sum[v] = tdi_load(sums + v * TDI_WIDTH);
+    for (int64_t r = 0; r < rows; r++) {
+        TDI_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[v] += tdi_load(x + r * stride + v * TDI_WIDTH);
+    }
+    TDI_UNROLL
+    for (int v = 0; v < vectors; v++)
+        tdi_store(sums + v * TDI_WIDTH, sum[v]);
+}
+
+static void add_rows(const float *x, int64_t rows, int64_t stride, int64_t n, float *sums)
+{
+    int64_t i = 0;
+    for (; i + 8 * TDI_WIDTH <= n; i += 8 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 8, sums + i);
+    for (; i + 4 * TDI_WIDTH <= n; i += 4 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 4, sums + i);
+    for (; i + 2 * TDI_WIDTH <= n; i += 2 * TDI_WIDTH)
+        add_vectors(x + i, rows, stride, 2, sums + i);
+    for (int64_t r = 0; r < rows && i < n; r++)
+        add_stretch(n - i, x + r * stride + i, sums + i);
+}
+
+static void flush(int64_t n, int64_t columns, float *sums, double *totals)
+{
+    for (int64_t begin = 0; begin < n; begin += columns) {
+        TDI_LANES
+        for (int64_t c = 0; c < columns; c++)
+            totals[c] += (double)sums[begin + c];
+    }
+    memset(sums, 0, (size_t)n * sizeof *sums);
+}
+
+/* Sums `rows` rows of `columns` <= SIDE adjacent numbers. */
+static void sum_narrow(const float *x, int64_t rows, int64_t columns, double *totals)
+{
+    float sums[SIDE] = {0};
+    int64_t together = columns < 64 ? 64 / columns : 1, side = together * columns, blocks = rows / together;
+    for (int64_t b = 0; b < blocks; b += FLUSH) {
+        add_rows(x + b * side, tdi_least(FLUSH, blocks - b), side, side, sums);
+        flush(side, columns, sums, totals);
+    }
+    add_stretch((rows - blocks * together) * columns, x + blocks * side, sums);
+    flush(side, columns, sums, totals);
+}
+
+/* Sums rows that are `stride` apart, n <= SIDE of their numbers. */
+static void sum_wide(const float *x, int64_t rows, int64_t stride, int64_t n, double *totals)
+{
+    float sums[SIDE] = {0};
+    for (int64_t first = 0; first < rows; first += FLUSH) {
+        add_rows(x + first * stride, tdi_least(FLUSH, rows - first), stride, n, sums);
+        flush(n, n, sums, totals);
+    }
+}
+
+static void sum_columns(int kind, const float *x, int64_t rows, int64_t stride, int64_t n, float *to)
+{
+    double totals[SIDE] = {0};
+    if (n == stride)
+        sum_narrow(x, rows, n, totals);
+    else
+        sum_wide(x, rows, stride, n, totals);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = finish(kind, totals[i], rows);
+}
+
+static void max_columns(const float *x, int64_t rows, int64_t stride, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = -INFINITY;
+    for (int64_t r = 0; r < rows; r++)
+        TDI_LANES for (int64_t i = 0; i < n; i++)
+        {
+            float a = x[r * stride + i];
+            to[i] = ((a > to[i]) | (a != a)) ? a : to[i];
+        }
+}
+
+/* Elements [begin, begin + n) of the result. */
+static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, int64_t begin, int64_t n)
+{
+    int kind = ((const tdi_reduce_attrs *)call->attrs)->kind;
+    const float *x = call->in[0].data;
+    float *to = call->out.data;
+    if (e->reduced == 1) { /* of one row */
+        memcpy(to + begin, x + begin, (size_t)n * sizeof *to);
+        return;
+    }
+    while (n > 0) {
+        int64_t o = begin / e->inner, c = begin % e->inner, now = e->inner - c < n ? e->inner - c : n;
+        const float *from = x + o * e->reduced * e->inner + c;
+        now = now < SIDE ? now : SIDE;
+        if (e->inner == 1)
+            to[begin] = reduce_row(kind, from, e->reduced);
+        else if (kind == TDI_MAX)
+            max_columns(from, e->reduced, e->inner, now, to + begin);
+        else
+            sum_columns(kind, from, e->reduced, e->inner, now, to + begin);
+        begin += now;
+        n -= now;
+    }
+}
+
+/* Over everything but the channels: the gradient of a bias. */
+static tdi_abreast follows_abreast(const tdi_call *call)
+{
+    const tdi_reduce_attrs *attrs = call->attrs;
+    const td_shape *x = &call->in[0].shape;
+    bool all_but_last = attrs->axes == (1u << (x->rank - 1)) - 1;
+    return x->rank > 1 && all_but_last && attrs->kind == TDI_SUM ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+}
+
+/* Sums of `n` channels from `first` on, samples abreast. */
+static void sum_abreast(const tdi_value *x, int64_t first, int64_t n, float *to)
+{
+    int64_t channels = tdi_last_extent(&x->shape), stride = channels * TDI_WIDTH;
+    int64_t positions = tdi_per_sample(x) / channels, samples = x->shape.dim[0];
+    double sums[SIDE / TDI_WIDTH] = {0};
+    for (int64_t block = 0; block * TDI_WIDTH < samples; block++) {
+        double totals[SIDE] = {0};
+        const float *from = (const float *)x->data + block * positions * stride + first * TDI_WIDTH;
+        if (n == channels)
+            sum_narrow(from, positions, stride, totals);
+        else
+            sum_wide(from, positions, stride, n * TDI_WIDTH, totals);
+        for (int64_t c = 0; c < n; c++)
+            for (int64_t lane = 0; lane < tdi_lanes_at(x, block); lane++)
+                sums[c] += totals[c * TDI_WIDTH + lane];
+    }
+    for (int64_t c = 0; c < n; c++)
+        to[c] = (float)sums[c];
+}
+
+static void reduce_abreast(const tdi_call *call)
+{
+    enum { MOST = SIDE / TDI_WIDTH };
+    int64_t channels = tdi_last_extent(&call->in[0].shape);
+    for (int64_t c = 0; c < channels; c += MOST)
+        sum_abreast(&call->in[0], c, channels - c < MOST ? channels - c : MOST, (float *)call->out.data + c);
+}
+
+static void reduce_run(const tdi_call *call)
+{
+    if (call->in[0].abreast) {
+        reduce_abreast(call);
+        return;
+    }
+    tdi_reduce_extents e;
+    tdi_find_reduce_extents(call, &e);
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t r = 0; r < runs.count; r++)
+        reduce_stretch(call, &e, runs.first + r * runs.stride, runs.length);
+}
+
+TDI_CPU_KERNEL(reduce, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
+               .abreast = follows_abreast, .run = reduce_run);
+
+/* sum(x) / rows of the global batch / (elements per row) */
+static void batch_mean_run(const tdi_call *call)
+{
+    const td_shape *x = &call->in[0].shape;
+    int64_t elements = tdi_shape_elements(x), rows = x->rank ? x->dim[0] : 1, per_row = rows ? elements / rows : 1;
+    double sum = tdi_sum(call->in[0].data, elements);
+    *(float *)call->out.data = (float)(sum * (double)tdi_inverse_rows(call->control) / (double)per_row);
+}
+
+TDI_CPU_KERNEL(batch_mean, .run = batch_mean_run);
+
+/* ---- for the log: in doubles, as many side by side as there are chains to add to ---- */
+
+enum { CHAINS = 16 };
+
+static double fold_chains(const double *chain)
+{
+    double sum = 0;
+    for (int i = 0; i < CHAINS; i++)
+        sum += chain[i];
+    return sum;
+}
+
+static void accumulate_run(const tdi_call *call)
+{
+    const float *x = call->in[0].data;
+    double *out = call->out.data, sum[CHAINS] = {0};
+    int64_t count = tdi_shape_elements(&call->in[0].shape), i = 0;
+    for (; i + CHAINS <= count; i += CHAINS)
+        TDI_UNROLL
+    for (int j = 0; j < CHAINS; j++)
+        sum[j] += (double)x[i + j];
+    for (; i < count; i++)
+        sum[i % CHAINS] += (double)x[i];
+    out[0] += fold_chains(sum);
+    out[1] += (double)count;
+}
+
+TDI_CPU_KERNEL(accumulate, .run = accumulate_run);
+
+/* ---- penalties of regularizers ---- */
+
+static void regularization_run(const tdi_call *call)
+{
+    const tdi_regularize_attrs *attrs = call->attrs;
+    float *out = call->out.data;
+    tdi_runs runs = tdi_call_runs(call);
+    for (int64_t row = runs.first; row < runs.first + runs.length; row++) {
+        tdi_penalty_range of = tdi_penalty_range_of(call, row);
+        const float *w = (const float *)call->in[0].data + of.begin;
+        double sum = 0;
+        if (attrs->l1 != 0.0f)
+            sum += (double)attrs->l1 * tdi_sum_of(TDI_ITS_SIZE, w, of.end - of.begin);
+        if (attrs->l2 != 0.0f)
+            sum += (double)attrs->l2 * tdi_sum_of(TDI_ITS_SQUARE, w, of.end - of.begin);
+        out[row] = (float)((double)of.rows * sum);
+    }
+}
+
+TDI_CPU_KERNEL(regularization, .splits = TDI_CAN_ROWS, .run = regularization_run);

@@ -1,0 +1,36 @@
+/* without_onednn.c - a build without oneDNN: no library to keep in check. */
+#include "cpu/onednn/library_threads.h"
+
+#ifndef TANDEM_ONEDNN
+int tdi_cpu_enter_thread(void)
+{
+    return 0;
+}
+
+void tdi_cpu_leave_thread(int state)
+{
+    (void)state;
+}
+
+const char *tdi_cpu_library_name(char *text, size_t size)
+{
+    snprintf(text, size, "no oneDNN");
+    return text;
+}
+
+const char *tdi_cpu_library_no_bfloat16(void)
+{
+    return "this build of Tandem has no oneDNN";
+}
+
+bool tdi_cpu_library_has_tiles(void)
+{
+    return false;
+}
+
+void tdi_cpu_describe_library(FILE *out)
+{
+    fprintf(out, "oneDNN: absent; Tandem's own kernels compute everything, bfloat16 in float32 (for bfloat16 install "
+                 "libdnnl-dev, build again)\n");
+}
+#endif

@@ -1,0 +1,598 @@
+/* csv.c - CSV files, plain or gzipped, several by commas or a quoted pattern: numbers and categories, missing
+ * values, windows over time.
+ *
+ * A row is a sample; with a window of T rows the samples are all runs of T rows of one file, whose target is taken
+ * `horizon` rows behind the last. Cells are parsed once, and once more gone through when all have been seen, by blocks
+ * of rows; both times into stores, which may be larger than memory. What was found in the data and has to be the same
+ * when the model predicts (which columns, the categories' order, the means that stand in for missing values) is the
+ * source's recipe. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "data/decoded_items.h"
+#include "data/file_list.h"
+#include "data/formats.h"
+#include "data/recipe.h"
+#include "data/source/csv_columns.h"
+#include "files/store.h"
+
+enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* marks of a row */
+enum { NO_CATEGORY = -1 };
+
+static const char *const missing_names[] = {"refuse", "mean", "zero", "previous", "drop"};
+
+typedef struct csv_source {
+    tdi_items items;
+    tdi_csv_columns columns;
+    td_missing missing;
+    bool skip, targets;
+    int64_t window, horizon;
+    json_t *recipe;                     /* that the data is read by; NULL: none */
+    tdi_store *cells;                   /* [rows, columns] floats */
+    float *row;                         /* [columns] */
+    tdi_vec(char) marks;                /* [rows] */
+    tdi_vec(int) files;                 /* each file's first row */
+    tdi_store *values[TDI_MAX_COLUMNS]; /* [rows, width] floats of each group */
+} csv_source;
+
+static bool csv_claims(const char *path)
+{
+    return tdi_names_file(path, ".csv") || tdi_names_file(path, ".csv.gz");
+}
+
+/* ---- a file's rows ---- */
+
+static void leave_out(csv_source *source, const char *reason)
+{
+    tdi_source *whole = &source->items.source;
+    if (whole->skipped++ == 0)
+        snprintf(whole->skip_reason, sizeof whole->skip_reason, "%s", reason);
+}
+
+/* What stands in for a missing cell must exist. */
+static td_status check_missing(const csv_source *source, const tdi_csv_column *column, tdi_error *error)
+{
+    bool category = column->cells != TDI_CELLS_NUMBERS;
+    if (source->missing == TD_MISSING_REFUSE)
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is missing; say what to do then: --missing mean, zero, previous or drop",
+                        column->name);
+    if (category && (source->missing == TD_MISSING_MEAN ||
+                     (source->missing == TD_MISSING_ZERO && column->cells == TDI_CELLS_CODES)))
+        return tdi_fail(error, TD_BAD_FILE,
+                        "column \"%s\" is missing, and categories have no %s; choose --missing previous or drop",
+                        column->name, missing_names[source->missing]);
+    return TD_OK;
+}
+
+static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_csv_record *record, float *row,
+                            tdi_error *error)
+{
+    tdi_csv_columns *columns = &source->columns;
+    if (record->count != columns->n_names)
+        return tdi_fail(error, TD_BAD_FILE, "%d cells, but the first line has %d", record->count, columns->n_names);
+    for (int i = 0; i < columns->list.count; i++) {
+        tdi_csv_column *column = &columns->list.at[i];
+        TDI_TRY(tdi_csv_cell(csv, column, record->cells[column->at], &row[i], error));
+        if (isnan(row[i]))
+            TDI_TRY(check_missing(source, column, error));
+    }
+    return TD_OK;
+}
+
+/* Reads a row; one that cannot be read is zeros. NULL: its record could not be told. */
+static td_status read_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                          tdi_error *error)
+{
+    tdi_error local = {0};
+    if (record && read_cells(source, csv, record, source->row, &local) == TD_OK)
+        return TD_OK;
+    if (record)
+        tdi_error_prefix(&local, "%s: line %" PRId64 " at offset %" PRId64, path, record->line, record->offset);
+    if (record && (local.status != TD_BAD_FILE || !source->skip))
+        return tdi_fail(error, local.status, "%s", local.message);
+    memset(source->row, 0, (size_t)source->columns.list.count * sizeof *source->row);
+    source->marks.at[source->marks.count - 1] = UNREADABLE;
+    if (record)
+        leave_out(source, local.message);
+    return TD_OK;
+}
+
+/* Appends a row; one that cannot be read is marked, so that no window runs across the gap. */
+static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                         tdi_error *error)
+{
+    if (!tdi_push(&source->marks, 0))
+        return tdi_no_memory(error);
+    TDI_TRY(read_row(source, csv, path, record, error));
+    return tdi_store_put(source->cells, source->row, (size_t)source->columns.list.count * sizeof *source->row, error);
+}
+
+static td_status read_rows(csv_source *source, tdi_csv *csv, const char *path, tdi_error *error)
+{
+    tdi_csv_record record;
+    tdi_error local = {0};
+    for (bool end = false;;) {
+        td_status status = tdi_csv_next(csv, &record, &end, &local);
+        if (status == TD_BAD_FILE && source->skip) {
+            leave_out(source, local.message);
+            local = (tdi_error){0};
+            TDI_TRY(add_row(source, csv, path, NULL, error));
+            continue;
+        }
+        if (status != TD_OK)
+            return tdi_fail(error, status, "%s", local.message);
+        if (end)
+            return TD_OK;
+        TDI_TRY(add_row(source, csv, path, &record, error));
+    }
+}
+
+/* ---- headers ---- */
+
+static td_status restore(csv_source *source, tdi_error *error)
+{
+    const json_t *found = json_object_get(source->recipe, "columns");
+    for (int i = 0; i < source->columns.list.count; i++) {
+        tdi_csv_column *column = &source->columns.list.at[i];
+        TDI_TRY(tdi_csv_column_restore(column, json_object_get(found, column->name), error));
+    }
+    return TD_OK;
+}
+
+static td_status same_header(const csv_source *source, const tdi_csv_columns *other, tdi_error *error)
+{
+    const tdi_csv_columns *first = &source->columns;
+    for (int i = 0; i < first->n_names || i < other->n_names; i++) {
+        const char *a = i < first->n_names ? first->names[i] : "", *b = i < other->n_names ? other->names[i] : "";
+        if (strcmp(a, b) != 0)
+            return tdi_fail(
+                error, TD_BAD_FILE,
+                "%s: column %d of its first line is \"%.64s\", but \"%.64s\" in %s: all files must have the "
+                "same columns",
+                other->path, i + 1, b, a, first->path);
+    }
+    return TD_OK;
+}
+
+/* Room for a row, and for all. */
+static td_status begin_cells(csv_source *source, tdi_error *error)
+{
+    source->row = calloc((size_t)source->columns.list.count, sizeof *source->row);
+    if (!source->row)
+        return tdi_no_memory(error);
+    return tdi_store_create(source->items.source.name, 0, &source->cells, error);
+}
+
+/* The first file's names settle the columns; the others' must agree. */
+static td_status take_header(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
+                             const char *features, bool *is_data, tdi_error *error)
+{
+    if (!source->columns.n_names) {
+        TDI_TRY(tdi_csv_header(csv, record, path, &source->columns, is_data, error));
+        TDI_TRY(tdi_csv_choose(&source->columns, features, source->targets, error));
+        TDI_TRY(begin_cells(source, error));
+        return restore(source, error);
+    }
+    tdi_csv_columns other = {0};
+    td_status status = tdi_csv_header(csv, record, path, &other, is_data, error);
+    if (status == TD_OK)
+        status = same_header(source, &other, error);
+    tdi_csv_columns_release(&other);
+    return status;
+}
+
+static td_status read_records(csv_source *source, tdi_csv *csv, const char *path, const char *features,
+                              tdi_error *error)
+{
+    tdi_csv_record first;
+    bool end, is_data = false;
+    TDI_TRY(tdi_csv_next(csv, &first, &end, error));
+    if (end)
+        return tdi_fail(error, TD_BAD_FILE, "%s is empty: it should begin with a line of column names", path);
+    TDI_TRY(take_header(source, csv, path, &first, features, &is_data, error));
+    if (!tdi_push(&source->files, source->marks.count))
+        return tdi_no_memory(error);
+    if (is_data)
+        TDI_TRY(add_row(source, csv, path, &first, error));
+    return read_rows(source, csv, path, error);
+}
+
+static td_status read_file(csv_source *source, const char *path, const char *features, tdi_error *error)
+{
+    tdi_csv *csv;
+    TDI_TRY(tdi_csv_open(path, &csv, error));
+    td_status status = read_records(source, csv, path, features, error);
+    tdi_csv_close(csv);
+    return status;
+}
+
+static td_status read_files(csv_source *source, const td_open_args *args, const char *features, tdi_error *error)
+{
+    tdi_paths paths = {0};
+    td_status status = tdi_list_files(args->path, &paths, error);
+    for (int i = 0; i < paths.count && status == TD_OK; i++)
+        status = read_file(source, paths.at[i], features, error);
+    for (int i = 0; i < paths.count; i++)
+        tdi_source_stamp(&source->items.source, paths.at[i]);
+    tdi_paths_free(&paths);
+    if (status == TD_OK && !source->marks.count)
+        return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
+    return status == TD_OK ? tdi_store_end(source->cells, error) : status;
+}
+
+/* ---- missing values ---- */
+
+/* NaN where nothing does: the row is left out then. */
+static float stand_in(const csv_source *source, const tdi_csv_column *column)
+{
+    if (source->missing == TD_MISSING_MEAN)
+        return (float)column->mean;
+    if (source->missing == TD_MISSING_ZERO)
+        return column->cells == TDI_CELLS_ONE_HOT ? (float)NO_CATEGORY : 0;
+    return NAN;
+}
+
+/* What the second pass knows of a column. */
+typedef struct column_pass {
+    float *codes;    /* what becomes of each; NULL: they stay */
+    float stands_in; /* for what is missing */
+    int file;        /* the next to begin */
+} column_pass;
+
+/* Of rows [first, first + rows), whose cells `cells` are. */
+static void fill_column(csv_source *source, int at, column_pass *pass, float *cells, int64_t first, int64_t rows)
+{
+    const tdi_csv_column *column = &source->columns.list.at[at];
+    int width = source->columns.list.count, mark = column->group < source->columns.n_x ? INPUT_BAD : TARGET_BAD;
+    bool previous = source->missing == TD_MISSING_PREVIOUS;
+    for (int64_t row = first; row < first + rows; row++) {
+        float *cell = cells + (row - first) * width + at;
+        char *marks = &source->marks.at[row];
+        while (pass->file < source->files.count && source->files.at[pass->file] == row) { /* some have no rows */
+            pass->stands_in = stand_in(source, column);
+            pass->file++;
+        }
+        if (!isnan(*cell) && pass->codes)
+            *cell = pass->codes[(size_t)*cell];
+        if (isnan(*cell))
+            *cell = pass->stands_in;
+        else if (previous && *marks != UNREADABLE)
+            pass->stands_in = *cell;
+        if (isnan(*cell))
+            *marks = (char)(*marks | mark);
+    }
+}
+
+/* ---- inputs and targets ---- */
+
+static int64_t width_of(const tdi_csv_column *column)
+{
+    return column->cells == TDI_CELLS_ONE_HOT ? column->categories.count : 1;
+}
+
+static void spread_column(const csv_source *source, int at, const float *cells, int64_t rows, float *to, int64_t width)
+{
+    const tdi_csv_column *column = &source->columns.list.at[at];
+    for (int64_t row = 0; row < rows; row++, to += width) {
+        float cell = cells[row * source->columns.list.count + at];
+        if (column->cells != TDI_CELLS_ONE_HOT)
+            *to = cell;
+        else if (cell >= 0 && cell < (float)column->categories.count)
+            to[(int64_t)cell] = 1;
+    }
+}
+
+/* A block's rows of a group, behind those of the blocks before. */
+static td_status put_group(csv_source *source, int g, const float *cells, int64_t rows, float *scratch,
+                           tdi_error *error)
+{
+    const tdi_csv_columns *columns = &source->columns;
+    int64_t width = columns->groups[g].width, before = 0;
+    size_t size = (size_t)(rows * width) * sizeof *scratch;
+    memset(scratch, 0, size);
+    for (int i = 0; i < columns->list.count; i++) {
+        if (columns->list.at[i].group != g)
+            continue;
+        spread_column(source, i, cells, rows, scratch + before, width);
+        before += width_of(&columns->list.at[i]);
+    }
+    return tdi_store_put(source->values[g], scratch, size, error);
+}
+
+/* Rows [first, first + rows). Categories are in order by now: the same rows are the same content, with a recipe and
+ * without. */
+static td_status put_block(csv_source *source, column_pass *passes, float *cells, int64_t first, int64_t rows,
+                           float *scratch, tdi_error *error)
+{
+    int width = source->columns.list.count;
+    int64_t row_bytes = width * (int64_t)sizeof *cells;
+    TDI_TRY(tdi_store_read(source->cells, first * row_bytes, cells, rows * row_bytes, error));
+    for (int i = 0; i < width; i++)
+        fill_column(source, i, &passes[i], cells, first, rows);
+    tdi_source_content(&source->items.source, cells, (size_t)(rows * row_bytes));
+    for (int g = 0; g < source->columns.n_groups; g++)
+        TDI_TRY(put_group(source, g, cells, rows, scratch, error));
+    return TD_OK;
+}
+
+/* All rows, so many at a time that a block of the widest group is of about a megabyte. */
+static td_status put_blocks(csv_source *source, column_pass *passes, tdi_error *error)
+{
+    const tdi_csv_columns *columns = &source->columns;
+    int64_t widest = columns->list.count, all = source->marks.count;
+    for (int g = 0; g < columns->n_groups; g++)
+        widest = columns->groups[g].width > widest ? columns->groups[g].width : widest;
+    int64_t most = 1 + (1 << 18) / widest, rows;
+    float *cells = malloc((size_t)(most * columns->list.count) * sizeof *cells);
+    float *scratch = malloc((size_t)(most * widest) * sizeof *scratch);
+    td_status status = cells && scratch ? TD_OK : tdi_no_memory(error);
+    for (int64_t first = 0; first < all && status == TD_OK; first += rows) {
+        rows = all - first < most ? all - first : most;
+        status = put_block(source, passes, cells, first, rows, scratch, error);
+    }
+    free(cells);
+    free(scratch);
+    return status;
+}
+
+static void describe_group(csv_source *source, int g, float scale)
+{
+    const tdi_csv_group *group = &source->columns.groups[g];
+    tdi_source *whole = &source->items.source;
+    tdi_column *column = &whole->columns[g];
+    bool input = g < source->columns.n_x;
+    snprintf(column->name, sizeof column->name, "%s", group->name);
+    column->dtype = TD_FLOAT32;
+    column->scale = input && scale != 0 ? scale : 1;
+    if (input && source->window)
+        column->shape = TD_SHAPE(source->window, group->width);
+    else if (input || group->width > 1)
+        column->shape = TD_SHAPE(group->width);
+    *(input ? &whole->n_x : &whole->n_y) += 1;
+}
+
+static td_status settle_columns(csv_source *source, column_pass *passes, tdi_error *error)
+{
+    tdi_csv_columns *columns = &source->columns;
+    for (int i = 0; i < columns->list.count; i++) {
+        tdi_csv_column *column = &columns->list.at[i];
+        if (column->cells == TDI_CELLS_NUMBERS && !column->known && !column->count)
+            return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->items.source.name,
+                            column->name);
+        TDI_TRY(tdi_csv_sort(column, &passes[i].codes, error));
+        columns->groups[column->group].width += width_of(column);
+    }
+    return TD_OK;
+}
+
+static td_status fill_groups(csv_source *source, column_pass *passes, float scale, tdi_error *error)
+{
+    TDI_TRY(settle_columns(source, passes, error));
+    for (int g = 0; g < source->columns.n_groups; g++) {
+        describe_group(source, g, scale);
+        TDI_TRY(tdi_store_create(source->items.source.name, 0, &source->values[g], error));
+    }
+    TDI_TRY(put_blocks(source, passes, error));
+    for (int g = 0; g < source->columns.n_groups; g++)
+        TDI_TRY(tdi_store_end(source->values[g], error));
+    return TD_OK;
+}
+
+static td_status make_groups(csv_source *source, float scale, tdi_error *error)
+{
+    int columns = source->columns.list.count;
+    column_pass *passes = calloc((size_t)columns, sizeof *passes);
+    td_status status = passes ? fill_groups(source, passes, scale, error) : tdi_no_memory(error);
+    for (int i = 0; i < columns && passes; i++)
+        free(passes[i].codes);
+    free(passes);
+    tdi_store_free(source->cells);
+    source->cells = NULL;
+    return status;
+}
+
+/* ---- samples ---- */
+
+/* The row of the target of the window that ends at `row`; the row itself without targets. */
+static int64_t target_row(const csv_source *source, int64_t row)
+{
+    return source->targets ? row + source->horizon : row;
+}
+
+/* Of one file's rows: those that begin a sample whose rows are all good. */
+static int64_t find_samples(const csv_source *source, int64_t first, int64_t end, int64_t *to, int64_t *dropped)
+{
+    int64_t length = source->window ? source->window : 1, run = 0, found = 0;
+    for (int64_t row = first; row < end && target_row(source, row) < end; row++) {
+        run = source->marks.at[row] & INPUT_BAD ? 0 : run + 1;
+        bool good = run >= length && !(source->targets && (source->marks.at[target_row(source, row)] & TARGET_BAD));
+        if (good)
+            to[found++] = row - length + 1;
+        else
+            *dropped += row - first >= length - 1;
+    }
+    return found;
+}
+
+static td_status make_samples(csv_source *source, tdi_error *error)
+{
+    tdi_source *whole = &source->items.source;
+    int64_t dropped = 0;
+    source->items.kept = malloc((size_t)source->marks.count * sizeof *source->items.kept);
+    if (!source->items.kept)
+        return tdi_no_memory(error);
+    for (int i = 0; i < source->files.count; i++) {
+        int64_t end = i + 1 < source->files.count ? source->files.at[i + 1] : source->marks.count;
+        whole->samples += find_samples(source, source->files.at[i], end, source->items.kept + whole->samples, &dropped);
+    }
+    if (!whole->samples)
+        return tdi_fail(error, TD_BAD_FILE, "%s: its %d rows make no sample%s", whole->name, source->marks.count,
+                        dropped          ? ": each holds a missing value, or a line that cannot be read"
+                        : source->window ? ": the window and the horizon are longer than the file"
+                                         : "");
+    if (dropped && !whole->skipped)
+        snprintf(whole->skip_reason, sizeof whole->skip_reason, "a value is missing (%s)",
+                 missing_names[source->missing]);
+    whole->skipped = dropped;
+    return TD_OK;
+}
+
+static td_status csv_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+{
+    const csv_source *source = (const csv_source *)items;
+    const tdi_csv_group *group = &source->columns.groups[column];
+    bool input = column < source->columns.n_x;
+    int64_t rows = input && source->window ? source->window : 1;
+    int64_t last = source->window ? row + source->window - 1 : row, first = input ? row : target_row(source, last);
+    int64_t row_bytes = group->width * (int64_t)sizeof(float);
+    return tdi_store_read(source->values[column], first * row_bytes, to, rows * row_bytes, error);
+}
+
+/* ---- the recipe ---- */
+
+static const char *const cells_suffix[] = {"", ":codes", ":one-hot"};
+
+static char *features_text(const tdi_csv_columns *columns)
+{
+    tdi_text text = {0};
+    for (int i = 0; i < columns->list.count; i++) {
+        const tdi_csv_column *column = &columns->list.at[i];
+        bool first = i == 0 || columns->list.at[i - 1].group != column->group;
+        tdi_text_format(&text, "%s%s%s%s%s", i ? "," : "", first ? columns->groups[column->group].name : "",
+                        first ? "=" : "", column->name, cells_suffix[column->cells]);
+    }
+    if (text.failed)
+        tdi_text_free(&text);
+    return text.chars;
+}
+
+/* The categories of the first target, when it is one column of them; else NULL. */
+static json_t *class_names(const tdi_csv_columns *columns, const json_t *found)
+{
+    json_t *names = NULL;
+    int of_target = 0;
+    for (int i = 0; i < columns->list.count; i++)
+        if (columns->list.at[i].group == columns->n_x) {
+            names = json_object_get(json_object_get(found, columns->list.at[i].name), "categories");
+            of_target++;
+        }
+    return of_target == 1 ? names : NULL;
+}
+
+static td_status write_recipe(csv_source *source, tdi_error *error)
+{
+    char *features = features_text(&source->columns);
+    json_t *found = json_object();
+    for (int i = 0; i < source->columns.list.count; i++) {
+        const tdi_csv_column *column = &source->columns.list.at[i];
+        json_object_set_new(found, column->name, tdi_csv_column_json(column));
+    }
+    json_t *recipe = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "format", "csv", "features", features ? features : "",
+                               "window", (json_int_t)source->window, "horizon", (json_int_t)source->horizon, "missing",
+                               missing_names[source->missing], "columns", found);
+    if (recipe)                                                                   /* else what was found may be gone */
+        json_object_set(recipe, "classes", class_names(&source->columns, found)); /* of NULL nothing */
+    char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(recipe);
+    source->items.source.recipe = text;
+    if (text)
+        tdi_source_stamp_words(&source->items.source, text);
+    bool room = features != NULL;
+    free(features);
+    if (!room)
+        return tdi_no_memory(error);
+    return text ? TD_OK
+                : tdi_fail(error, TD_BAD_FILE, "%s: a column's name or a category is not UTF-8 text",
+                           source->items.source.name);
+}
+
+static td_missing missing_of(const json_t *recipe)
+{
+    const char *name = json_string_value(json_object_get(recipe, "missing"));
+    for (int i = 0; name && i < (int)(sizeof missing_names / sizeof *missing_names); i++)
+        if (strcmp(name, missing_names[i]) == 0)
+            return (td_missing)i;
+    return TD_MISSING_REFUSE;
+}
+
+/* What the arguments do not say is the recipe's. */
+static td_status settle(csv_source *source, const td_open_args *args, tdi_error *error)
+{
+    const json_t *recipe = source->recipe;
+    source->skip = args->skip_errors == TD_YES;
+    source->targets = args->targets != TD_NO;
+    source->missing = args->missing ? args->missing : missing_of(recipe);
+    source->window = args->window ? args->window : json_integer_value(json_object_get(recipe, "window"));
+    source->horizon = args->horizon ? args->horizon : json_integer_value(json_object_get(recipe, "horizon"));
+    if (source->missing < 0 || source->missing > TD_MISSING_DROP)
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: there is no way number %d to treat missing values",
+                        (int)source->missing);
+    if (source->window < 0 || source->horizon < 0 || source->window > INT32_MAX || source->horizon > INT32_MAX)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_open: a window of %" PRId64 " rows and a horizon of %" PRId64
+                        ": neither may be negative or above 2^31",
+                        source->window, source->horizon);
+    if (source->horizon && !source->window)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "a horizon of %" PRId64 " rows, but no window: give the window's length too", source->horizon);
+    if (source->window && !source->horizon)
+        source->horizon = 1;
+    return TD_OK;
+}
+
+/* ---- opening ---- */
+
+static void csv_release(tdi_source *whole)
+{
+    csv_source *source = (csv_source *)whole;
+    for (int g = 0; g < TDI_MAX_COLUMNS; g++)
+        tdi_store_free(source->values[g]);
+    tdi_csv_columns_release(&source->columns);
+    tdi_store_free(source->cells);
+    free(source->row);
+    tdi_vec_free(&source->marks);
+    tdi_vec_free(&source->files);
+    json_decref(source->recipe);
+    free(source->items.source.recipe);
+    free(source->items.kept);
+    free(source);
+}
+
+static td_status fill(csv_source *source, const td_open_args *args, tdi_error *error)
+{
+    const char *features = args->features;
+    source->recipe = tdi_recipe_of(args->recipe, "csv");
+    TDI_TRY(settle(source, args, error));
+    if (!features)
+        features = json_string_value(json_object_get(source->recipe, "features"));
+    TDI_TRY(read_files(source, args, features, error));
+    TDI_TRY(make_groups(source, args->scale, error));
+    TDI_TRY(make_samples(source, error));
+    return write_recipe(source, error);
+}
+
+static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
+{
+    csv_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return tdi_no_memory(error);
+    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
+    source->items.source.gather = tdi_items_gather;
+    source->items.source.release = csv_release;
+    source->items.read = csv_read;
+    td_status status = fill(source, args, error);
+    if (status == TD_OK)
+        *opened = &source->items.source;
+    else
+        csv_release(&source->items.source);
+    return status;
+}
+
+const tdi_source_format tdi_source_csv = {
+    "files.csv or .csv.gz", TDI_OPEN_SCALE | TDI_OPEN_FEATURES | TDI_OPEN_MISSING | TDI_OPEN_WINDOW | TDI_OPEN_HORIZON,
+    csv_claims, csv_open, ""};

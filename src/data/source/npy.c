@@ -1,0 +1,72 @@
+/* npy.c - "x.npy,y.npy", or "x.npy" alone to predict. The files are read whole, or, where memory does not hold
+ * them, by rows; they are not mapped: a mapped file that someone truncates would end the process with a signal, which
+ * no sentence can explain. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "data/formats.h"
+#include "data/stored_array.h"
+
+static bool npy_claims(const char *path)
+{
+    return tdi_ends_in(path, ".npy");
+}
+
+static td_status npy_add(tdi_table *table, const char *path, float scale, bool target, tdi_error *error)
+{
+    tdi_store *store;
+    tdi_npy npy;
+    tdi_array array;
+    TDI_TRY(tdi_store_open(path, &store, error));
+    td_status status = tdi_npy_look(store, &npy, error);
+    if (status != TD_OK) {
+        tdi_store_free(store);
+        return status;
+    }
+    tdi_source_stamp(&table->items.source, path);
+    TDI_TRY(tdi_array_from_npy(&npy, store, path, &array, error));
+    return tdi_table_add(table, target, target ? "y" : "x", scale, &array, error);
+}
+
+/* Cuts "x.npy,y.npy" in two at the comma; a comma elsewhere is part of a name. `y` is NULL when there is one path. */
+static td_status npy_cut(char *paths, char **y, tdi_error *error)
+{
+    char *cut = strstr(paths, ".npy,");
+    *y = cut ? cut + 5 : NULL;
+    if (cut && strstr(*y, ".npy,"))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: more than two files; give x.npy,y.npy, or put several arrays into one .npz", paths);
+    if (cut)
+        cut[4] = '\0';
+    return TD_OK;
+}
+
+static td_status npy_fill(tdi_table *table, const char *path, float scale, tdi_error *error)
+{
+    char *x = strdup(path), *y;
+    if (!x)
+        return tdi_no_memory(error);
+    td_status status = npy_cut(x, &y, error);
+    if (status == TD_OK)
+        status = npy_add(table, x, scale == 0 ? 1 : scale, false, error);
+    if (status == TD_OK && y)
+        status = npy_add(table, y, 1, true, error);
+    free(x);
+    return status;
+}
+
+static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_error *error)
+{
+    tdi_table *table;
+    TDI_TRY(tdi_table_create(args->path, &table, error));
+    td_status status = npy_fill(table, args->path, args->scale, error);
+    if (status == TD_OK)
+        *source = &table->items.source;
+    else
+        table->items.source.release(&table->items.source);
+    return status;
+}
+
+const tdi_source_format tdi_source_npy = {"a pair x.npy,y.npy", TDI_OPEN_SCALE | TDI_OPEN_IMAGE_SIZE, npy_claims,
+                                          npy_open, ""};

@@ -1,0 +1,179 @@
+/* cache.c - samples kept as they are first read, in memory or in a file.
+ *
+ * Threads do not wait for each other: who finds a sample that another one is about to keep reads it for itself. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tandem/stages.h>
+
+#include "base/machine.h"
+#include "data/decoded_items.h"
+#include "data/stage/cache_file.h"
+
+enum { ABSENT, BEING_KEPT, KEPT };
+
+typedef struct cache_source {
+    tdi_items items;
+    td_data *of;
+    size_t row_bytes[TDI_MAX_COLUMNS];
+    char *memory[TDI_MAX_COLUMNS]; /* [samples], as stored; with a file NULL */
+    tdi_cache_file *file;
+    atomic_uchar *states; /* [columns][samples] */
+    _Atomic int64_t left; /* states that are not KEPT */
+} cache_source;
+
+static td_status recall(const cache_source *cache, int column, int64_t row, void *to, tdi_error *error)
+{
+    if (cache->file)
+        return tdi_cache_file_read(cache->file, column, row, to, error);
+    memcpy(to, cache->memory[column] + (size_t)row * cache->row_bytes[column], cache->row_bytes[column]);
+    return TD_OK;
+}
+
+static td_status keep(cache_source *cache, int column, int64_t row, const void *from, tdi_error *error)
+{
+    if (cache->file)
+        return tdi_cache_file_write(cache->file, column, row, from, error);
+    memcpy(cache->memory[column] + (size_t)row * cache->row_bytes[column], from, cache->row_bytes[column]);
+    return TD_OK;
+}
+
+static td_status cache_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+{
+    cache_source *cache = (cache_source *)items;
+    tdi_source *of = cache->of->source;
+    atomic_uchar *state = &cache->states[column * items->source.samples + row];
+    unsigned char absent = ABSENT;
+    if (atomic_load(state) == KEPT)
+        return recall(cache, column, row, to, error);
+    TDI_TRY(of->gather(of, column, &row, 1, to, of->columns[column].dtype, error));
+    if (!atomic_compare_exchange_strong(state, &absent, BEING_KEPT))
+        return TD_OK;
+    TDI_TRY(keep(cache, column, row, to, error));
+    atomic_store(state, KEPT);
+    bool last = atomic_fetch_sub(&cache->left, 1) == 1;
+    return last && cache->file ? tdi_cache_file_complete(cache->file, error) : TD_OK;
+}
+
+static td_status cache_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+{
+    return tdi_source_begin(((cache_source *)source)->of->source, pass, error);
+}
+
+static void cache_end(tdi_source *source)
+{
+    tdi_source_end(((cache_source *)source)->of->source);
+}
+
+static const tdi_source *cache_beneath(const tdi_source *source, int index)
+{
+    return index == 0 ? ((const cache_source *)source)->of->source : NULL;
+}
+
+static void free_cache(cache_source *cache)
+{
+    for (int i = 0; i < TDI_MAX_COLUMNS; i++)
+        free(cache->memory[i]);
+    tdi_cache_file_close(cache->file);
+    free(cache->states);
+    free(cache);
+}
+
+static void cache_release(tdi_source *source)
+{
+    cache_source *cache = (cache_source *)source;
+    td_data_release(cache->of);
+    free_cache(cache);
+}
+
+/* ---- making it ---- */
+
+static td_status take_memory(cache_source *cache, tdi_error *error)
+{
+    const tdi_source *source = &cache->items.source;
+    int64_t bytes = 0;
+    bool overflow = false;
+    for (int i = 0; i < source->n_x + source->n_y; i++) {
+        int64_t all;
+        overflow |= __builtin_mul_overflow((int64_t)cache->row_bytes[i], source->samples, &all) ||
+                    __builtin_add_overflow(bytes, all, &bytes);
+    }
+    int64_t left = tdi_memory_left();
+    if (overflow || bytes > left)
+        return tdi_fail(error, TD_NO_MEMORY,
+                        "%s: its %" PRId64 " samples take more than the %" PRId64
+                        " bytes of memory that are left: cache them in a file",
+                        source->name, source->samples, left);
+    for (int i = 0; i < source->n_x + source->n_y; i++) {
+        cache->memory[i] = malloc(cache->row_bytes[i] * (size_t)source->samples + 1);
+        if (!cache->memory[i])
+            return tdi_fail(error, TD_NO_MEMORY, "%s: out of memory for its %" PRId64 " samples: cache them in a file",
+                            source->name, source->samples);
+    }
+    return TD_OK;
+}
+
+static void set_columns(cache_source *cache)
+{
+    tdi_source *source = &cache->items.source;
+    for (int i = 0; i < source->n_x + source->n_y; i++) {
+        tdi_column *column = &source->columns[i];
+        cache->row_bytes[i] = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        column->scale = tdi_stored_scale(column);
+        column->values = NULL;
+    }
+}
+
+static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error *error)
+{
+    tdi_source *of = cache->of->source;
+    int64_t states;
+    bool complete = false;
+    if (args->guard)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "td_cache takes one argument by position (data): name the rest, as .file = \"train.cache\"");
+    if (of->drawn)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "%s: a cache would keep what was drawn for the first epoch: cache first, then augment or map",
+                        of->name);
+    TDI_TRY(tdi_source_count(of, "", NULL, error));
+    states = (of->n_x + of->n_y) * of->samples;
+    cache->items.source.samples = of->samples;
+    set_columns(cache);
+    TDI_TRY(args->file ? tdi_cache_file_open(args->file, of, &cache->file, &complete, error)
+                       : take_memory(cache, error));
+    cache->states = malloc((size_t)states);
+    if (!cache->states)
+        return tdi_no_memory(error);
+    memset(cache->states, complete ? KEPT : ABSENT, (size_t)states);
+    atomic_init(&cache->left, complete ? 0 : states);
+    return TD_OK;
+}
+
+static td_status make_cache(td_data *of, const void *args, tdi_source **source, tdi_error *error)
+{
+    cache_source *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return tdi_no_memory(error);
+    cache->items.source = *of->source;
+    cache->items.source.gather = tdi_items_gather;
+    cache->items.source.begin = of->source->begin ? cache_begin : NULL;
+    cache->items.source.end = of->source->end ? cache_end : NULL;
+    cache->items.source.release = cache_release;
+    cache->items.source.beneath = cache_beneath;
+    cache->items.source.origin = NULL;
+    cache->items.source.checksum = NULL;
+    cache->items.read = cache_read;
+    cache->of = of;
+    td_status status = fill(cache, args, error);
+    if (status == TD_OK)
+        *source = &cache->items.source;
+    else
+        free_cache(cache);
+    return status;
+}
+
+td_data *td_cache_(const td_cache_args *args)
+{
+    return tdi_data_stage(args->data, &args->at, make_cache, args);
+}

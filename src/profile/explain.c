@@ -1,0 +1,166 @@
+/* explain.c - how a compiled model runs, in words. */
+#include "profile/explain.h"
+
+#include "runtime/runtime_struct.h"
+
+bool tdi_computes_bfloat16(const tdi_runtime *runtime)
+{
+    return tdi_model_wishes_bfloat16(runtime->model) && !runtime->devices[0]->no_bfloat16 && !runtime->float32;
+}
+
+const char *tdi_why_float32(const tdi_runtime *runtime)
+{
+    td_precision asked = runtime->model->precision;
+    if (!tdi_model_wishes_bfloat16(runtime->model))
+        return asked == TD_PRECISION_FLOAT32    ? "it was asked for"
+               : asked == TD_PRECISION_BFLOAT16 ? "the last layers stay in it, and there are no others"
+                                                : "no layer asks for bfloat16";
+    if (runtime->devices[0]->no_bfloat16)
+        return runtime->devices[0]->no_bfloat16;
+    return runtime->float32 ? "bfloat16 is not faster here" : NULL;
+}
+
+static void explain_precision(const tdi_runtime *runtime, FILE *out)
+{
+    const char *why = tdi_why_float32(runtime);
+    if (why)
+        fprintf(out, "precision: float32%s, since %s\n",
+                tdi_model_wishes_bfloat16(runtime->model) ? " instead of bfloat16" : "", why);
+    else
+        fprintf(out, "precision: bfloat16 for products, convolutions and what stands between them; weights, sums and "
+                     "losses float32\n");
+}
+
+const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
+{
+    int last = tdi_last_part(runtime);
+    const tdi_part_state *part = &runtime->parts[last];
+    for (int i = 0; i < part->plans[mode].count; i++)
+        if (part->plans[mode].at[i].rows == tdi_part_rows(runtime, last, batch))
+            return part->plans[mode].at[i].sharing;
+    return NULL;
+}
+
+static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
+{
+    const tdi_choice *sharing = tdi_sharing_choice_of(runtime, mode, batch);
+    if (!sharing)
+        return;
+    fprintf(out, "so short a step is made by %s: ", sharing->candidates[sharing->chosen].name);
+    tdi_choice_explain(sharing, out);
+    bool fastest = true;
+    for (int i = 0; i < sharing->count; i++)
+        fastest = fastest && sharing->candidates[i].us >= sharing->candidates[sharing->chosen].us;
+    if (!fastest)
+        fprintf(out, "(fewer lanes are taken where they are a tenth faster)\n");
+}
+
+static void explain_epoch(const tdi_runtime *runtime, FILE *out)
+{
+    long long steps = (long long)runtime->model->steps_per_execution;
+    if (steps)
+        fprintf(out, "an epoch: %lld step%s a run, as steps_per_execution says", steps, steps == 1 ? "" : "s");
+    else
+        fprintf(out, "an epoch: one run of all its steps (for a terminal's progress line, runs of 0.05 s)");
+    fprintf(out,
+            "; each lane brings its share of a step's rows together while the step before ends: bytes are converted "
+            "on the way, float32 in order is read in place\n");
+}
+
+static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
+{
+    const tdi_division *d = &runtime->division;
+    fprintf(out, "model %s, global batch %lld\n", runtime->model->name, (long long)batch);
+    fprintf(out, "devices:");
+    for (int i = 0; i < runtime->n_devices; i++)
+        fprintf(out, " %s (%d lane%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
+                runtime->devices[i]->lanes == 1 ? "" : "s");
+    fprintf(out, "\n%d replica%s in sync, computed as %d part%s of the batch by %d worker%s of %d lane%s: %s\n",
+            d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
+            d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
+    explain_precision(runtime, out);
+    if (runtime->way) {
+        fprintf(out, "whole steps were compared: ");
+        tdi_choice_explain(runtime->way, out);
+    }
+    explain_sharing(runtime, mode, batch, out);
+    explain_epoch(runtime, out);
+    const tdi_program *program = &runtime->modes[mode].program;
+    fprintf(out, "collectives: %d\n", program->collectives);
+    fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
+}
+
+double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)
+{
+    const td_model *model = runtime->model;
+    int slots = mode == TDI_TRAIN ? runtime->division.parts + tdi_optimizer_slots(&model->optimizer) : 0;
+    return (double)(model->total + model->trained * slots) * 4;
+}
+
+/* Two batches of them: one is brought together while the other is computed with. */
+static double row_bytes(const tdi_explained *e)
+{
+    double bytes = 0;
+    for (int slot = 0; slot < tdi_input_slots(e->runtime->model, e->mode); slot++)
+        bytes += 2 * (double)(e->batch * tdi_input_bytes_per_row(e->runtime->model, slot));
+    return bytes;
+}
+
+tdi_step_memory tdi_memory_of_step(const tdi_explained *e)
+{
+    const tdi_division *d = &e->runtime->division;
+    tdi_step_memory m = {.activations = (double)tdi_plan_activation_bytes(e->plan) * d->parts,
+                         .scratch = (double)tdi_plan_scratch_bytes(e->plan) * d->workers * d->lanes,
+                         .packed = (double)tdi_plan_packed_bytes(e->plan) * d->parts,
+                         .exchange = (double)tdi_plan_exchange_bytes(e->plan),
+                         .rows = row_bytes(e),
+                         .state = tdi_state_bytes(e->runtime, e->mode)};
+    m.peak = m.activations + m.scratch + m.packed + m.exchange + m.rows + m.state;
+    return m;
+}
+
+static void explain_memory(const tdi_explained *e, FILE *out)
+{
+    tdi_step_memory m = tdi_memory_of_step(e);
+    fprintf(out, "weights %.2f MB", (double)e->runtime->model->total * 4e-6);
+    if (e->mode == TDI_TRAIN)
+        fprintf(out, ", with their gradients and slots %.2f MB", m.state * 1e-6);
+    fprintf(
+        out,
+        "\npeak memory: %.2f MB: %.2f of activations, %.2f of scratch, %.2f of packed weights, %.2f exchanged, %.2f of "
+        "rows brought together, %.2f of weights%s; besides, the library and the data\n",
+        m.peak * 1e-6, m.activations * 1e-6, m.scratch * 1e-6, m.packed * 1e-6, m.exchange * 1e-6, m.rows * 1e-6,
+        m.state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
+    if (e->runtime->rehearsed_bytes > 0)
+        fprintf(out, "comparing whole steps, which is remembered, took %.2f MB beside the weights and slots\n",
+                e->runtime->rehearsed_bytes * 1e-6);
+}
+
+static const char *title(const tdi_explained *e)
+{
+    const td_model *model = e->runtime->model;
+    bool trains = model->compiled && model->optimizer.kind != TD_OPTIMIZER_NONE;
+    if (e->mode == TDI_PREDICT)
+        return trains ? "one prediction:" : "one prediction (the model is not compiled to train):";
+    return e->mode == TDI_TRAIN ? "one training step:" : "one step of evaluation:";
+}
+
+static void explain_plan(const tdi_explained *e, FILE *out)
+{
+    explain_division(e->runtime, e->mode, e->batch, out);
+    fprintf(out, "\n%s\n", title(e));
+    tdi_plan_explain(e->plan, out);
+    explain_memory(e, out);
+}
+
+td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
+                              tdi_error *error)
+{
+    tdi_plan *plans[TDI_MAX_PARTS];
+    TDI_TRY(tdi_runtime_prepare(runtime, mode, batch, plans, error));
+    tdi_explained explained = {.runtime = runtime, .mode = mode, .batch = batch, .plan = plans[tdi_last_part(runtime)]};
+    if (json)
+        return tdi_explain_json(&explained, out, error);
+    explain_plan(&explained, out);
+    return TD_OK;
+}

@@ -1,0 +1,161 @@
+/* inputs.c - a step's rows: read where they lie, or brought together by the lanes, each its share.
+ *
+ * What is brought together goes into one of two buffers in turn, so that a lane that has finished its share of a step
+ * feeds the next one while others still read: all meet once a step. */
+#include "layers/training.h"
+#include "plan/threads/place.h"
+#include "runtime/runtime_struct.h"
+
+td_dtype tdi_input_type(const td_model *model, int slot)
+{
+    if (slot >= model->n_inputs)
+        return tdi_loss_wants_classes(&model->training[slot - model->n_inputs].loss) ? TD_INT32 : TD_FLOAT32;
+    return model->indices[slot] ? TD_INT32 : TD_FLOAT32;
+}
+
+static int64_t elements_per_row(const td_model *model, int slot)
+{
+    if (slot < model->n_inputs)
+        return tdi_shape_elements(&model->inputs[slot]->shape);
+    int output = slot - model->n_inputs;
+    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
+    return tdi_shape_elements(&target);
+}
+
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot)
+{
+    return elements_per_row(model, slot) * 4;
+}
+
+int tdi_input_slots(const td_model *model, tdi_mode mode)
+{
+    return mode == TDI_APPLY ? 0 : model->n_inputs + (mode == TDI_PREDICT ? 0 : model->n_outputs);
+}
+
+/* Class numbers and indices are always brought together, and checked on the way. */
+static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int64_t index, int slot, int64_t first)
+{
+    td_dtype as = tdi_input_type(runtime->model, slot);
+    if (!job->feed.in_place || as != TD_FLOAT32)
+        return NULL;
+    return job->feed.in_place(job->feed.context, job->first_step + index, slot, first, as);
+}
+
+static td_status grow(tdi_runtime *runtime, int part, int slot, tdi_batch_buffer *buffer, int64_t rows,
+                      tdi_error *error)
+{
+    tdi_device *device = tdi_part_device(runtime, part);
+    if (buffer->rows >= rows)
+        return TD_OK;
+    device->release(device, buffer->data);
+    buffer->rows = 0;
+    size_t bytes = (size_t)(rows * tdi_input_bytes_per_row(runtime->model, slot));
+    buffer->data = tdi_device_memory(device, bytes, error);
+    if (!buffer->data)
+        return TD_NO_MEMORY;
+    buffer->rows = rows;
+    return TD_OK;
+}
+
+td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error)
+{
+    int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
+    int parts = runtime->division.parts;
+    int64_t most = (first.rows + parts - 1) / parts; /* a part may have more of a shorter batch */
+    for (int p = 0; p < parts; p++)
+        for (int slot = 0; slot < slots; slot++)
+            for (int set = 0; set < sets && !in_place(runtime, job, 0, slot, 0); set++)
+                TDI_TRY(grow(runtime, p, slot, &runtime->parts[p].inputs[set][slot], most, error));
+    return TD_OK;
+}
+
+int64_t tdi_input_limit(const td_model *model, int slot)
+{
+    if (slot < model->n_inputs)
+        return model->indices[slot];
+    const td_shape *output = &model->outputs[slot - model->n_inputs]->shape;
+    return output->dim[output->rank - 1];
+}
+
+static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
+{
+    tdi_ignore_attrs none = {0};
+    return slot < model->n_inputs ? none : model->training[slot - model->n_inputs].loss.ignore;
+}
+
+/* Rows of a batch that was shuffled are found in the data by the sample's name and number. */
+static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
+                              int64_t row, tdi_error *error)
+{
+    char sample[320] = "";
+    const char *name;
+    int64_t most = tdi_input_limit(model, slot) - 1;
+    if (feed->sample) {
+        long long sample_number = (long long)feed->sample(feed->context, step, row, &name);
+        snprintf(sample, sizeof sample, " (sample %lld of %s)", sample_number, name);
+    }
+    if (slot >= model->n_inputs)
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "step %lld, row %lld%s: class number %d, but the model has classes 0 to %lld; if it stands "
+                        "for none of them, name it as ignore_class",
+                        (long long)step, (long long)row, sample, number, (long long)most);
+    return tdi_fail(error, TD_INVALID_ARGUMENT,
+                    "step %lld, row %lld%s: index %d for input \"%s\", but the model's embedding has rows 0 to %lld",
+                    (long long)step, (long long)row, sample, number, model->inputs[slot]->site->layer->name,
+                    (long long)most);
+}
+
+static td_status check_range(const td_model *model, const tdi_feed *feed, int slot, const int32_t *numbers,
+                             int64_t rows, int64_t step, int64_t first, tdi_error *error)
+{
+    int64_t limit = tdi_input_limit(model, slot), per_row = elements_per_row(model, slot);
+    tdi_ignore_attrs ignore = ignored_of(model, slot);
+    for (int64_t i = 0; i < rows * per_row; i++)
+        if ((numbers[i] < 0 || numbers[i] >= limit) && !tdi_ignores(&ignore, numbers[i]))
+            return out_of_range(model, feed, slot, numbers[i], step, first + i / per_row, error);
+    return TD_OK;
+}
+
+/* One lane's share of one part's rows of one input. */
+static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int part, int slot,
+                           int lane, int lanes, tdi_error *error)
+{
+    int64_t begin, end, first = tdi_part_first_row(step.rows, part, runtime->division.parts);
+    tdi_range(TDI_ROWS, tdi_part_rows(runtime, part, step.rows), lane, lanes, &begin, &end);
+    if (begin >= end || in_place(runtime, job, step.index, slot, first))
+        return TD_OK;
+    td_dtype as = tdi_input_type(runtime->model, slot);
+    int64_t per_row = elements_per_row(runtime->model, slot), number = job->first_step + step.index;
+    char *to = (char *)runtime->parts[part].inputs[step.index & 1][slot].data + begin * per_row * 4;
+    TDI_TRY(job->feed.rows(job->feed.context, number, slot, first + begin, end - begin, to, as, error));
+    if (as != TD_INT32)
+        return TD_OK;
+    return check_range(runtime->model, &job->feed, slot, (const int32_t *)(const void *)to, end - begin, number,
+                       first + begin, error);
+}
+
+td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
+                          tdi_error *error)
+{
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    if (job->feed.await)
+        TDI_TRY(job->feed.await(job->feed.context, job->first_step + step.index, error));
+    for (int p = tdi_worker_first_part(runtime, worker); p < last; p++)
+        for (int slot = 0; slot < slots; slot++)
+            TDI_TRY(feed_slot(runtime, job, step, p, slot, lane, lanes, error));
+    return TD_OK;
+}
+
+void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
+                    tdi_plan *const *plans)
+{
+    int slots = tdi_input_slots(runtime->model, job->mode), last = tdi_worker_first_part(runtime, worker + 1);
+    for (int p = tdi_worker_first_part(runtime, worker); p < last; p++) {
+        int64_t first = tdi_part_first_row(step.rows, p, runtime->division.parts);
+        runtime->parts[p].part[lane].first_row = first;
+        for (int slot = 0; slot < slots; slot++) {
+            const void *data = in_place(runtime, job, step.index, slot, first);
+            tdi_plan_set_input(plans[p], lane, slot, data ? data : runtime->parts[p].inputs[step.index & 1][slot].data);
+        }
+    }
+}

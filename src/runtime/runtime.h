@@ -1,0 +1,108 @@
+/* runtime.h - a compiled model at work: devices, threads, parts, and the plans of each kind of step. */
+#ifndef TDI_RUNTIME_RUNTIME_H
+#define TDI_RUNTIME_RUNTIME_H
+
+#include "device/device.h"
+#include "model/program.h"
+
+/* Where a step's rows come from. `rows` is called by several threads at once: it writes rows [first, first + count) of
+ * step `step`'s batch for input `slot` (targets behind the model's inputs), packed, as float32 or int32. */
+typedef struct tdi_feed {
+    void *context;
+    td_status (*rows)(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
+                      tdi_error *error);
+    /* Row `first` of step `step`'s batch where it lies in memory, packed and in dtype `as`, followed by the others;
+     * NULL where it does not, which is the same for all steps. */
+    const void *(*in_place)(void *context, int64_t step, int slot, int64_t first, td_dtype as);
+    /* Returns when step `step`'s rows can be read, for feeds that make them meanwhile; rows of steps before the one
+     * before it are not read any more. Called by every thread before it reads; NULL: they always can. */
+    td_status (*await)(void *context, int64_t step, tdi_error *error);
+    /* Which sample row `row` of step `step`'s batch is: its number in the data of that name; NULL: they have none. */
+    int64_t (*sample)(void *context, int64_t step, int64_t row, const char **name);
+} tdi_feed;
+
+/* What the optimizer's learning rate is multiplied by: from `first` on to `last` in equal increments over `steps`
+ * steps, and `last` from then on. */
+typedef struct tdi_ramp {
+    float first, last; /* last 0: the rate as it is */
+    int64_t steps;
+    int64_t done;   /* before the job's step 0 */
+    bool corrected; /* momentum is corrected when the rate changes */
+} tdi_ramp;
+float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step);
+
+/* A run of steps without coming back to the host. */
+typedef struct tdi_job {
+    tdi_mode mode;
+    tdi_feed feed;
+    int64_t first_step, steps; /* named to the feed */
+    int64_t batch;             /* rows of each step but the last */
+    int64_t samples;           /* of all steps: the last of them may be short */
+    uint64_t seed;
+    tdi_ramp ramp; /* TRAIN */
+    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. The job ends with
+     * its failure. May be NULL. */
+    td_status (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,
+                      tdi_error *error);
+    void *take_context;
+    const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
+    int64_t done;           /* the result: steps run, after a failure too */
+    bool timed;             /* fill `waited` */
+    double waited; /* the result too: the first thread's seconds of bringing rows together and waiting for them */
+} tdi_job;
+
+/* The model's runtime, made on first use. */
+td_status tdi_runtime_of(td_model *model, tdi_runtime **runtime, tdi_error *error);
+/* The one for steps of `rows` rows. Predictions and evaluations have one of their own where they go another way: of
+ * fewer rows than cores, which share each row; and of many, where training has been divided for few. */
+td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error);
+/* Where steps that train have been divided for few rows and are to have `rows`, which are many: drops the model's
+ * runtime, so that all is settled anew. Gradients that were not applied are lost. */
+void tdi_runtime_outgrow(td_model *model, int64_t rows);
+void tdi_runtime_free(tdi_runtime *runtime);
+
+/* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
+int tdi_input_slots(const td_model *model, tdi_mode mode);
+td_dtype tdi_input_type(const td_model *model, int slot);
+int64_t tdi_input_bytes_per_row(const td_model *model, int slot);
+/* Whole numbers of a slot, indices or classes, are below this. */
+int64_t tdi_input_limit(const td_model *model, int slot);
+
+/* The device that the first part runs on. */
+tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
+
+/* Runs a job. Training advances model->iteration by the steps done. TD_NOT_FINITE naming the step when a loss is not a
+ * number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it early. */
+td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error);
+
+/* An output's matrix, [actual][predicted], after TDI_CONFUSION steps: its slot's classes in square. */
+void tdi_runtime_confusion(const tdi_runtime *runtime, int output, double *counts);
+/* The mode's loss and metrics since the last reset, each name with `prefix`, added to `logs`. */
+void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs);
+void tdi_runtime_reset_sums(tdi_runtime *runtime, tdi_mode mode);
+
+/* What the logs are made of, for a backup: each part's accumulators, [parts][tdi_runtime_sums][2], of which there are
+ * none before the first step. Those of another number of parts are added up. */
+int tdi_runtime_sums(const tdi_runtime *runtime, tdi_mode mode);
+int tdi_runtime_parts(const tdi_runtime *runtime);
+void tdi_runtime_get_sums(const tdi_runtime *runtime, tdi_mode mode, double *sums);
+td_status tdi_runtime_put_sums(tdi_runtime *runtime, tdi_mode mode, int parts, int count, const double *sums,
+                               tdi_error *error);
+
+/* Have steps settled which way it goes: in how many parts, and whether in float32 where bfloat16 is wished for? */
+bool tdi_runtime_is_settled(const tdi_runtime *runtime, int *parts, bool *float32);
+/* Settles it so before the first step, of batches of `rows`, unless it cannot go that way on these cores. */
+td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error);
+
+/* Are there gradients of a TDI_GRADIENTS step that no step has consumed since? */
+bool tdi_runtime_has_gradients(const tdi_runtime *runtime);
+/* The reduced gradient of a trained variable after a TDI_GRADIENTS step. */
+float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *variable);
+
+/* How a step of `batch` rows is made; mode: TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT. */
+td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
+                              tdi_error *error);
+/* Where the time of such steps goes: some are run on a shadow of the model, which stays as it is. */
+td_status tdi_explain_time(const td_model *model, tdi_mode mode, int64_t batch, bool json, FILE *out, tdi_error *error);
+
+#endif

@@ -1,0 +1,61 @@
+/* thread_trace.c - a runtime's threads in a trace. */
+#include <stdio.h>
+
+#include "runtime/runtime_struct.h"
+
+static bool make_labels(tdi_traced *traced, tdi_trace *trace)
+{
+    const struct {
+        const tdi_label **label;
+        const char *name, *category;
+    } labels[] = {
+        {&traced->lanes, "wait for lanes", "wait"},
+        {&traced->begin, "gradients ready", "communication"},
+        {&traced->finish, "wait for gradients", "communication"},
+        {&traced->meet, "wait for the step's end", "wait"},
+        {&traced->feed, "bring rows together", "input"},
+        {&traced->take, "take outputs", "output"},
+        {&traced->step, "step", "step"},
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+        *labels[i].label = tdi_trace_label(trace, labels[i].name, labels[i].category, "");
+        good = good && *labels[i].label;
+    }
+    return good;
+}
+
+static bool make_tracks(tdi_runtime *runtime, tdi_trace *trace)
+{
+    const tdi_division *d = &runtime->division;
+    tdi_traced *traced = &runtime->traced;
+    if (!traced->tracks)
+        traced->tracks = calloc((size_t)(d->workers * d->lanes), sizeof *traced->tracks);
+    if (!traced->tracks)
+        return false;
+    for (int t = 0; t < d->workers * d->lanes; t++) {
+        char name[96];
+        int worker = t / d->lanes, part = tdi_worker_first_part(runtime, worker);
+        snprintf(name, sizeof name, "%s replica %d lane %d", tdi_part_device(runtime, part)->name, worker,
+                 t % d->lanes);
+        traced->tracks[t] = tdi_trace_track(trace, name);
+        if (!traced->tracks[t])
+            return false;
+    }
+    return true;
+}
+
+td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error)
+{
+    tdi_trace *trace = runtime->model->context->trace;
+    if (!trace)
+        return TD_OK;
+    for (int p = 0; p < runtime->division.parts; p++)
+        TDI_TRY(tdi_plan_label(plans[p], trace, error));
+    if (runtime->traced.id == tdi_trace_id(trace))
+        return TD_OK;
+    if (!make_labels(&runtime->traced, trace) || !make_tracks(runtime, trace))
+        return tdi_no_memory(error);
+    runtime->traced.id = tdi_trace_id(trace);
+    return TD_OK;
+}

@@ -1,0 +1,35 @@
+/* run_identity.h - which run it is: what a backup must agree with to be resumed. */
+#ifndef TDI_TRAIN_BACKUP_RUN_IDENTITY_H
+#define TDI_TRAIN_BACKUP_RUN_IDENTITY_H
+
+#include <jansson.h>
+
+#include "data/source.h"
+#include "model/model.h"
+
+typedef struct tdi_run {
+    tdi_source *train, *validation; /* NULL: none */
+    int64_t batch, steps;           /* the global batch; steps of an epoch */
+    int64_t validation_steps;       /* 0: all */
+    bool shuffle;
+    int64_t shuffle_buffer;  /* 0: none */
+    int64_t base_batch_size; /* what is done to the learning rate, as td_fit_args has it */
+    int warmup_epochs;
+    bool momentum_correction;
+} tdi_run;
+
+/* An object of sentences by what they are about: "batch size": "64"; of the model's configuration as its file has it,
+ * as "model", "optimizer", "loss", ... What may change between two parts of a run is not in it. Data are known by their
+ * shapes and types, by their source's fingerprint and by a checksum of TDI_FACTS_SAMPLES samples spread over them,
+ * augmented as they would be, which are read for it. */
+enum { TDI_FACTS_SAMPLES = 64 };
+td_status tdi_run_facts(const td_model *model, const tdi_run *run, json_t **facts, tdi_error *error);
+
+/* TD_INVALID_ARGUMENT with the first that differs: what it is about, what it was, and what it is now; `where` is what
+ * they were read from. */
+enum { TDI_FACTS_TEXT = 200 };
+td_status tdi_facts_refuse(const char *where, const char *about, const char *before, const char *after,
+                           tdi_error *error);
+td_status tdi_facts_compare(const json_t *then, const json_t *now, const char *where, tdi_error *error);
+
+#endif

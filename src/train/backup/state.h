@@ -1,0 +1,75 @@
+/* state.h - what a run is at one moment: named numbers and arrays, on their way into a file or out of it.
+ *
+ * The same calls do both ways (callbacks.h has those that callbacks use), so that what is read is what was written. The
+ * file is an .npz, that is a zip archive:
+ *
+ *     state.json      the numbers, by part: "run", "model", "callbacks", and what run it is: "facts"
+ *     choices.json    what the clock chose (dist/choice_file.h); absent where nothing is timed
+ *     <name>.npy      the arrays: "weights/dense/kernel.npy", "callbacks/EarlyStopping/best/dense/kernel.npy"
+ *
+ * Numbers that JSON has no word for are the strings "nan", "inf" and "-inf". */
+#ifndef TDI_TRAIN_BACKUP_STATE_H
+#define TDI_TRAIN_BACKUP_STATE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <tandem/callbacks.h>
+
+#include "base/text.h"
+#include "base/vec.h"
+#include "files/npy.h"
+#include "model/model.h"
+#include "train/callbacks/callbacks.h"
+
+typedef struct tdi_state_array {
+    char *name; /* of its entry */
+    char *npy;  /* the .npy file */
+    size_t size, capacity;
+    tdi_npy facts; /* restoring */
+} tdi_state_array;
+
+/* Zero-initialise. */
+struct td_state {
+    bool restoring;
+    bool looking; /* restoring: is everything there? Nothing is changed yet */
+    json_t *root;
+    json_t *part;       /* borrowed: what the numbers belong to */
+    json_t *choices;    /* restoring; NULL: none */
+    char *choices_text; /* saving; malloc'd; NULL: none */
+    tdi_vec(tdi_state_array) arrays;
+    int used; /* saving: of arrays; those behind are kept for their memory */
+    tdi_text prefix, name;
+    tdi_error error;       /* the first failure */
+    td_training *training; /* restoring: who is told of logs that cannot be cut back */
+};
+
+void tdi_state_release(td_state *state);
+
+/* Empties it, to be saved into. The memory of its arrays is used again. */
+void tdi_state_begin(td_state *state);
+/* What follows belongs to this part, or with a name to one of its members: "callbacks", "EarlyStopping". False when
+ * what is restored has no such part. */
+bool tdi_state_enter(td_state *state, const char *part, const char *name);
+
+void tdi_state_int(td_state *state, const char *name, int *value);
+/* malloc'd; what was there is freed. */
+void tdi_state_text(td_state *state, const char *name, char **text);
+void tdi_state_flag(td_state *state, const char *name, bool *value);
+/* Its shape and type must be these. */
+void tdi_state_array_of(td_state *state, const char *name, td_dtype dtype, const td_shape *shape, void *values);
+/* The extents of an array that is restored; rank -1: there is none. */
+td_shape tdi_state_shape(td_state *state, const char *name);
+/* Values in the layout of a model's, by the names of its variables; `trained`: of the trained ones alone. */
+void tdi_state_variables(td_state *state, const char *name, const td_model *model, bool trained, float *values);
+
+/* Writes it as a file, atomically (atomic.h). */
+td_status tdi_state_write(const td_state *state, const char *path, tdi_error *error);
+/* Reads a file whole: all its checksums have been compared. TD_NOT_FOUND, TD_BAD_FILE, TD_UNSUPPORTED for another
+ * version. `state` is released on failure. */
+td_status tdi_state_read(td_state *state, const char *path, tdi_error *error);
+
+/* TD_OK where there is no file, or one that tdi_state_write wrote, whole or damaged: by how it begins, or by what it
+ * lists at its end; an empty file is torn. Else TD_INVALID_ARGUMENT; TD_IO for one that cannot be read. */
+td_status tdi_state_may_replace(const char *path, tdi_error *error);
+
+#endif

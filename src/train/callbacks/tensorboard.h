@@ -1,0 +1,15 @@
+/* tensorboard.h - what the files of the TensorBoard callback share. */
+#ifndef TDI_TRAIN_CALLBACKS_TENSORBOARD_H
+#define TDI_TRAIN_CALLBACKS_TENSORBOARD_H
+
+#include "files/events.h"
+#include "train/callbacks/callbacks.h"
+
+/* The ops of a training step, under the names of their layers. */
+td_status tdi_tensorboard_graph(tdi_events *events, td_model *model, tdi_error *error);
+/* Every weight as a histogram, with `images` as an image too; then the gradients. */
+td_status tdi_tensorboard_weights(tdi_events *events, td_training *training, bool images, tdi_error *error);
+/* What was chosen for this run, and the table of layers. */
+td_status tdi_tensorboard_hparams(tdi_events *events, const td_training *training, const char *group);
+
+#endif

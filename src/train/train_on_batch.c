@@ -1,0 +1,208 @@
+/* train_on_batch.c - one step at a time: for loops of the caller's own. */
+#include "train/loop.h"
+
+/* What the callers gave: x of every input, y of every output; y NULL to predict. */
+typedef struct batch {
+    int64_t rows;
+    const float *const *x, *const *y;
+} batch;
+
+static td_status check_one(const td_model *model, tdi_error *error)
+{
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    if (model->n_inputs == 1 && model->n_outputs == 1)
+        return TD_OK;
+    return tdi_fail(error, TD_UNSUPPORTED,
+                    "model \"%s\" has %d inputs and %d outputs: give them as lists, to the function of the same name "
+                    "that ends in _lists",
+                    model->name, model->n_inputs, model->n_outputs);
+}
+
+static bool all_there(const float *const *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!list || !list[i])
+            return false;
+    return true;
+}
+
+static td_status check(const td_model *model, const batch *b, tdi_mode mode, tdi_error *error)
+{
+    bool targets = mode != TDI_PREDICT;
+    if (tdi_trains(mode))
+        TDI_TRY(tdi_model_check_idle(model, "a training step", error));
+    TDI_TRY(tdi_check_rows("rows", b->rows, error));
+    if (b->rows < 1 || !all_there(b->x, model->n_inputs) || (targets && !all_there(b->y, model->n_outputs)))
+        return tdi_fail(error, TD_INVALID_ARGUMENT, "a batch needs at least one row of x%s",
+                        targets ? " and of y" : "");
+    return targets ? tdi_check_compiled(model, mode != TDI_EVALUATE, error) : TD_OK;
+}
+
+static int64_t target_elements(const td_model *model, int output)
+{
+    td_shape target = tdi_loss_target_shape(&model->training[output].loss, &model->outputs[output]->shape);
+    return tdi_shape_elements(&target);
+}
+
+static tdi_array_feed feed_of(const td_model *model, const batch *b, tdi_mode mode)
+{
+    tdi_array_feed feed = {0};
+    for (int i = 0; i < model->n_inputs; i++) {
+        feed.slots[i] = b->x[i];
+        feed.per_row[i] = tdi_shape_elements(&model->inputs[i]->shape);
+    }
+    for (int o = 0; mode != TDI_PREDICT && o < model->n_outputs; o++) {
+        feed.slots[model->n_inputs + o] = b->y[o];
+        feed.per_row[model->n_inputs + o] = target_elements(model, o);
+    }
+    return feed;
+}
+
+/* Steps are counted as the model counts them: a job of one batch is always at its first. */
+static td_status run_step(tdi_runtime *runtime, const td_model *model, tdi_job *job, tdi_error *error)
+{
+    tdi_error own;
+    long long step = (long long)model->iteration;
+    tdi_error_init(&own);
+    td_status status = tdi_runtime_run(runtime, job, &own);
+    if (status == TD_NOT_FINITE)
+        return tdi_fail(error, status,
+                        "the loss is not a finite number at step %lld; look for NaN in the data, or lower the learning "
+                        "rate",
+                        step);
+    return status == TD_OK ? TD_OK : tdi_fail(error, status, "%s", own.message);
+}
+
+static td_status run_batch(td_model *model, tdi_job *job, const batch *b, td_logs *logs, tdi_error *error)
+{
+    tdi_runtime *runtime;
+    TDI_TRY(check(model, b, job->mode, error));
+    TDI_TRY(tdi_model_check_rows(model, b->rows, error));
+    if (job->mode == TDI_TRAIN || job->mode == TDI_GRADIENTS)
+        tdi_runtime_outgrow(model, b->rows);
+    TDI_TRY(tdi_runtime_for(model, job->mode, b->rows, &runtime, error));
+    tdi_array_feed feed = feed_of(model, b, job->mode);
+    job->feed = tdi_feed_arrays(&feed);
+    job->steps = 1;
+    job->batch = job->samples = b->rows;
+    job->seed = model->seed;
+    tdi_runtime_reset_sums(runtime, job->mode);
+    td_status status = run_step(runtime, model, job, error);
+    if (!logs || (status != TD_OK && status != TD_NOT_FINITE))
+        return status;
+    logs->count = 0;
+    tdi_runtime_logs(runtime, job->mode, "", logs);
+    return status;
+}
+
+static td_status on_lists(td_model *model, tdi_mode mode, int64_t rows, const float *const *x, const float *const *y,
+                          td_logs *logs)
+{
+    tdi_error error;
+    tdi_job job = {.mode = mode};
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    tdi_error_init(&error);
+    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, y}, logs, &error), &error);
+}
+
+static td_status on_batch(td_model *model, tdi_mode mode, int64_t rows, const float *x, const float *y, td_logs *logs)
+{
+    tdi_error error;
+    tdi_error_init(&error);
+    td_status status = check_one(model, &error);
+    if (status != TD_OK)
+        return tdi_report(model, NULL, status, &error);
+    return on_lists(model, mode, rows, &x, &y, logs);
+}
+
+td_status td_train_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs)
+{
+    return on_batch(model, TDI_TRAIN, rows, x, y, logs);
+}
+
+td_status td_test_on_batch(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs)
+{
+    return on_batch(model, TDI_EVALUATE, rows, x, y, logs);
+}
+
+td_status td_compute_gradients(td_model *model, int64_t rows, const float *x, const float *y, td_logs *logs)
+{
+    return on_batch(model, TDI_GRADIENTS, rows, x, y, logs);
+}
+
+td_status td_train_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                  td_logs *logs)
+{
+    return on_lists(model, TDI_TRAIN, rows, x, y, logs);
+}
+
+td_status td_test_on_batch_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                 td_logs *logs)
+{
+    return on_lists(model, TDI_EVALUATE, rows, x, y, logs);
+}
+
+td_status td_compute_gradients_lists(td_model *model, int64_t rows, const float *const *x, const float *const *y,
+                                     td_logs *logs)
+{
+    return on_lists(model, TDI_GRADIENTS, rows, x, y, logs);
+}
+
+/* ---- predict ---- */
+
+td_status td_predict_on_batch_lists(td_model *model, int64_t rows, const float *const *x, float *const *outputs)
+{
+    tdi_error error;
+    tdi_collector collector;
+    if (!model)
+        return TD_INVALID_ARGUMENT;
+    tdi_error_init(&error);
+    if (!all_there((const float *const *)outputs, model->n_outputs)) {
+        tdi_fail(&error, TD_INVALID_ARGUMENT, "a prediction needs a place for every output");
+        return tdi_report(model, NULL, error.status, &error);
+    }
+    tdi_collector_init(&collector, model, rows, outputs);
+    tdi_job job = {.mode = TDI_PREDICT, .take = tdi_collect, .take_context = &collector};
+    return tdi_report(model, NULL, run_batch(model, &job, &(batch){rows, x, NULL}, NULL, &error), &error);
+}
+
+td_status td_predict_on_batch(td_model *model, int64_t rows, const float *x, float *output)
+{
+    tdi_error error;
+    tdi_error_init(&error);
+    td_status status = check_one(model, &error);
+    if (status != TD_OK)
+        return tdi_report(model, NULL, status, &error);
+    return td_predict_on_batch_lists(model, rows, &x, output ? &output : NULL);
+}
+
+/* ---- gradients, apart ---- */
+
+float *td_gradient(td_model *model, int index)
+{
+    if (!model || index < 0 || index >= model->weights.count || !model->runtime)
+        return NULL;
+    const tdi_variable *variable = &model->weights.at[index]->variable;
+    return variable->trainable ? tdi_runtime_gradient(model->runtime, variable) : NULL;
+}
+
+static td_status apply(td_model *model, tdi_error *error)
+{
+    TDI_TRY(tdi_model_check_idle(model, "td_apply_gradients", error));
+    TDI_TRY(tdi_check_compiled(model, true, error));
+    if (!model->runtime || !tdi_runtime_has_gradients(model->runtime))
+        return tdi_fail(error, TD_INVALID_ARGUMENT,
+                        "model \"%s\" has no gradients to apply: call td_compute_gradients before each "
+                        "td_apply_gradients",
+                        model->name);
+    tdi_job job = {.mode = TDI_APPLY, .samples = 1, .batch = 1, .steps = 1, .seed = model->seed};
+    return tdi_runtime_run(model->runtime, &job, error);
+}
+
+td_status td_apply_gradients(td_model *model)
+{
+    tdi_error error = {0};
+    return !model ? TD_INVALID_ARGUMENT : tdi_report(model, NULL, apply(model, &error), &error);
+}

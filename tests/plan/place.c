@@ -1,0 +1,196 @@
+/* How lanes cut what they share, and how many of them share it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "passes/passes.h"
+#include "plan/threads/place.h"
+
+/* A lane reads as depth, without a meeting, what it made as columns, and updates as rows what it read as depth. */
+static void rows_columns_and_depth_are_cut_alike(void **state)
+{
+    (void)state;
+    for (int lanes = 2; lanes <= 9; lanes++)
+        for (int64_t extent = 0; extent <= 1200; extent++)
+            for (int lane = 0; lane < lanes; lane++) {
+                int64_t begin[3], end[3];
+                const tdi_split splits[3] = {TDI_ROWS, TDI_COLUMNS, TDI_DEPTH};
+                for (int i = 0; i < 3; i++)
+                    tdi_range(splits[i], extent, lane, lanes, &begin[i], &end[i]);
+                assert_true(begin[1] == begin[0] && begin[2] == begin[0]);
+                assert_true(end[1] == end[0] && end[2] == end[0]);
+            }
+}
+
+static void shares_are_all_of_it_in_order(void **state)
+{
+    (void)state;
+    for (int lanes = 1; lanes <= 9; lanes++)
+        for (int64_t extent = 0; extent <= 1200; extent++) {
+            int64_t at = 0, begin, end;
+            for (int lane = 0; lane < lanes; lane++, at = end) {
+                tdi_range(TDI_COLUMNS, extent, lane, lanes, &begin, &end);
+                assert_true(begin == at && end >= begin);
+            }
+            assert_true(at == extent);
+        }
+}
+
+/* ---- how many ---- */
+
+/* Earlier values are made by one lane, but for the one that is said to be. */
+static const tdi_node *shared;
+static tdi_placement how;
+
+static tdi_placement placement_of(const void *context, const tdi_node *node)
+{
+    (void)context;
+    return node == shared ? how : (tdi_placement){TDI_WHOLE, 1, 0};
+}
+
+static tdi_placement place(const tdi_node *node, int lanes)
+{
+    enum { BATCH_SIZE = 32 };
+    tdi_value in[3] = {0};
+    for (int i = 0; i < node->n_in; i++)
+        in[i] = (tdi_value){.shape = tdi_shape_at(&node->in[i]->shape, BATCH_SIZE), .dtype = TD_FLOAT32};
+    tdi_call call = {.in = in,
+                     .n_in = node->n_in,
+                     .out = {.shape = tdi_shape_at(&node->shape, BATCH_SIZE), .dtype = TD_FLOAT32},
+                     .attrs = node->attrs};
+    return tdi_place(node, &(tdi_placing){&call, TDI_CAN_ROWS | TDI_CAN_COLUMNS, lanes, placement_of, NULL});
+}
+
+static tdi_node *input(tdi_graph *graph, int64_t columns)
+{
+    return tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, columns}}, TD_FLOAT32);
+}
+
+static tdi_node *product(tdi_graph *graph, int64_t depth, int64_t columns)
+{
+    return tdi_matmul(graph, input(graph, depth), tdi_input(graph, 1, &(td_shape){2, {depth, columns}}, TD_FLOAT32),
+                      false, false);
+}
+
+static tdi_placement place_product(int64_t depth, int64_t columns, int lanes)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_placement placement = place(product(graph, depth, columns), lanes);
+    tdi_graph_free(graph);
+    return placement;
+}
+
+/* Of 32 rows. */
+static void a_product_gets_the_lanes_it_deserves(void **state)
+{
+    (void)state;
+    const int all[] = {3, 4, 8, 16};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(place_product(8, 8, all[i]).lanes, 1);
+        assert_int_equal(place_product(2048, 2048, all[i]).lanes, all[i]);
+    }
+    tdi_placement few = place_product(256, 10, 16), wide = place_product(784, 256, 16);
+    assert_true(few.split == TDI_ROWS && few.lanes > 1 && few.lanes < 8);
+    assert_true(wide.split == TDI_COLUMNS && wide.lanes == 8); /* a lane's columns are 32 at least */
+}
+
+static void two_lanes_share_what_can_be_shared(void **state)
+{
+    (void)state;
+    for (int64_t depth = 1; depth <= 1024; depth *= 4)
+        for (int64_t columns = 1; columns <= 1024; columns *= 4) {
+            tdi_placement placement = place_product(depth, columns, 2);
+            assert_int_equal(placement.lanes, 2);
+            assert_int_equal(placement.split, columns >= 64 ? TDI_COLUMNS : TDI_ROWS);
+        }
+}
+
+/* More lanes are there, and more work: never are fewer taken. */
+static void more_work_gets_no_fewer_lanes(void **state)
+{
+    (void)state;
+    int before = 1;
+    for (int64_t depth = 1; depth <= 4096; depth *= 2) {
+        tdi_placement placement = place_product(depth, 1024, 16);
+        assert_true(placement.lanes >= before);
+        before = placement.lanes;
+    }
+    assert_int_equal(before, 16);
+}
+
+/* What a lane has made it goes on with, however few lanes that are. */
+static void an_element_wise_op_follows(void **state)
+{
+    (void)state;
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *x = input(graph, 512), *y = tdi_unary(graph, x, TD_TANH);
+    shared = x;
+    for (int lanes = 2; lanes <= 16; lanes++) {
+        how = (tdi_placement){lanes % 2 ? TDI_ROWS : TDI_COLUMNS, lanes, 0};
+        tdi_placement placement = place(y, 16);
+        assert_true(placement.split == how.split && placement.lanes == lanes);
+    }
+    shared = NULL;
+    tdi_graph_free(graph);
+}
+
+/* ---- tables ---- */
+
+static tdi_placement place_scatter(int64_t rows, int64_t columns, int64_t numbers)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *indices = tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, numbers}}, TD_INT32);
+    tdi_node *dy = tdi_input(graph, 1, &(td_shape){3, {TDI_BATCH, numbers, columns}}, TD_FLOAT32);
+    tdi_placement placement = place(tdi_scatter_add(graph, indices, dy, &(td_shape){2, {rows, columns}}), 2);
+    tdi_graph_free(graph);
+    return placement;
+}
+
+/* Of 32 samples of 20 numbers each. */
+static void a_table_larger_than_its_rows_is_shared_by_rows(void **state)
+{
+    (void)state;
+    assert_int_equal(place_scatter(20000, 64, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(2 * 32 * 20, 64, 20).split, TDI_ROWS);
+    assert_int_equal(place_scatter(2 * 32 * 20 - 1, 64, 20).split, TDI_COLUMNS);
+    assert_int_equal(place_scatter(100, 64, 20).split, TDI_COLUMNS);
+}
+
+static tdi_split place_update(int64_t rows, int64_t columns)
+{
+    tdi_graph *graph = tdi_graph_create();
+    tdi_node *gradient = tdi_input(graph, 0, &(td_shape){2, {rows, columns}}, TD_FLOAT32);
+    tdi_node *update = tdi_unary(graph, gradient, TD_TANH);
+    update->home = TDI_HOME_VARIABLE;
+    shared = gradient;
+    how = (tdi_placement){TDI_COLUMNS, 2, 0};
+    tdi_split split = place(update, 2).split;
+    shared = NULL;
+    tdi_graph_free(graph);
+    return split;
+}
+
+static void a_large_update_does_not_follow_in_short_stretches(void **state)
+{
+    (void)state;
+    assert_int_equal(place_update(1024, 128), TDI_ROWS);
+    assert_int_equal(place_update(32, 4096), TDI_COLUMNS); /* long ones */
+    assert_int_equal(place_update(8, 512), TDI_COLUMNS);   /* few */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_columns_and_depth_are_cut_alike),
+        cmocka_unit_test(shares_are_all_of_it_in_order),
+        cmocka_unit_test(a_product_gets_the_lanes_it_deserves),
+        cmocka_unit_test(two_lanes_share_what_can_be_shared),
+        cmocka_unit_test(more_work_gets_no_fewer_lanes),
+        cmocka_unit_test(an_element_wise_op_follows),
+        cmocka_unit_test(a_table_larger_than_its_rows_is_shared_by_rows),
+        cmocka_unit_test(a_large_update_does_not_follow_in_short_stretches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* division.c - lists of devices, and how a model's work is divided among them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "strategy/division.h"
+#include "support/small.h"
+
+static void check_refused(const char *list, const char *sentence)
+{
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count = -1;
+    tdi_error error = {0};
+    assert_int_equal(tdi_open_devices(list, devices, &count, &error), TD_INVALID_ARGUMENT);
+    assert_int_equal(count, 0);
+    if (!strstr(error.message, sentence))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, sentence);
+}
+
+static void lists_that_name_no_device_are_refused(void **state)
+{
+    (void)state;
+    check_refused("", "empty name");
+    check_refused("cpu:0,", "empty name");
+    check_refused("gpu:0", "\"gpu:0\" is not a device here");
+    check_refused("cpu:x", "a number from 0");
+    check_refused("cpu:-1", "a number from 0");
+    check_refused("cpu:0,cpu:1,cpu:0", "\"cpu:0\" is named twice");
+    check_refused("cpu,cpu:0", "named twice");
+}
+
+static void devices_keep_the_names_given(void **state)
+{
+    (void)state;
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count;
+    assert_int_equal(tdi_open_devices("cpu:3,cpu:1", devices, &count, NULL), TD_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(devices[0]->name, "cpu:3");
+    assert_string_equal(devices[1]->name, "cpu:1");
+    tdi_close_devices(devices, count);
+}
+
+static td_status divide(small_kind kind, int shards, int replicas, tdi_division *division)
+{
+    static const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+    tdi_device *devices[TDI_MAX_PARTS];
+    int count;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
+    model->shards = shards;
+    assert_int_equal(tdi_open_devices(lists[replicas - 1], devices, &count, NULL), TD_OK);
+    td_status status = tdi_divide(model, devices, count, division, NULL);
+    tdi_close_devices(devices, count);
+    td_context_free(context);
+    return status;
+}
+
+static void shards_are_parts_whatever_the_replicas(void **state)
+{
+    (void)state;
+    tdi_division d;
+    for (int replicas = 1; replicas <= 3; replicas++) {
+        assert_int_equal(divide(SMALL_CNN, 6, replicas, &d), TD_OK);
+        assert_true(d.replicas == replicas && d.parts == 6 && d.groups == 6 && d.lanes == 1 && 6 % d.workers == 0);
+    }
+    assert_int_equal(divide(SMALL_CNN, 4, 3, &d), TD_INVALID_ARGUMENT);
+    assert_int_equal(divide(SMALL_CNN, TDI_MAX_PARTS + 1, 1, &d), TD_INVALID_ARGUMENT);
+}
+
+static tdi_division divided(small_kind kind, bool apart, int replicas, int cores)
+{
+    tdi_division d;
+    td_context *context = td_context_create(NULL);
+    td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
+    model->apart = apart;
+    assert_int_equal(tdi_divide_cores(model, replicas, cores, &d, NULL), TD_OK);
+    td_context_free(context);
+    return d;
+}
+
+static void check_divided(small_kind kind, int replicas, int cores, int parts, int lanes, int groups, bool either)
+{
+    tdi_division d = divided(kind, false, replicas, cores);
+    if (d.replicas != replicas || d.parts != parts || d.workers != parts || d.lanes != lanes || d.groups != groups ||
+        d.either != either)
+        fail_msg("kind %d, %d replicas on %d cores: %d parts of %d groups, %d workers of %d lanes, %s", (int)kind,
+                 replicas, cores, d.parts, d.groups, d.workers, d.lanes, d.either ? "or else" : "for sure");
+}
+
+/* Computed as one all the same: some replicas to a part, or some parts to a replica. */
+static void statistics_may_be_per_replica(void **state)
+{
+    (void)state;
+    check_divided(SMALL_NORM, 1, 2, 2, 1, 1, true);
+    check_divided(SMALL_NORM, 3, 1, 1, 1, 3, false);
+    check_divided(SMALL_NORM, 4, 2, 2, 1, 4, true);
+    check_divided(SMALL_NORM, 2, 8, 8, 1, 2, true);
+    check_divided(SMALL_NORM, 3, 2, 1, 2, 3, false);
+    check_divided(SMALL_NORM, 6, 4, 2, 2, 6, false);
+    check_divided(SMALL_NORM, 5, 16, 15, 1, 5, false);
+    check_divided(SMALL_NORM, 256, 64, 64, 1, 256, true);
+    check_divided(SMALL_MIXED, 4, 2, 2, 1, 4, true);
+    check_divided(SMALL_SYNC, 3, 2, 2, 1, 1, true);
+    check_divided(SMALL_DENSE, 4, 2, 1, 2, 4, true);
+    check_divided(SMALL_DENSE, 3, 2, 1, 2, 3, false);
+    check_divided(SMALL_MLP, 3, 2, 1, 2, 1, true);
+}
+
+static void replicas_apart_have_no_more_threads_than_cores(void **state)
+{
+    (void)state;
+    for (int replicas = 2; replicas <= 5; replicas++)
+        for (int cores = 1; cores <= 5; cores++) {
+            tdi_division d = divided(SMALL_NORM, true, replicas, cores);
+            assert_true(d.parts % replicas == 0 && d.groups == replicas && d.lanes == 1);
+            assert_int_equal(d.workers, d.parts < cores ? d.parts : cores);
+            d = divided(SMALL_CNN, true, replicas, cores);
+            assert_true(d.parts == replicas && d.groups == 1 && d.workers <= cores);
+        }
+}
+
+static void networks_without_convolutions_share_columns(void **state)
+{
+    (void)state;
+    tdi_division d;
+    assert_int_equal(divide(SMALL_MLP, 0, 2, &d), TD_OK);
+    assert_true(d.parts == 1 && d.workers == 1 && d.lanes >= 1);
+    assert_int_equal(divide(SMALL_CNN, 0, 2, &d), TD_OK);
+    assert_true(d.parts == d.workers && d.lanes == 1);
+}
+
+static tdi_division by_rows(int cores)
+{
+    return (tdi_division){.replicas = 1, .parts = cores, .groups = 1, .workers = cores, .lanes = 1, .either = true};
+}
+
+static void check_few(int cores, int64_t rows, int workers)
+{
+    tdi_division d = by_rows(cores), few;
+    assert_true(tdi_has_too_few(&d, rows));
+    few = tdi_divide_few(&d, rows);
+    assert_true(few.parts == workers && few.workers == workers && few.lanes == cores / workers);
+}
+
+static void few_rows_are_shared_by_lanes(void **state)
+{
+    (void)state;
+    tdi_division d;
+    check_few(2, 1, 1);
+    check_few(16, 8, 8);
+    check_few(16, 1, 1);
+    check_few(64, 32, 32);
+    check_few(8, 6, 2); /* 3 rows for 4 lanes, not 2 for 2 */
+    check_few(64, 48, 16);
+    d = divided(SMALL_NORM, false, 6, 12);
+    assert_true(tdi_has_too_few(&d, 4));
+    assert_int_equal(tdi_divide_few(&d, 4).workers, 2); /* not 4, for 6 replicas */
+    d = by_rows(8);
+    assert_false(tdi_has_too_few(&d, 7)); /* 7 eighths of the time */
+    assert_false(tdi_has_too_few(&d, 8));
+    assert_int_equal(divide(SMALL_CNN, 4, 2, &d), TD_OK);
+    assert_false(tdi_has_too_few(&d, 1)); /* shards are parts */
+}
+
+static void check_again(const tdi_division *d, int parts, int64_t rows, int lanes)
+{
+    tdi_division again;
+    assert_int_equal(tdi_divide_again(d, parts, rows, &again), lanes > 0);
+    if (lanes)
+        assert_true(again.parts == parts && again.workers == parts && again.lanes == lanes);
+}
+
+static void a_resumed_run_finds_its_parts(void **state)
+{
+    (void)state;
+    tdi_division d = by_rows(8);
+    check_again(&d, 8, 32, 1);
+    check_again(&d, 1, 32, 8);
+    check_again(&d, 4, 4, 2);
+    check_again(&d, 4, 32, 0); /* it had 4 cores */
+    check_again(&d, 3, 3, 0);
+    d.either = false;
+    check_again(&d, 8, 32, 1);
+    check_again(&d, 1, 1, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_that_name_no_device_are_refused),
+        cmocka_unit_test(devices_keep_the_names_given),
+        cmocka_unit_test(shards_are_parts_whatever_the_replicas),
+        cmocka_unit_test(statistics_may_be_per_replica),
+        cmocka_unit_test(replicas_apart_have_no_more_threads_than_cores),
+        cmocka_unit_test(networks_without_convolutions_share_columns),
+        cmocka_unit_test(few_rows_are_shared_by_lanes),
+        cmocka_unit_test(a_resumed_run_finds_its_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
