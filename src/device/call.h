@@ -48,9 +48,9 @@ typedef struct tdi_value {
     void *data;
     td_shape shape; /* the batch resolved */
     td_dtype dtype;
-    /* 0: row after row. Else samples stand side by side, so many abreast: [blocks of so many][elements of a row]
-     * [abreast]. What stands in the last block beyond the last sample is nobody's. */
-    int abreast;
+    /* 0: row after row. Else the samples of a block: values are [blocks][elements of a row][samples of the block].
+     * What stands in the last block beyond the last sample is undefined. */
+    int batch_interleaved;
 } tdi_value;
 
 /* [begin, end) of the axis that a split divides. */
@@ -81,13 +81,13 @@ struct tdi_call {
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
 
-/* Does any of its values stand abreast? */
-static inline bool tdi_is_abreast(const tdi_call *call)
+/* Is any of its values batch-interleaved? */
+static inline bool tdi_is_batch_interleaved(const tdi_call *call)
 {
-    bool abreast = call->out.abreast;
+    bool interleaved = call->out.batch_interleaved;
     for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
+        interleaved = interleaved || call->in[i].batch_interleaved;
+    return interleaved;
 }
 
 /* The row of the part, of `rows`, at which group `group` of its `groups` begins: where a replica's slice of the global

@@ -40,7 +40,7 @@ struct tdi_device {
     char name[16];                    /* "cpu:0" */
     char identity[192];               /* processor, instruction set, libraries: what a timing was taken with */
     int lanes;                        /* host threads that its kernels may share work among, >= 1 */
-    int abreast;                      /* samples that its kernels take side by side; 0: they do not */
+    int batch_interleaved;            /* samples that its kernels take side by side; 0: they do not */
     const tdi_kernel *const *kernels; /* ordered candidates, NULL-terminated */
     const char *no_bfloat16;          /* NULL: it computes faster in bfloat16; else why it does not, as in "this CPU has
                                          neither AMX nor AVX512-BF16": it is asked for float32 throughout */

@@ -9,9 +9,13 @@
  * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
 typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
 
-/* Whether a kernel takes values whose samples stand abreast (tdi_value), in any mixture with values that do not: a
+/* Whether a kernel takes batch-interleaved values (tdi_value), in any mixture with values that do not: a
  * leader is a reason to lay them out so, a follower does as its neighbours do. */
-typedef enum tdi_abreast { TDI_NOT_ABREAST = 0, TDI_FOLLOWS_ABREAST, TDI_LEADS_ABREAST } tdi_abreast;
+typedef enum tdi_batch_interleaving {
+    TDI_NO_INTERLEAVING = 0,
+    TDI_ACCEPTS_INTERLEAVING,
+    TDI_PREFERS_INTERLEAVING
+} tdi_batch_interleaving;
 
 /* Which calls a kernel sees at all: those with a bfloat16 operand, those with none, or both. */
 typedef enum tdi_takes { TDI_TAKES_FLOAT32 = 0, TDI_TAKES_BFLOAT16, TDI_TAKES_BOTH } tdi_takes;
@@ -44,8 +48,8 @@ typedef struct tdi_kernel {
     /* NULL: sure. `call` as for declines. */
     tdi_doubt (*doubts)(const tdi_call *call);
 
-    /* NULL: not. Otherwise the device says how many stand abreast; then a lane makes the whole of a value. */
-    tdi_abreast (*abreast)(const tdi_call *call);
+    /* NULL: not. Otherwise the device says how many samples a block has; then a lane makes the whole of a value. */
+    tdi_batch_interleaving (*interleaving)(const tdi_call *call);
 
     /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
      * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL.

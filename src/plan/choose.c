@@ -58,7 +58,7 @@ static void set_range(const tdi_plan *plan, tdi_call *call, const tdi_node *node
 tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node)
 {
     const tdi_placed *placed = tdi_placed_of(plan, node);
-    return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .abreast = placed->abreast};
+    return (tdi_value){.shape = placed->shape, .dtype = node->dtype, .batch_interleaved = placed->batch_interleaved};
 }
 
 /* Does no step change it? */
@@ -176,8 +176,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
     size_t scratch = 0;
     if (prepared->kernel)
         TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));
-    else if (tdi_is_abreast(call))
-        return tdi_fail(error, TD_INTERNAL, "%s: no kernel takes samples that stand abreast", node->op->name);
+    else if (tdi_is_batch_interleaved(call))
+        return tdi_fail(error, TD_INTERNAL, "%s: no kernel takes batch-interleaved samples", node->op->name);
     else
         prepare_reference(node->op, call, &scratch);
     if (scratch > prepared->scratch_bytes)
@@ -318,12 +318,12 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
 {
     tdi_call query;
     TDI_TRY(describe_call(plan, step->node, plan->arena, &query, error));
-    bool abreast = tdi_is_abreast(&query);
+    bool interleaved = tdi_is_batch_interleaved(&query);
     all->bfloat16 = has_bfloat16(&query);
     for (const tdi_kernel *const *k = plan->spec.device->kernels; *k && all->count < TDI_MAX_CANDIDATES; k++) {
         if ((*k)->op != step->node->op)
             continue;
-        const char *why = abreast && !(*k)->abreast ? "samples that stand abreast" : refuses_types(*k, &query);
+        const char *why = interleaved && !(*k)->interleaving ? "batch-interleaved samples" : refuses_types(*k, &query);
         if (!why && (*k)->declines)
             why = (*k)->declines(&query);
         if (why) {
@@ -427,18 +427,18 @@ typedef struct layout_query {
     tdi_error error;
 } layout_query;
 
-static tdi_abreast takes_abreast(void *context, const tdi_node *node)
+static tdi_batch_interleaving interleaving_of(void *context, const tdi_node *node)
 {
     layout_query *q = context;
-    tdi_abreast best = TDI_NOT_ABREAST;
+    tdi_batch_interleaving best = TDI_NO_INTERLEAVING;
     tdi_call call;
     if (q->error.status != TD_OK || describe_call(q->plan, node, q->plan->arena, &call, &q->error) != TD_OK)
         return best;
     for (const tdi_kernel *const *k = q->plan->spec.device->kernels; *k; k++) {
-        if ((*k)->op != node->op || !(*k)->abreast || has_bfloat16(&call) || refuses_types(*k, &call) ||
+        if ((*k)->op != node->op || !(*k)->interleaving || has_bfloat16(&call) || refuses_types(*k, &call) ||
             ((*k)->declines && (*k)->declines(&call)))
             continue;
-        tdi_abreast now = (*k)->abreast(&call);
+        tdi_batch_interleaving now = (*k)->interleaving(&call);
         best = now > best ? now : best;
     }
     return best;
@@ -447,17 +447,17 @@ static tdi_abreast takes_abreast(void *context, const tdi_node *node)
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error)
 {
     const tdi_plan_spec *spec = &plan->spec;
-    if (!spec->device->abreast || !tdi_is_one_lanes(plan) || spec->rows == 0)
+    if (!spec->device->batch_interleaved || !tdi_is_one_lanes(plan) || spec->rows == 0)
         return TD_OK;
     layout_query query = {.plan = plan};
-    bool *abreast = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);
-    if (!abreast)
+    bool *interleaved = TDI_NEW_ARRAY(plan->arena, bool, spec->graph->nodes.count);
+    if (!interleaved)
         return tdi_no_memory(error);
-    TDI_TRY(tdi_layout_choose(spec->graph, spec->schedule, takes_abreast, &query, abreast, error));
+    TDI_TRY(tdi_layout_choose(spec->graph, spec->schedule, interleaving_of, &query, interleaved, error));
     if (query.error.status != TD_OK)
         return tdi_no_memory(error);
     for (int i = 0; i < spec->graph->nodes.count; i++)
-        plan->placed[i].abreast = abreast[i] ? spec->device->abreast : 0;
+        plan->placed[i].batch_interleaved = interleaved[i] ? spec->device->batch_interleaved : 0;
     return TD_OK;
 }
 

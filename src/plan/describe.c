@@ -138,8 +138,8 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
-    if (tdi_placed_of(plan, node)->abreast)
-        fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
+    if (tdi_placed_of(plan, node)->batch_interleaved)
+        fprintf(out, "%-22s   %d batch-interleaved samples\n", "", tdi_placed_of(plan, node)->batch_interleaved);
     explain_lanes(plan, step, out);
     if (step->chained)
         fprintf(out, "%-22s   in one pass with the op before it%s\n", "",

@@ -8,13 +8,13 @@
 
 /* What the plan settles for one node of the graph, by id. */
 typedef struct tdi_placed {
-    td_shape shape;   /* batch resolved */
-    tdi_placement by; /* who makes it */
-    int abreast;      /* as in tdi_value */
-    int storage;      /* in the activation arena; -1: elsewhere */
-    int64_t exchange; /* byte offset in the exchange arena; -1: not there */
-    int64_t constant; /* byte offset among the plan's constants; -1: not there */
-    int position;     /* of its step; -1: not in the schedule */
+    td_shape shape;        /* batch resolved */
+    tdi_placement by;      /* who makes it */
+    int batch_interleaved; /* as in tdi_value */
+    int storage;           /* in the activation arena; -1: elsewhere */
+    int64_t exchange;      /* byte offset in the exchange arena; -1: not there */
+    int64_t constant;      /* byte offset among the plan's constants; -1: not there */
+    int position;          /* of its step; -1: not in the schedule */
 } tdi_placed;
 
 typedef struct tdi_planned {
@@ -119,7 +119,7 @@ static inline bool tdi_is_one_lanes(const tdi_plan *plan)
 
 bool tdi_fills(const tdi_node *node, int i);                        /* input i is a room, which the node writes */
 tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node); /* without an address */
-int64_t tdi_value_bytes(const tdi_value *value);                    /* abreast: of whole blocks */
+int64_t tdi_value_bytes(const tdi_value *value);                    /* of whole blocks, where it is batch-interleaved */
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 
 /* One kernel (NULL: the reference) made ready for every lane of a step. */

@@ -11,8 +11,9 @@ bool tdi_fills(const tdi_node *node, int i)
 int64_t tdi_value_bytes(const tdi_value *value)
 {
     td_shape shape = value->shape;
-    if (value->abreast)
-        shape.dim[0] = (shape.dim[0] + value->abreast - 1) / value->abreast * value->abreast;
+    if (value->batch_interleaved)
+        shape.dim[0] =
+            (shape.dim[0] + value->batch_interleaved - 1) / value->batch_interleaved * value->batch_interleaved;
     return tdi_shape_elements(&shape) * (int64_t)td_dtype_size(value->dtype);
 }
 
@@ -83,7 +84,7 @@ static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over
     const tdi_node *from = tdi_root(node->in[over]);
     int storage = tdi_placed_of(plan, from)->storage;
     const tdi_placement *by = &tdi_placed_of(plan, node)->by, *before = &tdi_placed_of(plan, from)->by;
-    if (storage < 0 || tdi_placed_of(plan, from)->abreast != tdi_placed_of(plan, node)->abreast ||
+    if (storage < 0 || tdi_placed_of(plan, from)->batch_interleaved != tdi_placed_of(plan, node)->batch_interleaved ||
         plan->storages[storage].last != position || plan->storages[storage].bytes != tdi_node_bytes(plan, node))
         return -1;
     bool same_share =

@@ -1,7 +1,7 @@
 /* checks.h - every kernel of the CPU device that takes a case, against the op's reference: whole, and shared by 2 and 3
- * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take samples abreast
- * are given them so, in every mixture with values that stand row after row; those that show what they make are followed
- * by what makes statistics, or a normalization, of it. */
+ * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take batch-interleaved
+ * samples are given them so, in every mixture with values that stand row after row; those that show what they make are
+ * followed by what makes statistics, or a normalization, of it. */
 #ifndef TEST_CPU_CHECKS_H
 #define TEST_CPU_CHECKS_H
 
@@ -245,72 +245,73 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     trial_release(&t);
 }
 
-/* ---- samples abreast ---- */
+/* ---- batch-interleaved samples ---- */
 
-/* The value with its samples abreast, or back; where no sample stands there is NaN. */
-static void *turned(const tdi_value *value, int abreast, bool back)
+/* The value batch-interleaved, or turned back; where no sample stands there is NaN. */
+static void *turned(const tdi_value *value, int interleaved, bool back)
 {
     int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
-    int64_t padded = (samples + abreast - 1) / abreast * abreast;
+    int64_t padded = (samples + interleaved - 1) / interleaved * interleaved;
     float *to = guarded_create((size_t)((back ? samples : padded) * per_sample) * sizeof *to);
     for (int64_t n = 0; n < samples; n++)
         for (int64_t i = 0; i < per_sample; i++) {
             int64_t row = n * per_sample + i;
-            int64_t side = (n / abreast * per_sample + i) * abreast + n % abreast;
+            int64_t side = (n / interleaved * per_sample + i) * interleaved + n % interleaved;
             to[back ? row : side] = ((const float *)value->data)[back ? side : row];
         }
     return to;
 }
 
-static bool can_stand_abreast(const tdi_node *node)
+static bool can_be_interleaved(const tdi_node *node)
 {
     return node && node->shape.rank > 1 && node->shape.dim[0] == TDI_BATCH && node->dtype == TD_FLOAT32;
 }
 
-static void stand_abreast(tdi_value *value, int abreast)
+static void interleave(tdi_value *value, int interleaved)
 {
-    void *to = turned(value, abreast, false);
+    void *to = turned(value, interleaved, false);
     free_value(value);
     value->data = to;
-    value->abreast = abreast;
+    value->batch_interleaved = interleaved;
 }
 
-/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
-static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+/* `mask`: bit i, input i is batch-interleaved; bit n_in, the result. */
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask,
+                          int interleaved)
 {
     trial t;
     size_t scratch = 0;
     trial_init(&t, call);
     for (int i = 0; i < call->n_in; i++)
         if (mask >> i & 1u)
-            stand_abreast(&t.in[i], abreast);
+            interleave(&t.in[i], interleaved);
     if (mask >> call->n_in & 1u)
-        stand_abreast(&t.call.out, abreast);
+        interleave(&t.call.out, interleaved);
     set_share(at, 0, &t.call);
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
     t.call.scratch = guarded_create(scratch);
     at->kernel->run(&t.call);
     free_scratch(at, t.call.scratch, scratch);
-    if (t.call.out.abreast) {
-        void *back = turned(&t.call.out, abreast, true);
+    if (t.call.out.batch_interleaved) {
+        void *back = turned(&t.call.out, interleaved, true);
         free_value(&t.call.out);
         t.call.out.data = back;
-        t.call.out.abreast = 0;
+        t.call.out.batch_interleaved = 0;
     }
-    compare_values(at, "the result, samples abreast", &t.call.out, &expected->call.out);
+    compare_values(at, "the result, batch-interleaved samples", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
 
-static void check_abreast(const context *at, const tdi_call *call, const trial *expected, int abreast)
+static void check_interleaved(const context *at, const tdi_call *call, const trial *expected, int interleaved)
 {
     const tdi_node *node = at->run->node;
-    unsigned can = can_stand_abreast(node) ? 1u << call->n_in : 0;
+    unsigned can = can_be_interleaved(node) ? 1u << call->n_in : 0;
     for (int i = 0; i < call->n_in; i++)
-        can |= can_stand_abreast(node->in[i]) ? 1u << i : 0;
+        can |= can_be_interleaved(node->in[i]) ? 1u << i : 0;
     for (unsigned mask = 1; mask <= can; mask++)
         if ((mask & can) == mask)
-            check_mixture(at, call, expected, mask, abreast);
+            check_mixture(at, call, expected, mask, interleaved);
 }
 
 static bool has_bfloat16(const tdi_call *call)
@@ -324,7 +325,7 @@ static bool has_bfloat16(const tdi_call *call)
 /* ---- candidates ---- */
 
 /* Asked as the plan asks: without addresses. */
-static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_interleaving *interleaved)
 {
     tdi_call query = *call;
     tdi_value in[MAX_IN];
@@ -334,12 +335,12 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast 
     }
     query.in = in;
     query.out.data = NULL;
-    *abreast = TDI_NOT_ABREAST;
+    *interleaved = TDI_NO_INTERLEAVING;
     if (kernel->declines && kernel->declines(&query))
         return false;
     void *state = NULL;
     size_t scratch = 0;
-    *abreast = kernel->abreast ? kernel->abreast(&query) : TDI_NOT_ABREAST;
+    *interleaved = kernel->interleaving ? kernel->interleaving(&query) : TDI_NO_INTERLEAVING;
     query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
     td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
     if (kernel->release && state)
@@ -415,8 +416,8 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
     trial_release(&t);
 }
 
-static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
-                         const trial *expected)
+static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call,
+                         tdi_batch_interleaving interleaved, int width, const trial *expected)
 {
     double terms = summed(kernel, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
@@ -426,8 +427,8 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, expected);
-    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
-        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
+    if (interleaved != TDI_NO_INTERLEAVING && !has_bfloat16(call))
+        check_interleaved(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
     for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
         for (int lanes = 2; lanes <= MAX_LANES; lanes++)
             check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
@@ -473,9 +474,9 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
     trial expected;
     for (tdi_cpu_isa isa = TDI_CPU_BASELINE; isa <= best; isa++)
         for (const tdi_kernel *const *k = tdi_cpu_kernels(isa); *k; k++) {
-            tdi_abreast abreast;
+            tdi_batch_interleaving interleaved;
             bool named = !strncmp((*k)->name, want.name, strlen(want.name));
-            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &abreast))
+            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &interleaved))
                 continue;
             taken->of[isa]++;
             taken->narrowed += isa == best && other == TDI_TAKES_FLOAT32 && is_meant(run->c, *k);
@@ -485,7 +486,7 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
                 trial_init(&expected, call);
                 run_reference(run->node->op, &expected.call);
             }
-            check_kernel(run, *k, call, abreast, tdi_cpu_width(isa), &expected);
+            check_kernel(run, *k, call, interleaved, tdi_cpu_width(isa), &expected);
         }
     if (watched)
         trial_release(&expected);

@@ -119,7 +119,7 @@ static void unsquash_one(const blocks *b)
     unsquash(*b, 1);
 }
 
-static void unsquash_abreast(const blocks *b)
+static void unsquash_blocks(const blocks *b)
 {
     unsquash(*b, TDI_ABREAST);
 }
@@ -166,7 +166,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
         if (units < TDI_WIDTH)
             unsquash_part(at, units);
         else if (count > TDI_WIDTH)
-            unsquash_abreast(&at);
+            unsquash_blocks(&at);
         else
             unsquash_one(&at);
         at = (blocks){at.made + count,

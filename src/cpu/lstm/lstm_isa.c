@@ -19,7 +19,7 @@ enum { RUNS = 2 * PIECES + 2 };
 enum { LOOKS = 100 };                          /* at the other lanes' steps: for about as long as a hand-over takes */
 enum { FEW_BLOCKS = TDI_WIDTH == 16 ? 2 : 1 }; /* of a panel for two or three rows */
 enum { AHEAD = 9 * TDI_LSTM_TILE };            /* steps of a lone row whose x W is made at once */
-/* Blocks whose gates are made abreast, in 32 registers or 16. */
+/* Blocks whose gates are made at a time, in 32 registers or 16. */
 enum { PAIR = TDI_WIDTH == 16 ? TDI_EXPONENTIALS / TDI_LSTM_GATES : 1 };
 
 /* Units of h that follow each other. */
@@ -569,7 +569,7 @@ static void squash_one(const blocks *b)
     squash(*b, 1);
 }
 
-static void squash_abreast(const blocks *b)
+static void squash_blocks(const blocks *b)
 {
     squash(*b, TDI_ABREAST);
 }
@@ -606,7 +606,7 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
         if (units < TDI_WIDTH)
             squash_part(b, units);
         else if (count == TDI_ABREAST)
-            squash_abreast(&b);
+            squash_blocks(&b);
         else
             squash_one(&b);
         b.sums += count * b.next;

@@ -22,8 +22,8 @@ static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
     bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_LINK_INPUTS &&
                      placed->by.split != TDI_COLUMNS;
     for (int i = 0; i < node->n_in && pointwise; i++)
-        pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->abreast;
-    return pointwise && !placed->abreast;
+        pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->batch_interleaved;
+    return pointwise && !placed->batch_interleaved;
 }
 
 static bool same_elements(const tdi_plan *plan, const tdi_planned *a, const tdi_planned *b)
