@@ -7,7 +7,7 @@
 
 /* How sure a kernel is to be the best for a call that it takes. What is not sure is timed against the candidates after
  * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
-typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
+typedef enum tdi_confidence { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_confidence;
 
 /* Whether a kernel takes batch-interleaved values (tdi_value), in any mixture with values that do not: a
  * leader is a reason to lay them out so, a follower does as its neighbours do. */
@@ -46,7 +46,7 @@ typedef struct tdi_kernel {
     const char *(*declines)(const tdi_call *call);
 
     /* NULL: sure. `call` as for declines. */
-    tdi_doubt (*doubts)(const tdi_call *call);
+    tdi_confidence (*confidence)(const tdi_call *call);
 
     /* NULL: not. Otherwise the device says how many samples a block has; then a lane makes the whole of a value. */
     tdi_batch_interleaving (*interleaving)(const tdi_call *call);

@@ -1,5 +1,5 @@
-/* choose.c - the kernel of each step: the first candidate that does not decline, the reference last; between candidates
- * in doubt, the one that the clock prefers. */
+/* choose.c - the kernel of each step: the first candidate that does not decline, the reference last;  * in doubt, the
+ * one that the clock prefers. */
 #include <string.h>
 
 #include "base/text.h"
@@ -289,9 +289,9 @@ typedef struct candidates {
     bool bfloat16;   /* some round operands that others do not */
 } candidates;
 
-static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_doubt doubt)
+static void add_candidate(candidates *all, const tdi_kernel *kernel, tdi_confidence confidence)
 {
-    if (doubt != TDI_UNLIKELY && all->rule < 0)
+    if (confidence != TDI_UNLIKELY && all->rule < 0)
         all->rule = all->count;
     all->kernels[all->count++] = kernel;
 }
@@ -338,16 +338,16 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
             note(plan, step, (*k)->name, declined.message);
             continue;
         }
-        tdi_doubt doubt = (*k)->doubts ? (*k)->doubts(&query) : TDI_SURE;
-        *sure = doubt == TDI_SURE && all->count == 0;
+        tdi_confidence confidence = (*k)->confidence ? (*k)->confidence(&query) : TDI_SURE;
+        *sure = confidence == TDI_SURE && all->count == 0;
         if (*sure)
             return TD_OK;
         if (all->count == 0)
             all->lanes = prepared->by.lanes;
         all->packed = all->packed || prepared->packed_bytes;
         tdi_calls_release(plan, *k, prepared->calls);
-        add_candidate(all, *k, doubt);
-        if (doubt == TDI_SURE)
+        add_candidate(all, *k, confidence);
+        if (confidence == TDI_SURE)
             break;
     }
     return TD_OK;

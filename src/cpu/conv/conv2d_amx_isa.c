@@ -424,7 +424,7 @@ static void conv2d_run(const tdi_call *call)
 }
 
 /* oneDNN's are about as fast where few channels are made. */
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     enum { MANY = 256 };
     return call->out.shape.dim[3] < MANY ? TDI_LIKELY : TDI_SURE;
@@ -469,13 +469,13 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define forward_declines declines
-#define back_declines    declines
-#define conv2d_doubts    NULL
-#define conv2d_prepare   NULL
-#define conv2d_run       NULL
-#define back_prepare     NULL
-#define back_run         NULL
+#define forward_declines  declines
+#define back_declines     declines
+#define conv2d_confidence NULL
+#define conv2d_prepare    NULL
+#define conv2d_run        NULL
+#define back_prepare      NULL
+#define back_run          NULL
 
 #endif
 
@@ -484,7 +484,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d) = {.name = TDI_ISA_TEXT " co
                                                        .takes = TDI_TAKES_BFLOAT16,
                                                        .splits = TDI_CAN_ROWS,
                                                        .declines = forward_declines,
-                                                       .doubts = conv2d_doubts,
+                                                       .confidence = conv2d_confidence,
                                                        .prepare = conv2d_prepare,
                                                        .run = conv2d_run};
 

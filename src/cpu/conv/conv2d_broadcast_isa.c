@@ -338,10 +338,10 @@ static const char *conv2d_declines(const tdi_call *call)
                                   work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_confidence(work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
@@ -376,10 +376,10 @@ static const char *back_declines(const tdi_call *call)
                                   work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
-static tdi_doubt back_doubts(const tdi_call *call)
+static tdi_confidence back_confidence(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_confidence(work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -405,7 +405,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d) = {.name = TDI_ISA_TEXT 
                                                            .op = &tdi_op_conv2d,
                                                            .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                            .declines = conv2d_declines,
-                                                           .doubts = conv2d_doubts,
+                                                           .confidence = conv2d_confidence,
                                                            .prepare = conv2d_prepare,
                                                            .keeps = conv2d_keeps,
                                                            .run = conv2d_run};
@@ -415,7 +415,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_input) = {.name = TD
                                                                       .op = &tdi_op_conv2d_grad_input,
                                                                       .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                       .declines = back_declines,
-                                                                      .doubts = back_doubts,
+                                                                      .confidence = back_confidence,
                                                                       .prepare = back_prepare,
                                                                       .keeps = back_keeps,
                                                                       .run = back_run};

@@ -522,7 +522,7 @@ static const char *back_declines(const tdi_call *call)
 }
 
 /* In float32 Winograd's method may be faster, and so may the library be. */
-static tdi_doubt direct_doubts(const tdi_call *call)
+static tdi_confidence direct_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
@@ -595,14 +595,14 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define back_declines  declines
-#define direct_doubts  NULL
-#define conv2d_prepare NULL
-#define conv2d_keeps   NULL
-#define conv2d_run     NULL
-#define back_prepare   NULL
-#define back_keeps     NULL
-#define back_run       NULL
+#define back_declines     declines
+#define direct_confidence NULL
+#define conv2d_prepare    NULL
+#define conv2d_keeps      NULL
+#define conv2d_run        NULL
+#define back_prepare      NULL
+#define back_keeps        NULL
+#define back_run          NULL
 
 #endif
 
@@ -611,7 +611,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                         .declines = declines,
-                                                        .doubts = direct_doubts,
+                                                        .confidence = direct_confidence,
                                                         .prepare = conv2d_prepare,
                                                         .keeps = conv2d_keeps,
                                                         .run = conv2d_run};
@@ -621,7 +621,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_I
                                                                    .takes = TDI_TAKES_BOTH,
                                                                    .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                    .declines = back_declines,
-                                                                   .doubts = direct_doubts,
+                                                                   .confidence = direct_confidence,
                                                                    .prepare = back_prepare,
                                                                    .keeps = back_keeps,
                                                                    .run = back_run};

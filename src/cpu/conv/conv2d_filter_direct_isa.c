@@ -328,7 +328,7 @@ static void filter_run(const tdi_call *call)
 }
 
 /* In float32 Winograd's method may be faster, and so may the library be. */
-static tdi_doubt filter_doubts(const tdi_call *call)
+static tdi_confidence filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
@@ -340,9 +340,9 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define filter_prepare NULL
-#define filter_run     NULL
-#define filter_doubts  NULL
+#define filter_prepare    NULL
+#define filter_run        NULL
+#define filter_confidence NULL
 
 #endif
 
@@ -351,6 +351,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_filter) = {.name = TDI_
                                                                     .takes = TDI_TAKES_BOTH,
                                                                     .splits = TDI_CAN_COLUMNS,
                                                                     .declines = declines,
-                                                                    .doubts = filter_doubts,
+                                                                    .confidence = filter_confidence,
                                                                     .prepare = filter_prepare,
                                                                     .run = filter_run};

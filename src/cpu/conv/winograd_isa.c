@@ -668,7 +668,7 @@ static bool is_overlapping(const tdi_call *call)
 }
 
 /* Each tile must pay for its share of the filter's transform, and fill what it makes. */
-static tdi_doubt doubts_shape(const td_shape *y)
+static tdi_confidence confidence_of_shape(const td_shape *y)
 {
     int64_t tiles = tiles_in(y);
     int64_t made = y->dim[0] * y->dim[1] * y->dim[2];
@@ -722,9 +722,9 @@ static const char *forward_declines(const tdi_call *call)
     return declines(call, &call->in[0], &call->in[1], &call->out);
 }
 
-static tdi_doubt forward_doubts(const tdi_call *call)
+static tdi_confidence forward_confidence(const tdi_call *call)
 {
-    return doubts_shape(&call->out.shape);
+    return confidence_of_shape(&call->out.shape);
 }
 
 static winograd forward_of(const tdi_call *call)
@@ -763,9 +763,9 @@ static const char *grad_input_declines(const tdi_call *call)
     return declines(call, &call->out, &call->in[1], &call->in[0]);
 }
 
-static tdi_doubt grad_input_doubts(const tdi_call *call)
+static tdi_confidence grad_input_confidence(const tdi_call *call)
 {
-    return doubts_shape(is_overlapping(call) ? &call->in[0].shape : &call->out.shape);
+    return confidence_of_shape(is_overlapping(call) ? &call->in[0].shape : &call->out.shape);
 }
 
 static winograd grad_input_of(const tdi_call *call)
@@ -797,9 +797,9 @@ static const char *grad_filter_declines(const tdi_call *call)
     return declines(call, &call->in[0], &call->out, &call->in[1]);
 }
 
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
-    return doubts_shape(&call->in[1].shape);
+    return confidence_of_shape(&call->in[1].shape);
 }
 
 /* Of more than one block, sums of products go on in all of the filter's points. */
@@ -831,10 +831,11 @@ static void grad_filter_run(const tdi_call *call)
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
 WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
-                .doubts = forward_doubts, .prepare = forward_prepare, .keeps = forward_keeps, .run = forward_run);
+                .confidence = forward_confidence, .prepare = forward_prepare, .keeps = forward_keeps,
+                .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                .declines = grad_input_declines, .doubts = grad_input_doubts, .prepare = grad_input_prepare,
+                .declines = grad_input_declines, .confidence = grad_input_confidence, .prepare = grad_input_prepare,
                 .keeps = grad_input_keeps, .run = grad_input_run);
 WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
-                .declines = grad_filter_declines, .doubts = grad_filter_doubts, .prepare = grad_filter_prepare,
+                .declines = grad_filter_declines, .confidence = grad_filter_confidence, .prepare = grad_filter_prepare,
                 .run = grad_filter_run);

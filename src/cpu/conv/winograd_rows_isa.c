@@ -502,7 +502,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 
 /* ---- kernels ---- */
 
-static tdi_doubt likely(const tdi_call *call)
+static tdi_confidence likely(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -599,7 +599,7 @@ static void grad_filter_run(const tdi_call *call)
     extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem);                                                \
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem) = {.name = TDI_ISA_TEXT " winograd rows " #stem,       \
                                                                    .op = &tdi_op_##stem,                               \
-                                                                   .doubts = likely,                                   \
+                                                                   .confidence = likely,                               \
                                                                    .interleaving = tdi_conv_prefers_interleaving,      \
                                                                    __VA_ARGS__}
 

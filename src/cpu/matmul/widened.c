@@ -48,7 +48,8 @@ static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wi
 {
     return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->together &&
            (wide->split == TDI_WHOLE || kernel->splits >> wide->split & 1u) &&
-           !(kernel->declines && kernel->declines(wide)) && !(kernel->doubts && kernel->doubts(wide) == TDI_UNLIKELY);
+           !(kernel->declines && kernel->declines(wide)) &&
+           !(kernel->confidence && kernel->confidence(wide) == TDI_UNLIKELY);
 }
 
 static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

@@ -128,7 +128,7 @@ static const char *declines(const tdi_call *call)
 }
 
 /* Rounding and packing a weight anew costs more than it saves where there are few rows. */
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -139,7 +139,7 @@ const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matm
                                                    .takes = TDI_TAKES_BFLOAT16,
                                                    .splits = TDI_CAN_ROWS,
                                                    .declines = declines,
-                                                   .doubts = doubts,
+                                                   .confidence = confidence,
                                                    .prepare = prepare,
                                                    .keeps = tdi_onednn_keeps,
                                                    .release = tdi_onednn_release,
