@@ -17,7 +17,7 @@ typedef struct tdi_control {
     int64_t iteration; /* updates of the weights before this step */
     int64_t step;      /* names the random draws of this step */
     uint64_t seed;
-    uint64_t weights; /* steady inputs (tdi_call) are the same as long as this is; 0: nobody knows */
+    uint64_t weights; /* constant inputs (tdi_call) are the same as long as this is; 0: nobody knows */
     bool skip;        /* the step updates no weights: its gradients are accumulated */
     /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
      * NULL: nobody asks. */
@@ -64,15 +64,16 @@ struct tdi_call {
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare */
-    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
-    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
-    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
+    void *state;        /* made by the kernel's prepare */
+    void *packed_cache; /* TDI_PACKED_CACHE_HEAD and what the kernel's packed_cache_bytes asked for; 64-byte aligned;
+                           this lane's own */
+    void *scratch;      /* of the size that prepare asked for; 64-byte aligned; this lane's own */
+    float *sums;        /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;
-    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes, and may be kept */
-    int split;          /* a tdi_split */
+    unsigned constant_inputs; /* bit i: in[i] is a weight that no step of the plan changes: it may be packed once */
+    int split;                /* a tdi_split */
     int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
     int lane, lanes;
     int64_t offset; /* floats: where out's variable begins in the gradient arenas, else 0 */
@@ -103,23 +104,23 @@ static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, in
 
 /* ---- what a kernel keeps (tdi_kernel) of a steady input: behind the name of the weights that it was made of ---- */
 
-enum { TDI_KEPT_HEAD = 64 /* bytes */ };
+enum { TDI_PACKED_CACHE_HEAD = 64 /* bytes */ };
 
-static inline bool tdi_is_steady(const tdi_call *call, int input)
+static inline bool tdi_is_constant_input(const tdi_call *call, int input)
 {
-    return call->steady >> input & 1u;
+    return call->constant_inputs >> input & 1u;
 }
 
 /* NULL: nothing is kept. */
-static inline void *tdi_kept(const tdi_call *call)
+static inline void *tdi_packed_cache(const tdi_call *call)
 {
-    return call->kept ? (char *)call->kept + TDI_KEPT_HEAD : NULL;
+    return call->packed_cache ? (char *)call->packed_cache + TDI_PACKED_CACHE_HEAD : NULL;
 }
 
 /* Nothing is kept, or what is kept was made of other weights: the caller makes it now. */
-static inline bool tdi_must_make(const tdi_call *call)
+static inline bool tdi_must_pack(const tdi_call *call)
 {
-    uint64_t *made_of = call->kept;
+    uint64_t *made_of = call->packed_cache;
     if (!made_of)
         return true;
     uint64_t now = call->control->weights;
@@ -129,10 +130,10 @@ static inline bool tdi_must_make(const tdi_call *call)
 }
 
 /* It could not be made. */
-static inline void tdi_make_again(const tdi_call *call)
+static inline void tdi_forget_packed(const tdi_call *call)
 {
-    if (call->kept)
-        *(uint64_t *)call->kept = 0;
+    if (call->packed_cache)
+        *(uint64_t *)call->packed_cache = 0;
 }
 
 #endif

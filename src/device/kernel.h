@@ -59,7 +59,7 @@ typedef struct tdi_kernel {
 
     /* NULL: nothing. The bytes that a call, which is prepared, keeps from run to run: for what it makes of steady
      * inputs (tdi_kept). */
-    size_t (*keeps)(const tdi_call *call);
+    size_t (*packed_cache_bytes)(const tdi_call *call);
 
     /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
      * lane's own of call->sums, of all but what `finish` makes on this lane. */

@@ -62,7 +62,7 @@ tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node)
 }
 
 /* Does no step change it? */
-static bool is_steady(const tdi_node *node)
+static bool is_constant_input(const tdi_node *node)
 {
     const tdi_graph *graph = node->graph;
     bool steady = node->op == &tdi_op_parameter;
@@ -71,11 +71,11 @@ static bool is_steady(const tdi_node *node)
     return steady;
 }
 
-static unsigned steady_inputs(const tdi_node *node)
+static unsigned constant_inputs_of(const tdi_node *node)
 {
     unsigned steady = 0;
     for (int i = 0; i < node->n_in && i < 32; i++)
-        if (node->in[i] && is_steady(node->in[i]))
+        if (node->in[i] && is_constant_input(node->in[i]))
             steady |= 1u << i;
     return steady;
 }
@@ -102,23 +102,23 @@ void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call 
     for (int lane = 0; kernel && lane < plan->spec.lanes; lane++) {
         if (calls[lane].state && kernel->release)
             kernel->release(calls[lane].state);
-        plan->spec.device->release(plan->spec.device, calls[lane].kept);
-        calls[lane].state = calls[lane].kept = NULL;
+        plan->spec.device->release(plan->spec.device, calls[lane].packed_cache);
+        calls[lane].state = calls[lane].packed_cache = NULL;
     }
 }
 
 /* For as many lanes as this one and those behind it: some would wait for the others otherwise. */
-static bool has_room_to_keep(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int lanes)
+static bool has_room_to_cache(const tdi_plan *plan, tdi_prepared *prepared, tdi_call *call, int lanes)
 {
-    size_t bytes = call->steady ? prepared->kernel->keeps(call) : 0;
+    size_t bytes = call->constant_inputs ? prepared->kernel->packed_cache_bytes(call) : 0;
     size_t held = plan->packed_bytes + prepared->packed_bytes;
     if (!bytes)
         return true;
     if (held + bytes * (size_t)lanes > plan->spec.most_packed)
         return false;
-    call->kept = plan->spec.device->allocate(plan->spec.device, TDI_KEPT_HEAD + bytes);
-    prepared->packed_bytes += call->kept ? bytes : 0;
-    return call->kept;
+    call->packed_cache = plan->spec.device->allocate(plan->spec.device, TDI_PACKED_CACHE_HEAD + bytes);
+    prepared->packed_bytes += call->packed_cache ? bytes : 0;
+    return call->packed_cache;
 }
 
 /* Where there is no room to keep anything, it is made at each run. */
@@ -131,12 +131,12 @@ static td_status prepare_kernel(const tdi_plan *plan, tdi_prepared *prepared, in
     if (!kernel->prepare)
         return TD_OK;
     TDI_TRY(kernel->prepare(call, &call->state, scratch, error));
-    if (has_room_to_keep(plan, prepared, call, prepared->by.lanes - lane))
+    if (has_room_to_cache(plan, prepared, call, prepared->by.lanes - lane))
         return TD_OK;
     if (kernel->release && call->state)
         kernel->release(call->state);
     call->state = NULL;
-    call->steady = 0;
+    call->constant_inputs = 0;
     return kernel->prepare(call, &call->state, scratch, error);
 }
 
@@ -171,8 +171,8 @@ static td_status prepare_lane(const tdi_plan *plan, const tdi_node *node, tdi_ar
         join_halves(call, &prepared->finish[lane]);
     if (call->begin >= call->end)
         return TD_OK;
-    if (prepared->kernel && prepared->kernel->keeps)
-        call->steady = steady_inputs(node);
+    if (prepared->kernel && prepared->kernel->packed_cache_bytes)
+        call->constant_inputs = constant_inputs_of(node);
     size_t scratch = 0;
     if (prepared->kernel)
         TDI_TRY(prepare_kernel(plan, prepared, lane, &scratch, error));

@@ -195,18 +195,18 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
 }
 
 /* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
-static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
     tdi_call *call = &t->call;
     size_t scratch = 0;
-    call->steady = ~0u;
+    call->constant_inputs = ~0u;
     call->control = &control;
     assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
-    size_t kept = at->kernel->keeps(call);
-    call->kept = kept ? guarded_create(TDI_KEPT_HEAD + kept) : NULL;
+    size_t kept = at->kernel->packed_cache_bytes(call);
+    call->packed_cache = kept ? guarded_create(TDI_PACKED_CACHE_HEAD + kept) : NULL;
     if (kept)
-        memset(call->kept, 0, TDI_KEPT_HEAD);
+        memset(call->packed_cache, 0, TDI_PACKED_CACHE_HEAD);
     call->scratch = guarded_create(scratch);
     for (int run = 0; run < 3; run++) {
         control.weights = run ? 2 : 1;
@@ -216,17 +216,17 @@ static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
     if (at->kernel->release && call->state)
         at->kernel->release(call->state);
     free_scratch(at, call->scratch, scratch);
-    if (!guarded_free(call->kept, TDI_KEPT_HEAD + kept))
+    if (!guarded_free(call->packed_cache, TDI_PACKED_CACHE_HEAD + kept))
         complain(at, "written behind the end of what is kept", 0, 0, 0);
-    call->kept = NULL;
+    call->packed_cache = NULL;
 }
 
-static void run_kept_lanes(const context *at, const tdi_call *call, trial *t)
+static void run_cached_lanes(const context *at, const tdi_call *call, trial *t)
 {
     for (int lane = 0; lane < at->lanes; lane++) {
         set_share(at, lane, &t->call);
         if (t->call.begin < t->call.end)
-            run_kept_lane(at, call, t);
+            run_cached_lane(at, call, t);
     }
 }
 
@@ -405,13 +405,13 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
 }
 
 /* Kernels whose lanes wait for each other are shared in tests of the whole. */
-static void check_kept(const context *at, const tdi_call *call, const trial *expected)
+static void check_packed_cache(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
-    run_kept_lanes(at, call, &t);
+    run_cached_lanes(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
@@ -422,8 +422,9 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     double terms = summed(kernel, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
-    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->keeps; lanes++)
-        check_kept(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
+    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->packed_cache_bytes;
+         lanes++)
+        check_packed_cache(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, expected);

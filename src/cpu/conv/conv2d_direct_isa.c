@@ -93,7 +93,7 @@ static void set_chunks(conv *v, const tdi_call *call)
     v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
     v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(room_for(v) / v->words, v->rows)), v->rows);
-    v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
+    v->whole = tdi_is_constant_input(call, 1) || v->chunk < v->pixels;
     v->span = v->whole ? places_of(v) : 1;
     int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / v->wide * v->wide;
     v->group = tdi_most(tdi_least(fits, v->f), v->wide);
@@ -486,11 +486,11 @@ static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    lay_out(v, call->kept, call->scratch, &p);
-    if (call->kept)
-        p.filter = tdi_kept(call);
+    lay_out(v, call->packed_cache, call->scratch, &p);
+    if (call->packed_cache)
+        p.filter = tdi_packed_cache(call);
     memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
-    bool packs = tdi_must_make(call);
+    bool packs = tdi_must_pack(call);
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, packs && first == 0, &p);
 }
@@ -529,13 +529,13 @@ static tdi_confidence direct_confidence(const tdi_call *call)
 
 static size_t bytes_to_keep(const tdi_call *call, const conv *v)
 {
-    return tdi_is_steady(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
+    return tdi_is_constant_input(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
 {
     packed p;
-    *scratch = lay_out(v, tdi_is_steady(call, 1), NULL, &p);
+    *scratch = lay_out(v, tdi_is_constant_input(call, 1), NULL, &p);
     return v->f % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
@@ -546,7 +546,7 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     return prepare(call, &v, scratch, error);
 }
 
-static size_t conv2d_keeps(const tdi_call *call)
+static size_t conv2d_packed_cache_bytes(const tdi_call *call)
 {
     conv v = forward_of(call);
     return bytes_to_keep(call, &v);
@@ -565,7 +565,7 @@ static td_status back_prepare(const tdi_call *call, void **state, size_t *scratc
     return prepare(call, &v, scratch, error);
 }
 
-static size_t back_keeps(const tdi_call *call)
+static size_t back_packed_cache_bytes(const tdi_call *call)
 {
     conv v = back_of(call);
     return bytes_to_keep(call, &v);
@@ -595,14 +595,14 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define back_declines     declines
-#define direct_confidence NULL
-#define conv2d_prepare    NULL
-#define conv2d_keeps      NULL
-#define conv2d_run        NULL
-#define back_prepare      NULL
-#define back_keeps        NULL
-#define back_run          NULL
+#define back_declines             declines
+#define direct_confidence         NULL
+#define conv2d_prepare            NULL
+#define conv2d_packed_cache_bytes NULL
+#define conv2d_run                NULL
+#define back_prepare              NULL
+#define back_packed_cache_bytes   NULL
+#define back_run                  NULL
 
 #endif
 
@@ -613,7 +613,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .declines = declines,
                                                         .confidence = direct_confidence,
                                                         .prepare = conv2d_prepare,
-                                                        .keeps = conv2d_keeps,
+                                                        .packed_cache_bytes = conv2d_packed_cache_bytes,
                                                         .run = conv2d_run};
 
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_ISA_TEXT " direct conv2d_grad_input",
@@ -623,5 +623,5 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_I
                                                                    .declines = back_declines,
                                                                    .confidence = direct_confidence,
                                                                    .prepare = back_prepare,
-                                                                   .keeps = back_keeps,
+                                                                   .packed_cache_bytes = back_packed_cache_bytes,
                                                                    .run = back_run};

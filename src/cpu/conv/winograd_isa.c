@@ -499,9 +499,9 @@ static int64_t filter_floats(const winograd *p)
     return pieces(p) * POINTS * filter_stride(p);
 }
 
-static size_t kept_bytes(const tdi_call *call, const winograd *p)
+static size_t packed_cache_bytes(const tdi_call *call, const winograd *p)
 {
-    return tdi_is_steady(call, 1) && filter_fits(p) ? (size_t)filter_floats(p) * sizeof(float) : 0;
+    return tdi_is_constant_input(call, 1) && filter_fits(p) ? (size_t)filter_floats(p) * sizeof(float) : 0;
 }
 
 static int64_t result_floats(const winograd *p)
@@ -511,7 +511,7 @@ static int64_t result_floats(const winograd *p)
 
 static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
-    int64_t filter = kept_bytes(call, p) ? 0 : filter_floats(p);
+    int64_t filter = packed_cache_bytes(call, p) ? 0 : filter_floats(p);
     int64_t floats = zeros_of(p) + image_floats(p) + result_floats(p) + filter;
     return (size_t)floats * sizeof(float);
 }
@@ -521,7 +521,7 @@ static room room_of(const tdi_call *call, const winograd *p)
     room r = {.zeros = call->scratch};
     r.image = r.zeros + zeros_of(p);
     r.result = r.image + image_floats(p);
-    r.filter = call->kept ? tdi_kept(call) : (void *)(r.result + result_floats(p));
+    r.filter = call->packed_cache ? tdi_packed_cache(call) : (void *)(r.result + result_floats(p));
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
 }
@@ -568,7 +568,7 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
 static void convolve(const winograd *p, const tdi_call *call, const float *bias, int activation)
 {
     room r = room_of(call, p);
-    bool make = tdi_must_make(call);
+    bool make = tdi_must_pack(call);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = tdi_least(p->tiles - begin, p->block);
         convolve_block(p, &r, call, !p->whole || (make && begin == 0), begin, count, bias, activation);
@@ -745,10 +745,10 @@ static td_status forward_prepare(const tdi_call *call, void **state, size_t *scr
     return prepare(call, &p, scratch, error);
 }
 
-static size_t forward_keeps(const tdi_call *call)
+static size_t forward_packed_cache_bytes(const tdi_call *call)
 {
     winograd p = forward_of(call);
-    return kept_bytes(call, &p);
+    return packed_cache_bytes(call, &p);
 }
 
 static void forward_run(const tdi_call *call)
@@ -780,10 +780,10 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
     return prepare(call, &p, scratch, error);
 }
 
-static size_t grad_input_keeps(const tdi_call *call)
+static size_t grad_input_packed_cache_bytes(const tdi_call *call)
 {
     winograd p = grad_input_of(call);
-    return kept_bytes(call, &p);
+    return packed_cache_bytes(call, &p);
 }
 
 static void grad_input_run(const tdi_call *call)
@@ -831,11 +831,11 @@ static void grad_filter_run(const tdi_call *call)
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
 WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
-                .confidence = forward_confidence, .prepare = forward_prepare, .keeps = forward_keeps,
-                .run = forward_run);
+                .confidence = forward_confidence, .prepare = forward_prepare,
+                .packed_cache_bytes = forward_packed_cache_bytes, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                 .declines = grad_input_declines, .confidence = grad_input_confidence, .prepare = grad_input_prepare,
-                .keeps = grad_input_keeps, .run = grad_input_run);
+                .packed_cache_bytes = grad_input_packed_cache_bytes, .run = grad_input_run);
 WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
                 .declines = grad_filter_declines, .confidence = grad_filter_confidence, .prepare = grad_filter_prepare,
                 .run = grad_filter_run);

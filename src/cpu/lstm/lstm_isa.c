@@ -73,7 +73,7 @@ static int64_t packed_floats(const forward *f)
 
 static int64_t kept_floats(const forward *f)
 {
-    return f->in_place && tdi_is_steady(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
+    return f->in_place && tdi_is_constant_input(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
 }
 
 static size_t forward_floats(const forward *f)
@@ -141,7 +141,7 @@ static forward forward_of(const tdi_call *call)
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
         f.biased = f.ahead && f.own.units % LONE == 0;
         f.row = f.sums + sums_floats(&f);
-        f.packed = tdi_kept(call);
+        f.packed = tdi_packed_cache(call);
         if (!f.packed && packed_floats(&f)) {
             f.packed = f.row;
             f.row += packed_floats(&f);
@@ -811,7 +811,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
-static size_t kept_bytes(const tdi_call *call)
+static size_t packed_cache_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
     return (size_t)kept_floats(&f) * sizeof(float);
@@ -819,7 +819,7 @@ static size_t kept_bytes(const tdi_call *call)
 
 static void begin_forward(const forward *f)
 {
-    if (!tdi_must_make(f->call))
+    if (!tdi_must_pack(f->call))
         return;
     if (f->lone)
         tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, f->tape.units,
@@ -867,14 +867,15 @@ static void run_forward_together(const tdi_call *calls, int lanes)
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .keeps = kept_bytes, .run = run_forward);
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
+               .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
                                                        .prepare = prepare_forward,
-                                                       .keeps = kept_bytes,
+                                                       .packed_cache_bytes = packed_cache_bytes,
                                                        .run = run_forward};
 
 /* ---- what is taken from the tape ---- */

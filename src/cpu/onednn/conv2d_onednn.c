@@ -378,7 +378,7 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .confidence = confidence,
                                           .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                           .prepare = prepare_forward,
-                                          .keeps = tdi_onednn_keeps,
+                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                           .release = tdi_onednn_release,
                                           .run = conv2d_run};
 
@@ -389,7 +389,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .confidence = confidence,
                                                      .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                      .prepare = prepare_grad_input,
-                                                     .keeps = tdi_onednn_keeps,
+                                                     .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                      .release = tdi_onednn_release,
                                                      .run = conv2d_grad_input_run};
 
@@ -510,6 +510,6 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_thin_onednn = {.name = "onednn conv2d
                                                           .confidence = thin_confidence,
                                                           .splits = TDI_CAN_ROWS,
                                                           .prepare = prepare_thin,
-                                                          .keeps = tdi_onednn_keeps,
+                                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                           .release = tdi_onednn_release,
                                                           .run = conv2d_grad_input_thin_run};

@@ -141,6 +141,6 @@ const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matm
                                                    .declines = declines,
                                                    .confidence = confidence,
                                                    .prepare = prepare,
-                                                   .keeps = tdi_onednn_keeps,
+                                                   .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                    .release = tdi_onednn_release,
                                                    .run = matmul_run};
