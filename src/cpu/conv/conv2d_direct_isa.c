@@ -27,7 +27,7 @@ enum {
     LEAST = 2 * SIDE,           /* filters of a tile */
     TURN = 2,                   /* words of the loop over them */
     FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time, likewise */
-    AHEAD = 2,
+    PREFETCHES = 2,
 };
 
 /* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which pixels of a grid and filters from `filter` on are
@@ -264,7 +264,7 @@ static void pack_span(const conv *v, const float *filter, int64_t place, int64_t
 }
 
 /* What of the filter the span behind this one will be packed of. */
-static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, int64_t f)
+static tdi_prefetch_region prefetch_of_span(const conv *v, const float *filter, int64_t place, int64_t f)
 {
     place += v->span;
     if (place == places_of(v)) {
@@ -274,13 +274,13 @@ static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, i
     int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter,
             size = v->c * v->filters;
     if (v->back)
-        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
-                            group * v->c * (int64_t)sizeof *filter);
-    return (tdi_ahead){.at = (const char *)(filter + place * size + v->filter + f),
-                       .step = v->filters * (int64_t)sizeof *filter,
-                       .count = v->c,
-                       .run_step = TDI_LINE,
-                       .runs = group / floats};
+        return tdi_prefetch_run(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
+                                group * v->c * (int64_t)sizeof *filter);
+    return (tdi_prefetch_region){.at = (const char *)(filter + place * size + v->filter + f),
+                                 .step = v->filters * (int64_t)sizeof *filter,
+                                 .count = v->c,
+                                 .run_step = TDI_LINE,
+                                 .runs = group / floats};
 }
 
 /* ---- multiplying ---- */
@@ -291,7 +291,7 @@ typedef struct product {
     float *sums;       /* [rows][wide], from one span to the next */
     char *const *to;
     int64_t f;
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } product;
 
 /* Adds a span's places and all channels. */
@@ -303,8 +303,8 @@ TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tdi_
         TDI_UNROLL_ALL
         for (int i = 0; i < rows_of(vectors); i++)
             x[i] = m.from[i];
-        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.ahead.at += m.ahead.step) {
-            _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.prefetch.at += m.prefetch.step) {
+            _mm_prefetch(m.prefetch.at, _MM_HINT_T1);
             TDI_UNROLL_ALL
             for (int t = 0; t < TURN; t++)
                 tdi_add_step(pairs, rows_of(vectors), vectors, x, k + t, m.filter + t * wide, SIDE, sums);
@@ -418,15 +418,16 @@ static void (*maker_of(const conv *v))(const conv *, const product *)
 }
 
 /* Of x, for the chunk that begins with that pixel. */
-static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
+static tdi_prefetch_region prefetch_of_x(const conv *v, const tdi_call *call, int64_t first)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
     const tdi_word *x = (const tdi_word *)call->in[0].data + v->first * v->h * v->w * v->words;
-    return tdi_ahead_of(x + first * seen, count * seen * (int64_t)sizeof *x);
+    return tdi_prefetch_run(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
 /* A span's share of filters [f, f + group) of the chunk's `count` pixels. */
-static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
+static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_prefetch_region *prefetch,
+                      const packed *p)
 {
     product m = {.begins = place == 0, .ends = place + v->span == places_of(v)};
     float *sums = p->sums;
@@ -438,7 +439,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
             m.sums = sums + i * v->wide;
             m.to = p->to + i;
             m.f = f;
-            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words / TURN);
+            m.prefetch = tdi_next_prefetch(prefetch, PREFETCHES, v->span * v->words / TURN);
             make_tile(v, &m);
         }
 }
@@ -446,7 +447,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first);
-    tdi_ahead ahead[AHEAD] = {{0}, x_ahead(v, call, first + count)};
+    tdi_prefetch_region prefetch[PREFETCHES] = {{0}, prefetch_of_x(v, call, first + count)};
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
@@ -455,9 +456,9 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
         for (int64_t place = 0; place < places_of(v); place += v->span) {
             if (packs) {
                 pack_span(v, call->in[1].data, place, f, packed_from(v, p, f));
-                ahead[0] = span_ahead(v, call->in[1].data, place, f);
+                prefetch[0] = prefetch_of_span(v, call->in[1].data, place, f);
             }
-            make_span(v, place, f, count, ahead, p);
+            make_span(v, place, f, count, prefetch, p);
         }
 }
 

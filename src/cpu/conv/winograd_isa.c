@@ -47,7 +47,7 @@ typedef struct operands {
     int64_t b_row;
     float *c; /* [rows, columns] */
     int64_t c_row;
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } operands;
 
 /* One step of a block: a row of b times as many elements of a as it has rows. */
@@ -76,8 +76,8 @@ TDI_INLINE void block(int rows, int columns, operands o, int64_t depth, bool add
         for (int j = 0; j < columns; j++)
             sum[i][j] = add ? tdi_load(o.c + i * o.c_row + j * TDI_WIDTH) : (tdi_vector){0};
     }
-    for (int64_t k = 0; k < depth; k++, o.ahead.at += o.ahead.step) {
-        __builtin_prefetch(o.ahead.at, 0, 2);
+    for (int64_t k = 0; k < depth; k++, o.prefetch.at += o.prefetch.step) {
+        __builtin_prefetch(o.prefetch.at, 0, 2);
         add_step(rows, columns, &o, k, sum);
     }
     TDI_UNROLL_ALL
@@ -97,7 +97,7 @@ typedef struct product {
     int64_t c_row;
     int64_t rows, depth;
     bool add;
-    tdi_ahead *ahead; /* of each tap */
+    tdi_prefetch_region *prefetch; /* of each tap */
 } product;
 
 TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i)
@@ -105,7 +105,7 @@ TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i
     operands o = {p->a + i * p->row, p->row,
                   p->step,           p->b,
                   p->b_row,          p->c + i * p->c_row,
-                  p->c_row,          tdi_take_ahead(p->ahead, TAPS * TAPS, p->depth)};
+                  p->c_row,          tdi_next_prefetch(p->prefetch, TAPS * TAPS, p->depth)};
     block(rows, columns, o, p->depth, p->add);
 }
 
@@ -391,15 +391,15 @@ static void make_piece(const winograd *p, const float *filter, piece q, float *t
 }
 
 /* What of the filter a piece is made of, or what is made of it: of each tap. */
-static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ahead *ahead)
+static void prefetch_taps(const winograd *p, const float *filter, piece q, tdi_prefetch_region *prefetch)
 {
     enum { FLOAT = sizeof *filter };
     int64_t width = width_of(q);
     for (int tap = 0; tap < TAPS * TAPS && q.f < p->f; tap++, filter += p->c * p->filters)
-        ahead[tap] = p->back
-                         ? tdi_rows_ahead(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
-                         : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
-                                          width * FLOAT);
+        prefetch[tap] =
+            p->back ? tdi_prefetch_rows(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
+                    : tdi_prefetch_rows(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
+                                        width * FLOAT);
 }
 
 /* [made, made, width] of a tile's results. */
@@ -527,7 +527,7 @@ static room room_of(const tdi_call *call, const winograd *p)
 }
 
 static void multiply_piece(const winograd *p, const room *r, const float *filter, piece q, int64_t count,
-                           tdi_ahead *ahead)
+                           tdi_prefetch_region *prefetch)
 {
     for (int point = 0; point < POINTS; point++) {
         product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
@@ -540,7 +540,7 @@ static void multiply_piece(const winograd *p, const room *r, const float *filter
                       .rows = count,
                       .depth = q.depth,
                       .add = q.slice > 0,
-                      .ahead = ahead};
+                      .prefetch = prefetch};
         multiply_columns(&of, q.columns);
     }
 }
@@ -554,12 +554,12 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
     for (piece q = first_piece(p), next; q.f < p->f; q = next) {
         next = next_piece(p, q);
         float *points = place_of(p, r->filter, q);
-        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        tdi_prefetch_region prefetch[TAPS * TAPS] = {{.at = (const char *)points}};
         if (make) {
             make_piece(p, filter, q, points);
-            ask_for_taps(p, filter, next, ahead);
+            prefetch_taps(p, filter, next, prefetch);
         }
-        multiply_piece(p, r, points, q, count, ahead);
+        multiply_piece(p, r, points, q, count, prefetch);
         if (next.panel > q.panel)
             store_tiles(p, r->result, q, begin, count, bias, activation, call->out.data);
     }
@@ -578,7 +578,7 @@ static void convolve(const winograd *p, const tdi_call *call, const float *bias,
 /* ---- the gradient of the filter ---- */
 
 static void add_products(const winograd *p, const room *r, piece q, int64_t count, bool add, float *filter,
-                         tdi_ahead *ahead)
+                         tdi_prefetch_region *prefetch)
 {
     for (int point = 0; point < POINTS; point++) {
         product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
@@ -591,7 +591,7 @@ static void add_products(const winograd *p, const room *r, piece q, int64_t coun
                       .rows = q.depth,
                       .depth = count,
                       .add = add,
-                      .ahead = ahead};
+                      .prefetch = prefetch};
         multiply_columns(&of, q.columns);
     }
 }
@@ -618,10 +618,10 @@ static void correlate_block(const winograd *p, const room *r, const tdi_call *ca
     for (piece q = first_piece(p); q.f < p->f; q = next_piece(p, q)) {
         bool last = begin + count == p->tiles;
         float *points = place_of(p, r->filter, q);
-        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        tdi_prefetch_region prefetch[TAPS * TAPS] = {{.at = (const char *)points}};
         if (last)
-            ask_for_taps(p, call->out.data, q, ahead);
-        add_products(p, r, q, count, begin > 0, points, ahead);
+            prefetch_taps(p, call->out.data, q, prefetch);
+        add_products(p, r, q, count, begin > 0, points, prefetch);
         if (last)
             store_piece(p, points, q, call->out.data);
     }
