@@ -39,7 +39,7 @@ typedef struct tdi_kernel {
      * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This
      * makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The clock, which has no
      * such lockstep, times none: it is never in doubt. */
-    void (*together)(const tdi_call *calls, int lanes);
+    void (*run_serially)(const tdi_call *calls, int lanes);
 
     /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
      * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */

@@ -251,10 +251,10 @@ static void settle(tdi_plan *plan, tdi_planned *step, const tdi_prepared *prepar
     plan->packed_bytes += prepared->packed_bytes;
 }
 
-static void note(const tdi_plan *plan, tdi_planned *step, const char *kernel, const char *why)
+static void remark(const tdi_plan *plan, tdi_planned *step, const char *kernel, const char *why)
 {
     if (plan->spec.explain)
-        tdi_text_format(&step->notes, "%s%s: %s", step->notes.length ? "; " : "", kernel, why);
+        tdi_text_format(&step->remarks, "%s%s: %s", step->remarks.length ? "; " : "", kernel, why);
 }
 
 /* A part without rows only contributes zeros. */
@@ -327,7 +327,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
         if (!why && (*k)->declines)
             why = (*k)->declines(&query);
         if (why) {
-            note(plan, step, (*k)->name, why);
+            remark(plan, step, (*k)->name, why);
             continue;
         }
         tdi_error declined = {0};
@@ -335,7 +335,7 @@ static td_status find_candidates(tdi_plan *plan, tdi_planned *step, candidates *
         if (status != TD_OK && status != TD_UNSUPPORTED)
             return tdi_fail(error, status, "%s", declined.message);
         if (status == TD_UNSUPPORTED) {
-            note(plan, step, (*k)->name, declined.message);
+            remark(plan, step, (*k)->name, declined.message);
             continue;
         }
         tdi_confidence confidence = (*k)->confidence ? (*k)->confidence(&query) : TDI_SURE;
@@ -407,7 +407,7 @@ static td_status choose_by_clock(tdi_plan *plan, tdi_planned *step, const candid
         if (!tdi_choice_stands(choices, &asked, choice))
             status = measure_choice(plan, step->node, all, &asked, &choice, error);
         if (status == TD_NO_MEMORY) {
-            note(plan, step, "timing", "not enough memory");
+            remark(plan, step, "timing", "not enough memory");
             status = TD_OK;
         }
         if (choice) {

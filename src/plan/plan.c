@@ -52,7 +52,7 @@ static td_status choose_kernels(tdi_plan *plan, tdi_error *error)
 /* Do lanes wait for each other inside this step? */
 static bool in_lockstep(const tdi_plan *plan, const tdi_planned *step)
 {
-    return step->kernel && step->kernel->together && tdi_placed_of(plan, step->node)->by.split == TDI_COLUMNS;
+    return step->kernel && step->kernel->run_serially && tdi_placed_of(plan, step->node)->by.split == TDI_COLUMNS;
 }
 
 /* Each step's own: lanes count alike only where the same lanes share. */
@@ -97,22 +97,22 @@ static void lengthen_chain(tdi_lane_items *list)
     while (!head->length)
         head--;
     last->length = 0;
-    head->kind = TDI_ITEM_CHAIN;
+    head->kind = TDI_ITEM_FUSED;
     head->length++;
 }
 
 static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
 {
     const tdi_call *call = &step->calls[lane];
-    tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->passes, step->taken};
+    tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->forwards, step->forwarded_inputs};
     bool lockstep = in_lockstep(plan, step);
     if (!has_work(plan, step, lane))
         return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_APART}));
     if (lockstep)
-        item.together = step->kernel->together;
+        item.run_serially = step->kernel->run_serially;
     if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
         return false;
-    if (step->chained)
+    if (step->fused)
         lengthen_chain(list);
     return true;
 }
@@ -165,7 +165,7 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     TDI_TRY(make_locksteps(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
-    TDI_TRY(tdi_find_chains(plan, error));
+    TDI_TRY(tdi_fuse_pointwise(plan, error));
     return list_items(plan, error);
 }
 
@@ -191,7 +191,7 @@ static void free_step(const tdi_plan *plan, tdi_planned *step)
     if (step->calls)
         tdi_calls_release(plan, step->kernel, step->calls);
     tdi_lockstep_release(&step->lockstep);
-    tdi_text_free(&step->notes);
+    tdi_text_free(&step->remarks);
 }
 
 void tdi_plan_free(tdi_plan *plan)
@@ -288,7 +288,7 @@ static void bind_sums(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
 void tdi_plan_bind(tdi_plan *plan, const tdi_bindings *bindings)
 {
     for (int lane = 0; lane < plan->spec.lanes; lane++)
-        plan->lanes[lane].passed = bindings->scratch[lane] + plan->passed_at;
+        plan->lanes[lane].forwarded = bindings->scratch[lane] + plan->forwarded_at;
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         for (int lane = 0; step->node && lane < plan->spec.lanes; lane++) {

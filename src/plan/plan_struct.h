@@ -19,41 +19,41 @@ typedef struct tdi_placed {
 
 typedef struct tdi_planned {
     const tdi_node *node;
-    const tdi_kernel *kernel; /* NULL: the reference */
-    bool barrier;             /* the lanes meet before it */
-    bool constant;            /* made once, when addresses are bound */
-    bool chained;             /* run stretch by stretch with the step before it */
-    bool passes;              /* what it makes is read by the next step of its chain alone, and not stored */
-    unsigned taken;           /* bit i: input i is what the step before it passes */
-    tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
-    tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
-    int sums;                 /* with `finish`: the storage of the lanes' sums */
-    tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
-    tdi_text notes;           /* who declined and why */
-    const tdi_choice *choice; /* NULL: nothing was in doubt */
+    const tdi_kernel *kernel;  /* NULL: the reference */
+    bool barrier;              /* the lanes meet before it */
+    bool constant;             /* made once, when addresses are bound */
+    bool fused;                /* run stretch by stretch with the step before it */
+    bool forwards;             /* what it makes is read by the next step of its chain alone, and not stored */
+    unsigned forwarded_inputs; /* bit i: input i is what the step before it passes */
+    tdi_call *calls;           /* [lanes]; run NULL: nothing to do for that lane */
+    tdi_call *finish;          /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
+    int sums;                  /* with `finish`: the storage of the lanes' sums */
+    tdi_lockstep lockstep;     /* of the lanes that share it, when the kernel says `together` */
+    tdi_text remarks;          /* who declined and why */
+    const tdi_choice *choice;  /* NULL: nothing was in doubt */
 } tdi_planned;
 
-enum { TDI_MOST_CHAINED = 16, TDI_MOST_LINK_INPUTS = 8 };
+enum { TDI_MOST_FUSED = 16, TDI_MOST_FUSED_INPUTS = 8 };
 
 /* Elements that each op of a chain makes before the next op takes them over: a few values' fit into the second-level
  * cache of a core, and what is spent on a stretch besides its elements does not show. */
 enum { TDI_STRETCH = 16384 };
 
 /* What is passed on goes to the lane's scratch: the links write to two stretches there in turn. */
-enum { TDI_PASSED_BYTES = 2 * TDI_STRETCH * 4 };
+enum { TDI_FORWARDED_BYTES = 2 * TDI_STRETCH * 4 };
 
 /* APART: nothing, while other lanes wait for each other inside a kernel: where lanes run in turn, none is a meeting
  * ahead. */
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_APART } tdi_item_kind;
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_FUSED, TDI_ITEM_APART } tdi_item_kind;
 
 typedef struct tdi_item {
     tdi_item_kind kind;
     bool once; /* a call, or chain, made by the replica's first plan only */
     const tdi_call *call;
-    void (*together)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
-    int length;  /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
-    bool passes; /* as in tdi_planned */
-    unsigned taken;
+    void (*run_serially)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
+    int length;    /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
+    bool forwards; /* as in tdi_planned */
+    unsigned forwarded_inputs;
 } tdi_item;
 
 typedef struct tdi_segment {
@@ -72,7 +72,7 @@ typedef struct tdi_lane_items {
     tdi_vec(tdi_item) items;
     tdi_vec(tdi_segment) segments;
     tdi_vec(tdi_input_use) inputs;
-    char *passed;             /* where chains pass values on: TDI_PASSED_BYTES */
+    char *forwarded;          /* where chains pass values on: TDI_FORWARDED_BYTES */
     int reached;              /* the next item, when lanes run in turn */
     const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
 } tdi_lane_items;
@@ -93,12 +93,12 @@ struct tdi_plan {
     tdi_storage *storages;
     int n_storages;
     int64_t activation_bytes, exchange_bytes, constant_bytes;
-    char *constants;                 /* the plan's own: activations are shared with other plans */
-    size_t scratch_bytes, passed_at; /* where in the scratch chains pass values on */
-    size_t packed_bytes;             /* that kernels keep from step to step */
-    tdi_lane_items *lanes;           /* [lanes] */
-    uint64_t labelled;               /* the trace that the labels belong to */
-    tdi_vec(tdi_spare) spares;       /* while kernels are chosen */
+    char *constants;                    /* the plan's own: activations are shared with other plans */
+    size_t scratch_bytes, forwarded_at; /* where in the scratch chains pass values on */
+    size_t packed_bytes;                /* that kernels keep from step to step */
+    tdi_lane_items *lanes;              /* [lanes] */
+    uint64_t labelled;                  /* the trace that the labels belong to */
+    tdi_vec(tdi_spare) spares;          /* while kernels are chosen */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
@@ -150,6 +150,6 @@ int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that sh
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
-td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
+td_status tdi_fuse_pointwise(tdi_plan *plan, tdi_error *error);
 
 #endif

@@ -9,25 +9,25 @@
  */
 static void *passed(const char *room, int i, int64_t at, td_dtype dtype)
 {
-    uintptr_t stretch = (uintptr_t)room + (uintptr_t)(i % 2) * TDI_PASSED_BYTES / 2;
+    uintptr_t stretch = (uintptr_t)room + (uintptr_t)(i % 2) * TDI_FORWARDED_BYTES / 2;
     return (void *)(stretch - (uintptr_t)at * td_dtype_size(dtype));
 }
 
 static void run_link(const tdi_item *items, int i, int64_t at, int64_t end, const char *room)
 {
     tdi_call part = *items[i].call;
-    tdi_value in[TDI_MOST_LINK_INPUTS];
+    tdi_value in[TDI_MOST_FUSED_INPUTS];
     part.split = TDI_FLAT;
     part.begin = at;
     part.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
-    if (items[i].taken) {
+    if (items[i].forwarded_inputs) {
         memcpy(in, part.in, (size_t)part.n_in * sizeof *in);
         for (int j = 0; j < part.n_in; j++)
-            if (items[i].taken >> j & 1u)
+            if (items[i].forwarded_inputs >> j & 1u)
                 in[j].data = passed(room, i - 1, at, in[j].dtype);
         part.in = in;
     }
-    if (items[i].passes)
+    if (items[i].forwards)
         part.out.data = passed(room, i, at, part.out.dtype);
     part.run(&part);
 }
@@ -41,7 +41,7 @@ static void run_chain(const tdi_lane_items *list, int first, double *seconds)
     double began = seconds ? tdi_seconds() : 0;
     for (int64_t at = share.first; at < end; at += TDI_STRETCH)
         for (int i = 0; i < items->length; i++) {
-            run_link(items, i, at, end, list->passed);
+            run_link(items, i, at, end, list->forwarded);
             if (seconds) {
                 double ended = tdi_seconds();
                 seconds[i] += ended - began;
@@ -63,7 +63,7 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
         case TDI_ITEM_BARRIER:
             tdi_barrier_wait(barrier);
             break;
-        case TDI_ITEM_CHAIN:
+        case TDI_ITEM_FUSED:
             if (runs)
                 run_chain(list, i, NULL);
             i += item->length - 1;
@@ -75,27 +75,27 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
 }
 
 /* As if its calls had run one after the other; returns when the last ended. */
-static double run_noted_chain(const tdi_lane_items *list, int first, double began, const tdi_notes *notes)
+static double run_traced_chain(const tdi_lane_items *list, int first, double began, const tdi_step_trace *trace)
 {
-    double seconds[TDI_MOST_CHAINED] = {0};
+    double seconds[TDI_MOST_FUSED] = {0};
     run_chain(list, first, seconds);
     for (int i = 0; i < list->items.at[first].length; i++) {
-        tdi_track_note(notes->track, list->labels[first + i], began, began + seconds[i], notes->step);
+        tdi_track_note(trace->track, list->labels[first + i], began, began + seconds[i], trace->step);
         began += seconds[i];
     }
     return began;
 }
 
 /* The same, each item noted: an end is the next one's begin. */
-static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier,
-                            const tdi_notes *notes)
+static void run_traced_items(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier,
+                             const tdi_step_trace *trace)
 {
     double began = tdi_seconds();
     for (int i = begin; i < end; i++) {
         const tdi_item *item = &list->items.at[i];
         bool runs = first || !item->once;
-        if (item->kind == TDI_ITEM_CHAIN) {
-            began = runs ? run_noted_chain(list, i, began, notes) : began;
+        if (item->kind == TDI_ITEM_FUSED) {
+            began = runs ? run_traced_chain(list, i, began, trace) : began;
             i += item->length - 1;
             continue;
         }
@@ -103,7 +103,7 @@ static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool
         double ended = tdi_seconds();
         bool waits = item->kind == TDI_ITEM_BARRIER;
         if (runs && item->kind != TDI_ITEM_APART)
-            tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
+            tdi_track_note(trace->track, waits ? trace->lanes : list->labels[i], began, ended, trace->step);
         began = ended;
     }
 }
@@ -121,29 +121,29 @@ static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_b
     return TD_OK;
 }
 
-static td_status meet_noted(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
-                            tdi_communicator *communicator, const tdi_notes *notes)
+static td_status meet_traced(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
+                             tdi_communicator *communicator, const tdi_step_trace *trace)
 {
     if (!notes || segment->kind == TDI_STEP_KERNEL)
         return meet(segment, lane, step, barrier, communicator);
     double began = tdi_seconds();
     td_status status = meet(segment, lane, step, barrier, communicator);
-    tdi_track_note(notes->track, segment->kind == TDI_STEP_FINISH ? notes->finish : notes->begin, began, tdi_seconds(),
-                   notes->step);
+    tdi_track_note(trace->track, segment->kind == TDI_STEP_FINISH ? trace->finish : trace->begin, began, tdi_seconds(),
+                   trace->step);
     return status;
 }
 
 td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
-                        tdi_communicator *communicator, const tdi_notes *notes)
+                        tdi_communicator *communicator, const tdi_step_trace *trace)
 {
     int segments = plans[0]->lanes[lane].segments.count;
     for (int k = 0; k + 1 < segments; k++) {
-        TDI_TRY(meet_noted(&plans[0]->lanes[lane].segments.at[k], lane, step, barrier, communicator, notes));
+        TDI_TRY(meet_traced(&plans[0]->lanes[lane].segments.at[k], lane, step, barrier, communicator, trace));
         for (int p = 0; p < count; p++) {
             const tdi_lane_items *list = &plans[p]->lanes[lane];
             int begin = list->segments.at[k].begin, end = list->segments.at[k + 1].begin;
-            if (notes)
-                run_noted_items(list, begin, end, p == 0, barrier, notes);
+            if (trace)
+                run_traced_items(list, begin, end, p == 0, barrier, trace);
             else
                 run_items(list, begin, end, p == 0, barrier);
         }
@@ -161,13 +161,13 @@ static bool run_stretch(tdi_lane_items *list, int end, bool first)
         const tdi_item *item = &list->items.at[list->reached++];
         if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
             return true;
-        if (item->together) {
+        if (item->run_serially) {
             if (item->call->lane + 1 == item->call->lanes)
-                item->together(item->call - item->call->lane, item->call->lanes);
+                item->run_serially(item->call - item->call->lane, item->call->lanes);
             return true;
         }
         bool runs = first || !item->once;
-        if (runs && item->kind == TDI_ITEM_CHAIN)
+        if (runs && item->kind == TDI_ITEM_FUSED)
             run_chain(list, list->reached - 1, NULL);
         else if (runs)
             item->call->run(item->call);

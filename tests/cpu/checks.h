@@ -175,7 +175,7 @@ static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 /* False: nothing was run. */
 static bool run_lanes(const context *at, tdi_call *call)
 {
-    if (at->kernel->together && at->split == TDI_COLUMNS)
+    if (at->kernel->run_serially && at->split == TDI_COLUMNS)
         return run_together(at, call);
     for (int lane = 0; lane < at->lanes; lane++) {
         set_share(at, lane, call);
@@ -408,7 +408,7 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
 static void check_packed_cache(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
-    if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
+    if ((at->kernel->run_serially && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
     run_cached_lanes(at, call, &t);
@@ -438,7 +438,7 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
 /* The thread sanitizer, under which references take minutes, has nothing to see in a kernel whose lanes run in turn. */
 static bool is_watched(const tdi_kernel *kernel)
 {
-    return !SANITIZED_THREADS || kernel->together;
+    return !SANITIZED_THREADS || kernel->run_serially;
 }
 
 static bool has_watched(const tdi_op *op)

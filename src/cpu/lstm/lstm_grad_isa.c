@@ -437,7 +437,7 @@ static void run_back(const tdi_call *call)
 }
 
 /* Step by step, so that no lane finds itself waiting. */
-static void run_back_together(const tdi_call *calls, int lanes)
+static void run_back_serially(const tdi_call *calls, int lanes)
 {
     int64_t steps = calls[0].in[TDI_LSTM_GRAD_TAPE].shape.dim[1];
     for (int lane = 0; lane < lanes; lane++) {
@@ -455,7 +455,7 @@ static void run_back_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_back_together,
+TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_back_serially,
                .declines = tdi_lstm_declines, .prepare = prepare_back, .run = run_back);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows);

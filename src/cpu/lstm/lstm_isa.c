@@ -851,7 +851,7 @@ static void run_forward(const tdi_call *call)
 }
 
 /* Step by step, so that no lane finds itself waiting. */
-static void run_forward_together(const tdi_call *calls, int lanes)
+static void run_forward_serially(const tdi_call *calls, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
         forward f = forward_of(&calls[lane]);
@@ -866,7 +866,7 @@ static void run_forward_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
                .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
                .run = run_forward);
 

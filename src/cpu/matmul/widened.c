@@ -46,7 +46,7 @@ static tdi_call wide_call(const tdi_call *call, tdi_value *in, char *room, size_
 
 static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wide)
 {
-    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->together &&
+    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->run_serially &&
            (wide->split == TDI_WHOLE || kernel->splits >> wide->split & 1u) &&
            !(kernel->declines && kernel->declines(wide)) &&
            !(kernel->confidence && kernel->confidence(wide) == TDI_UNLIKELY);

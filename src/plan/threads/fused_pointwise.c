@@ -19,7 +19,7 @@ static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
 {
     const tdi_node *node = step->node;
     const tdi_placed *placed = tdi_placed_of(plan, node);
-    bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_LINK_INPUTS &&
+    bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_FUSED_INPUTS &&
                      placed->by.split != TDI_COLUMNS;
     for (int i = 0; i < node->n_in && pointwise; i++)
         pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->batch_interleaved;
@@ -61,8 +61,8 @@ static bool is_only_for(const tdi_plan *plan, const tdi_planned *step, const tdi
 
 static void pass_on(const tdi_plan *plan, tdi_planned *from, tdi_planned *to)
 {
-    from->passes = is_only_for(plan, from, to);
-    to->taken = from->passes ? reads_from(to, from) : 0;
+    from->forwards = is_only_for(plan, from, to);
+    to->forwarded_inputs = from->forwards ? reads_from(to, from) : 0;
 }
 
 /* The same bytes, the same element at the same place: a stretch of one is a stretch of the other. */
@@ -83,9 +83,9 @@ static bool fits(const chain *c, const tdi_touch *touches, int n)
 static void visit(chain *c, tdi_planned *step, tdi_touch *touches)
 {
     int n = tdi_touches_of(c->plan, step, false, touches);
-    step->chained = c->last && !step->barrier && c->length < TDI_MOST_CHAINED && reads_from(step, c->last) &&
-                    same_elements(c->plan, step, c->last) && fits(c, touches, n);
-    if (step->chained)
+    step->fused = c->last && !step->barrier && c->length < TDI_MOST_FUSED && reads_from(step, c->last) &&
+                  same_elements(c->plan, step, c->last) && fits(c, touches, n);
+    if (step->fused)
         pass_on(c->plan, c->last, step);
     else
         c->touches.count = c->length = 0;
@@ -101,13 +101,13 @@ static void reserve_passed(tdi_plan *plan)
 {
     bool any = false;
     for (int s = 0; s < plan->n_steps; s++)
-        any = any || plan->planned[s].passes;
-    plan->passed_at = (plan->scratch_bytes + 63) & ~(size_t)63;
+        any = any || plan->planned[s].forwards;
+    plan->forwarded_at = (plan->scratch_bytes + 63) & ~(size_t)63;
     if (any)
-        plan->scratch_bytes = plan->passed_at + TDI_PASSED_BYTES;
+        plan->scratch_bytes = plan->forwarded_at + TDI_FORWARDED_BYTES;
 }
 
-td_status tdi_find_chains(tdi_plan *plan, tdi_error *error)
+td_status tdi_fuse_pointwise(tdi_plan *plan, tdi_error *error)
 {
     chain c = {.plan = plan};
     tdi_touch *touches = tdi_touches_room(plan);
