@@ -5,7 +5,7 @@
  * filled by another. */
 static bool computed(const tdi_node *node)
 {
-    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_room;
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_extra_output;
 }
 
 static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)

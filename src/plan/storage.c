@@ -5,7 +5,7 @@
 
 bool tdi_fills(const tdi_node *node, int i)
 {
-    return node->in[i] && node->in[i]->op == &tdi_op_room;
+    return node->in[i] && node->in[i]->op->extra_output;
 }
 
 int64_t tdi_value_bytes(const tdi_value *value)
