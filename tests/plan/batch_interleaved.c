@@ -46,7 +46,7 @@ static void choose(chain *c, tdi_node *output)
     assert_true(tdi_push(&c->graph->outputs, output));
     assert_int_equal(tdi_schedule_make(c->graph, &c->schedule, &collectives, &c->graph->error), TD_OK);
     assert_true(c->graph->nodes.count <= MOST);
-    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->batch_interleaved, &c->graph->error),
+    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->interleaved, &c->graph->error),
                      TD_OK);
 }
 
@@ -63,11 +63,11 @@ static void through_a_chain(void **state)
     tdi_node *x = image(&c), *first = convolution(&c, x, 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     tdi_node *second = convolution(&c, relu, 8), *last = tdi_unary(c.graph, second, TD_RELU);
     choose(&c, last);
-    assert_false(c.batch_interleaved[x->id]);
-    assert_true(c.batch_interleaved[first->id]);
-    assert_true(c.batch_interleaved[relu->id]);
-    assert_true(c.batch_interleaved[second->id]);
-    assert_false(c.batch_interleaved[last->id]);
+    assert_false(c.interleaved[x->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_true(c.interleaved[relu->id]);
+    assert_true(c.interleaved[second->id]);
+    assert_false(c.interleaved[last->id]);
     release(&c);
 }
 
@@ -79,9 +79,9 @@ static void ends_where_a_reader_cannot(void **state)
     tdi_node *first = convolution(&c, image(&c), 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     tdi_node *both[] = {convolution(&c, relu, 8), tdi_affine(c.graph, convolution(&c, relu, 32), 2, 0)};
     choose(&c, tdi_concat(c.graph, 2, both, 3));
-    assert_true(c.batch_interleaved[first->id]);
-    assert_false(c.batch_interleaved[relu->id]);
-    assert_false(c.batch_interleaved[both[0]->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_false(c.interleaved[relu->id]);
+    assert_false(c.interleaved[both[0]->id]);
     release(&c);
 }
 
@@ -93,7 +93,7 @@ static void needs_a_leader(void **state)
     tdi_node *tanh = tdi_unary(c.graph, relu, TD_TANH);
     choose(&c, tdi_affine(c.graph, tanh, 2, 0));
     for (int i = 0; i < MOST; i++)
-        assert_false(c.batch_interleaved[i]);
+        assert_false(c.interleaved[i]);
     release(&c);
 }
 
@@ -104,8 +104,8 @@ static void ends_at_a_view(void **state)
     chain c = {0};
     tdi_node *first = convolution(&c, image(&c), 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     choose(&c, tdi_affine(c.graph, tdi_reshape(c.graph, relu, &(td_shape){2, {TDI_BATCH, 6 * 6 * 8}}), 2, 0));
-    assert_true(c.batch_interleaved[first->id]);
-    assert_false(c.batch_interleaved[relu->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_false(c.interleaved[relu->id]);
     release(&c);
 }
 
