@@ -25,7 +25,7 @@ extern const tdi_device_interface *const tdi_device_interfaces[];
 
 /* Loops that do one thing as fast as the device can, on the thread that calls them: what they take is what the device's
  * kernels need at least. */
-typedef struct tdi_roof_loops {
+typedef struct tdi_roofline_loops {
     const char *name; /* "avx512" */
     double flops;     /* of one multiply_add, in float32 */
     void (*multiply_add)(int64_t times);
@@ -33,7 +33,7 @@ typedef struct tdi_roof_loops {
     void (*multiply_add_bfloat16)(int64_t times);
     void (*read)(const float *data, int64_t count); /* count: a multiple of 128; data as `allocate` gives it */
     void (*update)(float *data, int64_t count);     /* reads and writes each */
-} tdi_roof_loops;
+} tdi_roofline_loops;
 
 struct tdi_device {
     const tdi_device_interface *interface;
@@ -53,7 +53,7 @@ struct tdi_device {
      */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* The loops by which its floors are measured; not NULL. From any thread; starts none. */
-    void (*roofs)(tdi_roof_loops *loops);
+    void (*roofline)(tdi_roofline_loops *loops);
     /* Around a run of kernels, on each thread that makes one: libraries are kept from starting threads of their own.
      * leave_thread gets what enter_thread returned, and puts back what the thread had. Both may be NULL. */
     int (*enter_thread)(tdi_device *device);

@@ -209,13 +209,13 @@ static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi
                             .sequences = args->return_sequences == TD_YES,
                             .state = args->return_state == TD_YES,
                             .passed = passed};
-    tdi_node *tape = tdi_lstm(emit->graph, &inputs, &attrs);
-    out[0] = tdi_lstm_output(emit->graph, tape, &inputs, &attrs);
+    tdi_node *reserve = tdi_lstm(emit->graph, &inputs, &attrs);
+    out[0] = tdi_lstm_output(emit->graph, reserve, &inputs, &attrs);
     if (attrs.state)
         emit_states(emit->graph, out[0], attrs.sequences, out);
     if (stateful) {
-        tdi_lstm_keep(emit->graph, tape, h, false);
-        tdi_lstm_keep(emit->graph, tape, c, true);
+        tdi_lstm_keep(emit->graph, reserve, h, false);
+        tdi_lstm_keep(emit->graph, reserve, c, true);
     }
 }
 

@@ -1,11 +1,11 @@
 /* conv2d_interleaved_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked
- * on at once, one in each (abreast_isa.h). So the lanes are full whatever the number of channels. */
+ * on at once, one in each (batch_interleaved_isa.h). So the lanes are full whatever the number of channels. */
 #ifndef TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
@@ -108,7 +108,7 @@ static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int ac
     int64_t column = p->f * TDI_WIDTH, most = asking->count ? FEW_COLUMNS : p->ow;
     for (int64_t i = columns.begin; i < columns.end; i += most) {
         int64_t now = tdi_least(columns.end - i, most);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
         tdi_ask(asking, LINES);
     }
 }
