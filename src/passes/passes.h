@@ -32,7 +32,7 @@ td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes
 
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
-tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
+tdi_node *tdi_place_output(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
 
 /* ---- schedule ---- */
 
@@ -50,6 +50,6 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
  * ready and nobody reads the old weights any more. With several parts that happens bucket by bucket: a bucket's
  * reduction is begun when it is ready, and finished when the next one is (so that backpropagation goes on in between).
  * Updates that need norms of gradients come after all of backpropagation. */
-td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
+td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
 
 #endif

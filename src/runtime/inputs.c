@@ -2,7 +2,7 @@
  *
  * What is brought together goes into one of two buffers in turn, so that a lane that has finished its share of a step
  * feeds the next one while others still read: all meet once a step. */
-#include "layers/training.h"
+#include "layers/losses.h"
 #include "plan/threads/place.h"
 #include "runtime/runtime_struct.h"
 
