@@ -56,6 +56,7 @@ struct tdi_graph {
     const tdi_node *backward; /* the first node of backpropagation; NULL: there is none */
     int parts;                /* how many parts the global batch is cut into: the first extent of an all_gather */
     bool norms;               /* squared norms are taken of gradients: replicas cut updates between their blocks */
+    bool effects_last;        /* the schedule puts every effect behind the last collective, which may break */
     tdi_error error;
 };
 

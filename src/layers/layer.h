@@ -31,6 +31,11 @@ typedef struct tdi_layer_type {
     const char *keyword;     /* the list of those others; NULL: none are */
     bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
     const char *cell;        /* the folder below the layer's own that has the weights in Keras's files; NULL: none */
+    bool convolves;          /* much is computed with few weights: cores had better each have rows of their own */
+
+    /* Each replica takes batch statistics of its own rows only, so that the result depends on the replicas. NULL: the
+     * layer has none. */
+    bool (*statistics_per_replica)(const tdi_layer *layer);
 
     /* The layer takes indices, whole numbers from 0 to one less than this; NULL: it takes numbers. */
     int64_t (*indices)(const tdi_layer *layer);

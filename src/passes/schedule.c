@@ -9,7 +9,7 @@ enum { BUCKET_BYTES = 256 * 1024 };
 typedef struct scheduler {
     const tdi_graph *graph;
     tdi_schedule *schedule;
-    int collectives;
+    tdi_collectives *collectives;
     bool *live;               /* by id */
     bool *late;               /* by id: once nodes that wait for norms, of other variables too */
     tdi_variable **variables; /* those with an update */
@@ -17,6 +17,7 @@ typedef struct scheduler {
     int n_variables;
     tdi_vec(int) bucket;            /* variables ready since the last begin */
     tdi_vec(int) pending;           /* variables begun, not finished */
+    tdi_vec(int) reduced;           /* variables finished whose updates are put off, as effects come last */
     tdi_vec(tdi_scheduled) put_off; /* to the end */
     int64_t bucket_bytes;
     int pending_collective;
@@ -57,6 +58,16 @@ static void add(scheduler *s, tdi_scheduled step)
 {
     if (!tdi_push(s->schedule, step))
         s->failed = true;
+}
+
+/* Begins a new collective and returns its number. */
+static int begin_collective(scheduler *s, tdi_collective collective)
+{
+    int id = s->collectives->count;
+    if (!tdi_push(s->collectives, collective))
+        s->failed = true;
+    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = id});
+    return id;
 }
 
 /* The variable whose update a node belongs to: trained ones only. */
@@ -143,22 +154,43 @@ static void add_update(scheduler *s, int variable)
     }
 }
 
+/* Of gradients whose norms are taken nothing but the sums and the norms is made before the last collectives. */
+static bool puts_off_updates(const scheduler *s)
+{
+    return s->graph->effects_last && !s->graph->norms;
+}
+
 static void finish_pending(scheduler *s)
 {
     if (!s->pending.count)
         return;
     add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->pending_collective});
     for (int i = 0; i < s->pending.count; i++)
-        add_update(s, s->pending.at[i]);
+        if (!puts_off_updates(s))
+            add_update(s, s->pending.at[i]);
+        else if (!tdi_push(&s->reduced, s->pending.at[i]))
+            s->failed = true;
     s->pending.count = 0;
+}
+
+/* Gradients of a bucket are one range of the arena, whose variables lie in the order in which they become ready. */
+static tdi_collective reduction_of(const scheduler *s)
+{
+    int64_t begin = INT64_MAX, end = 0;
+    for (int i = 0; i < s->bucket.count; i++) {
+        const tdi_variable *variable = s->variables[s->bucket.at[i]];
+        int64_t last = variable->offset + variable->elements;
+        begin = variable->offset < begin ? variable->offset : begin;
+        end = last > end ? last : end;
+    }
+    return (tdi_collective){.kind = TDI_REDUCE, .offset = begin, .size = end - begin};
 }
 
 static void close_bucket(scheduler *s)
 {
     if (!s->bucket.count)
         return;
-    int collective = s->collectives++;
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = collective});
+    int collective = begin_collective(s, reduction_of(s));
     finish_pending(s);
     for (int i = 0; i < s->bucket.count; i++)
         if (!tdi_push(&s->pending, s->bucket.at[i]))
@@ -207,11 +239,26 @@ static void put_off(scheduler *s, tdi_scheduled step)
         s->failed = true;
 }
 
+int64_t tdi_exchange_bytes(const tdi_node *node)
+{
+    bool gather = node->op == &tdi_op_all_gather, once = node->once && node->home == TDI_HOME_EXCHANGE;
+    int64_t bytes = gather || once ? tdi_shape_elements(&node->shape) * (int64_t)td_dtype_size(node->dtype) : 0;
+    return (bytes + 63) & ~(int64_t)63;
+}
+
+static tdi_collective gather_of(const scheduler *s, const tdi_node *node)
+{
+    const tdi_node *from = node->in[0];
+    int64_t offset = 0, size = tdi_shape_elements(&from->shape) * (int64_t)td_dtype_size(from->dtype);
+    for (int i = 0; i < node->id; i++)
+        offset += tdi_exchange_bytes(s->graph->nodes.at[i]);
+    return (tdi_collective){.kind = TDI_GATHER, .offset = offset, .size = size};
+}
+
 /* A gather that only updates of statistics read is finished at the end of the step: nobody waits in the middle. */
 static void add_gather(scheduler *s, const tdi_node *node)
 {
-    tdi_scheduled finish = {.kind = TDI_STEP_FINISH, .collective = s->collectives++};
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = finish.collective});
+    tdi_scheduled finish = {.kind = TDI_STEP_FINISH, .collective = begin_collective(s, gather_of(s, node))};
     if (read_by_part_work(s, node))
         add(s, finish);
     else
@@ -229,7 +276,7 @@ static void add_node(scheduler *s, tdi_node *node)
     if (node->op == &tdi_op_all_gather && s->graph->parts > 1)
         add_gather(s, node);
     tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
-    if (node->once || replaces_state(node)) {
+    if (node->once || replaces_state(node) || (s->graph->effects_last && node->effect)) {
         put_off(s, step);
         return;
     }
@@ -244,8 +291,8 @@ static void meet(scheduler *s)
 {
     if (s->graph->parts == 1)
         return;
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = s->collectives});
-    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->collectives++});
+    int collective = begin_collective(s, (tdi_collective){.kind = TDI_MEET});
+    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = collective});
 }
 
 static void add_late(scheduler *s, bool factors)
@@ -266,6 +313,22 @@ static void clip_and_update(scheduler *s)
     add_late(s, false);
 }
 
+/* The step's end. Where effects come last, the collectives that were put off are finished before any of them. */
+static void finish_and_update(scheduler *s)
+{
+    bool effects_last = s->graph->effects_last;
+    for (int i = 0; i < s->put_off.count && effects_last; i++)
+        if (s->put_off.at[i].kind == TDI_STEP_FINISH)
+            add(s, s->put_off.at[i]);
+    if (s->graph->norms)
+        clip_and_update(s);
+    for (int i = 0; i < s->reduced.count; i++)
+        add_update(s, s->reduced.at[i]);
+    for (int i = 0; i < s->put_off.count; i++)
+        if (!effects_last || s->put_off.at[i].kind != TDI_STEP_FINISH)
+            add(s, s->put_off.at[i]);
+}
+
 static void order(scheduler *s)
 {
     find_live(s);
@@ -278,16 +341,14 @@ static void order(scheduler *s)
             add_node(s, s->graph->nodes.at[i]);
     close_bucket(s);
     finish_pending(s);
-    if (s->graph->norms)
-        clip_and_update(s);
-    for (int i = 0; i < s->put_off.count; i++)
-        add(s, s->put_off.at[i]);
+    finish_and_update(s);
 }
 
-td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error)
+td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, tdi_collectives *collectives,
+                            tdi_error *error)
 {
     int count = graph->nodes.count;
-    scheduler s = {.graph = graph, .schedule = schedule};
+    scheduler s = {.graph = graph, .schedule = schedule, .collectives = collectives};
     s.live = calloc((size_t)count + 1, sizeof *s.live);
     s.late = calloc((size_t)count + 1, sizeof *s.late);
     s.variables = calloc((size_t)count + 1, sizeof *s.variables);
@@ -302,7 +363,7 @@ td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int 
     free(s.blockers);
     tdi_vec_free(&s.bucket);
     tdi_vec_free(&s.pending);
+    tdi_vec_free(&s.reduced);
     tdi_vec_free(&s.put_off);
-    *collectives = s.collectives;
     return s.failed ? tdi_no_memory(error) : TD_OK;
 }

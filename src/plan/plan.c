@@ -109,7 +109,7 @@ static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_it
     if (step->maker && call->run)
         return list_inputs(step->node, call, list);
     if (!has_work(plan, step, lane))
-        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_APART}));
+        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE}));
     if (lockstep)
         item.together = step->kernel->together;
     if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))

@@ -46,9 +46,9 @@ enum { TDI_STRETCH = 16384 };
 /* What is passed on goes to the lane's scratch: the links write to two stretches there in turn. */
 enum { TDI_PASSED_BYTES = 2 * TDI_STRETCH * 4 };
 
-/* APART: nothing, while other lanes wait for each other inside a kernel: where lanes run in turn, none is a meeting
- * ahead. */
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_APART } tdi_item_kind;
+/* IDLE: nothing, while other threads wait for each other inside a kernel. It keeps a thread from going on to the next
+ * meeting before them where threads run in turn. */
+typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_IDLE } tdi_item_kind;
 
 typedef struct tdi_item {
     tdi_item_kind kind;

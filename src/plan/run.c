@@ -68,7 +68,7 @@ static void run_items(const tdi_lane_items *list, int begin, int end, bool first
                 run_chain(list, i, NULL);
             i += item->length - 1;
             break;
-        case TDI_ITEM_APART:
+        case TDI_ITEM_IDLE:
             break;
         }
     }
@@ -102,17 +102,23 @@ static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool
         run_items(list, i, i + 1, first, barrier);
         double ended = tdi_seconds();
         bool waits = item->kind == TDI_ITEM_BARRIER;
-        if (runs && item->kind != TDI_ITEM_APART)
+        if (runs && item->kind != TDI_ITEM_IDLE)
             tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
         began = ended;
     }
+}
+
+static td_status finish(tdi_communicator *communicator, int collective, uint32_t step)
+{
+    bool broken = communicator->finish(communicator, collective, step) == TDI_BROKEN;
+    return broken ? communicator->failure(communicator)->status : TD_OK;
 }
 
 static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
                       tdi_communicator *communicator)
 {
     if (segment->kind == TDI_STEP_FINISH)
-        return communicator->finish(communicator, segment->collective, step);
+        return finish(communicator, segment->collective, step);
     if (segment->kind == TDI_STEP_BEGIN) {
         tdi_barrier_wait(barrier);
         if (lane == 0)
@@ -159,7 +165,7 @@ static bool run_stretch(tdi_lane_items *list, int end, bool first)
 {
     while (list->reached < end) {
         const tdi_item *item = &list->items.at[list->reached++];
-        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
+        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_IDLE)
             return true;
         if (item->together) {
             if (item->call->lane + 1 == item->call->lanes)
@@ -200,7 +206,7 @@ td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, 
         }
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_FINISH)
-                TDI_TRY(communicators[w]->finish(communicators[w], segment->collective, step));
+                TDI_TRY(finish(communicators[w], segment->collective, step));
             int first = parts * w / workers;
             for (int p = first; p < parts * (w + 1) / workers; p++)
                 run_segment_in_turn(plans[p], k, p == first);
