@@ -178,9 +178,10 @@ class Measurement:
             self.run_group(ways)
         roofs = self.roofs.again()
         plan = floor.plan(case, self.path, self.cores)
-        return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
-                "precision": case.precision, "reach": case.reach, "reach_beside": case.reach_beside,
-                "when": time.strftime("%Y-%m-%d %H:%M"),
+        digits = setup.digits_name() if case.digits else None
+        return {"title": case.title.replace("MNIST", digits or "MNIST"), "digits": digits, "batch": case.batch,
+                "what": case.what, "devices": case.devices, "precision": case.precision, "reach": case.reach,
+                "reach_beside": case.reach_beside, "when": time.strftime("%Y-%m-%d %H:%M"),
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
                 "foreign": max(self.foreign, default=0.0),
                 "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,

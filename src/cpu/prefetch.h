@@ -71,33 +71,4 @@ static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t st
     return (tdi_lines){regions->at, 0};
 }
 
-/* call->soon, of a kernel that `asks`. */
-typedef struct tdi_asking {
-    tdi_ahead regions[TDI_MOST_SOON];
-    int count; /* 0: there is nothing to be asked for */
-} tdi_asking;
-
-static inline tdi_asking tdi_asking_of(const tdi_call *call)
-{
-    tdi_asking asking = {.count = 0};
-    for (int i = 0; i < call->n_soon; i++) {
-        tdi_ahead region = tdi_ahead_of(call->soon[i].at, call->soon[i].count * (int64_t)sizeof(float));
-        if (region.runs > 0)
-            asking.regions[asking.count++] = region;
-    }
-    return asking;
-}
-
-/* The next lines, to the second cache. */
-static inline void tdi_ask(tdi_asking *asking, int64_t lines)
-{
-    if (!asking->count)
-        return;
-    tdi_lines next = tdi_take_ahead(asking->regions, asking->count, lines);
-    for (int64_t i = 0; i < lines; i++)
-        __builtin_prefetch(next.at + i * next.step, 0, 2);
-    if (asking->regions[asking->count - 1].runs == 0)
-        asking->count = 0;
-}
-
 #endif

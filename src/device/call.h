@@ -59,14 +59,6 @@ typedef struct tdi_share {
     int64_t begin, end;
 } tdi_share;
 
-/* Numbers of weights that the step reads later on, and other cores have written. */
-typedef struct tdi_soon {
-    const float *at;
-    int64_t offset, count; /* floats, from the first weight on; so many of them */
-} tdi_soon;
-
-enum { TDI_MOST_SOON = 8 };
-
 struct tdi_call {
     void (*run)(const tdi_call *call);
     const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
@@ -76,10 +68,6 @@ struct tdi_call {
     void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
     void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
     float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
-    /* What is made of out's rows by a kernel that `follows`, as the one that makes out `shows` them; NULL: nothing. */
-    const tdi_call *follower;
-    tdi_soon *soon; /* [n_soon]: for a kernel that `asks` */
-    int n_soon;
     /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
     tdi_share other_half;
     int n_in;

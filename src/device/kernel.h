@@ -31,14 +31,6 @@ typedef struct tdi_kernel {
      * share from another. */
     bool pointwise;
 
-    /* Shows what it makes, as rows get ready, to the kernel of call->follower; and can be that: makes its value of rows
-     * of its first input that it is shown, while they are in the caches. Of a device's list, all that follow know all
-     * that show. */
-    bool shows, follows;
-
-    /* NULL: no. Whether it asks for call->soon while it computes, which takes it long enough. */
-    bool (*asks)(const tdi_call *call);
-
     /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
      * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This
      * makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The clock, which has no

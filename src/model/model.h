@@ -5,7 +5,8 @@
 #include <tandem/model.h>
 
 #include "layers/layer.h"
-#include "layers/training.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
 
 #define TDI_MAX_IO      8    /* inputs, or outputs, of a model */
 #define TDI_MAX_LAYERS  4096 /* of a model, and calls of them */

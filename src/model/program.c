@@ -112,7 +112,7 @@ static tdi_node *emit_outputs(const builder *b)
     tdi_node *node = NULL;
     for (int o = 0; o < b->model->n_outputs; o++) {
         b->graph->scope = b->model->outputs[o]->site->layer->name;
-        node = tdi_settle(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
+        node = tdi_place_output(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
         if (!node || !tdi_push(&b->graph->outputs, node))
             return NULL;
     }
@@ -144,7 +144,7 @@ static tdi_node *emit_loss(builder *b)
 static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_node *gradient)
 {
     b->graph->scope = variable->layer;
-    tdi_node *node = tdi_settle(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
+    tdi_node *node = tdi_place_output(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
     float scale = b->model->optimizer.loss_scale_factor;
     if (b->graph->parts > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);

@@ -243,7 +243,8 @@ const tdi_op tdi_op_lstm = {.name = "lstm",
                             .reference = lstm_reference,
                             .flops = lstm_flops,
                             .reads = lstm_reads,
-                            .describe = lstm_describe};
+                            .describe = lstm_describe,
+                            .share = TDI_SHARE_STEPS};
 
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
 {

@@ -151,7 +151,8 @@ const tdi_op tdi_op_lstm_grad = {.name = "lstm_grad",
                                  .no_gradient = "it is one itself",
                                  .reference = lstm_grad_reference,
                                  .flops = lstm_grad_flops,
-                                 .reads = lstm_grad_reads};
+                                 .reads = lstm_grad_reads,
+                                 .share = TDI_SHARE_STEPS};
 
 tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
                         const tdi_lstm_attrs *attrs)

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
-    X(fill) X(room) X(filled) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
+    X(fill) X(extra_output) X(extra_output_of) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
     X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                               \
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
@@ -50,9 +50,10 @@ typedef struct tdi_fill_attrs {
 } tdi_fill_attrs;
 tdi_node *tdi_fill(tdi_graph *graph, float value, const td_shape *shape);
 
-/* Bytes for a second value of the op that takes them as an input; and that value, behind the op `by` that fills it. */
-tdi_node *tdi_room(tdi_graph *graph, const td_shape *shape);
-tdi_node *tdi_filled(tdi_graph *graph, tdi_node *room, tdi_node *by);
+/* Memory for a second value of the op that takes it as an input. */
+tdi_node *tdi_extra_output(tdi_graph *graph, const td_shape *shape);
+/* That second value, once `producer`, which takes `output` as an input, has written it. */
+tdi_node *tdi_extra_output_of(tdi_graph *graph, tdi_node *output, tdi_node *producer);
 
 tdi_node *tdi_identity(tdi_graph *graph, tdi_node *x); /* a copy: gives a value a home of its own */
 
@@ -253,7 +254,7 @@ tdi_node *tdi_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi
 /* max(x, 0) - x * t + log(1 + exp(-|x|)), element-wise */
 tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
-/* The fuse pass may give each of these gradients a fourth input: the room that it fills with the losses. */
+/* The fuse pass may give each of these gradients a fourth input, an extra output, to which it writes the losses. */
 
 /* How many labels [B, ...] of the part are not `ignored`: a float. */
 tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);

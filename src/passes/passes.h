@@ -33,7 +33,7 @@ td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes
 
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
-tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
+tdi_node *tdi_place_output(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
 
 /* ---- schedule ---- */
 
@@ -57,8 +57,7 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
  * taken of what they hold, so they are written before it is gathered.
  *
  * What the collectives move is appended to `collectives`, by their numbers; the caller frees both lists. */
-td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, tdi_collectives *collectives,
-                            tdi_error *error);
+td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, tdi_collectives *collectives, tdi_error *error);
 
 /* Bytes of the exchange arena that a node's value takes, of all shards together; 0: it does not live there. The nodes'
  * values lie one behind the other in the graph's order. */

@@ -5,7 +5,7 @@
  * filled by another. */
 static bool computed(const tdi_node *node)
 {
-    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_room;
+    return !tdi_is_leaf(node) && !node->op->view && node->op != &tdi_op_all_gather && node->op != &tdi_op_extra_output;
 }
 
 static td_status resolve_shapes(tdi_plan *plan, tdi_error *error)
@@ -106,8 +106,6 @@ static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_it
     const tdi_call *call = &step->calls[lane];
     tdi_item item = {TDI_ITEM_CALL, step->node->once, call, NULL, 1, step->passes, step->taken};
     bool lockstep = in_lockstep(plan, step);
-    if (step->maker && call->run)
-        return list_inputs(step->node, call, list);
     if (!has_work(plan, step, lane))
         return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE}));
     if (lockstep)
@@ -165,8 +163,6 @@ static td_status make(tdi_plan *plan, tdi_error *error)
     tdi_spares_release(plan);
     TDI_TRY(chosen);
     TDI_TRY(make_locksteps(plan, error));
-    tdi_find_followers(plan);
-    TDI_TRY(tdi_find_ahead(plan, error));
     TDI_TRY(tdi_lay_out(plan, error));
     TDI_TRY(tdi_insert_barriers(plan, error));
     TDI_TRY(tdi_find_chains(plan, error));
@@ -276,8 +272,6 @@ static void bind_call(const tdi_plan *plan, const tdi_bindings *b, tdi_planned *
         if (node->in[i])
             in[i].data = address(plan, b, node->in[i]);
     call->out.data = address(plan, b, node);
-    for (int i = 0; i < call->n_soon; i++)
-        call->soon[i].at = b->values + call->soon[i].offset;
     call->scratch = b->scratch[lane];
     call->control = &b->control[lane];
     call->part = &b->part[lane];

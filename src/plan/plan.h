@@ -115,7 +115,6 @@ typedef struct tdi_plan_op {
     bool once;           /* for all parts of a replica */
     bool barrier;        /* the lanes meet before it */
     bool chained;        /* runs with the op before it, a stretch of elements at a time */
-    bool within;         /* the op that makes its input makes it too, in its own time */
 } tdi_plan_op;
 
 int tdi_plan_steps(const tdi_plan *plan);

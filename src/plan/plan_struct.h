@@ -17,25 +17,21 @@ typedef struct tdi_placed {
     int position;     /* of its step; -1: not in the schedule */
 } tdi_placed;
 
-typedef struct tdi_planned tdi_planned;
-
-struct tdi_planned {
+typedef struct tdi_planned {
     const tdi_node *node;
     const tdi_kernel *kernel; /* NULL: the reference */
     bool barrier;             /* the lanes meet before it */
     bool constant;            /* made once, when addresses are bound */
     bool chained;             /* run stretch by stretch with the step before it */
     bool passes;              /* what it makes is read by the next step of its chain alone, and not stored */
-    unsigned taken;           /* bit i: input i is what the step before it passes, or its maker shows */
+    unsigned taken;           /* bit i: input i is what the step before it passes */
     tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
     tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
     int sums;                 /* with `finish`: the storage of the lanes' sums */
     tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
     tdi_text notes;           /* who declined and why */
     const tdi_choice *choice; /* NULL: nothing was in doubt */
-    tdi_planned *maker;       /* NULL, or the step before whose kernel shows this one's the rows that it makes */
-    tdi_planned *follower;    /* NULL, or the step that is made so of this one's rows */
-};
+} tdi_planned;
 
 enum { TDI_MOST_CHAINED = 16, TDI_MOST_LINK_INPUTS = 8 };
 
@@ -151,10 +147,8 @@ td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kern
 /* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
 int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that share it */
-void tdi_find_followers(tdi_plan *plan);
 void tdi_lay_out_exchange(tdi_plan *plan);
 td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
-td_status tdi_find_ahead(tdi_plan *plan, tdi_error *error);
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
 td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
 

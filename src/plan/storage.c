@@ -5,7 +5,7 @@
 
 bool tdi_fills(const tdi_node *node, int i)
 {
-    return node->in[i] && node->in[i]->op == &tdi_op_room;
+    return node->in[i] && node->in[i]->op->extra_output;
 }
 
 int64_t tdi_value_bytes(const tdi_value *value)
@@ -38,7 +38,7 @@ void tdi_lay_out_exchange(tdi_plan *plan)
         if (bytes == 0)
             continue;
         tdi_placed_of(plan, node)->exchange = at;
-        if (node->op == &tdi_op_all_gather)
+        if (node->op->gathers)
             tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.part;
         plan->exchange_bytes += bytes;
     }
@@ -73,15 +73,6 @@ static bool reads_elsewhere(const tdi_node *node, int over, const tdi_node *from
     return reads;
 }
 
-/* Is the step made early, and would another that comes before it find its result in place of `from`? */
-static bool is_read_in_between(const tdi_plan *plan, const tdi_node *from, int position)
-{
-    bool read = false;
-    for (int s = 0; s < position && plan->planned[position].maker && !read; s++)
-        read = plan->planned[s].node && reads_elsewhere(plan->planned[s].node, -1, from);
-    return read;
-}
-
 /* May the node be written over this input? Only where that input dies here and each lane reads what it writes. */
 static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over, int position)
 {
@@ -96,7 +87,7 @@ static int storage_of_input(const tdi_plan *plan, const tdi_node *node, int over
     bool same_share =
         tdi_is_one_lanes(plan) || (before->split == by->split && before->lanes == by->lanes && by->split != TDI_WHOLE &&
                                    node->op->reads && node->op->reads(node, over, by->split) == by->split);
-    return same_share && !reads_elsewhere(node, over, from) && !is_read_in_between(plan, from, position) ? storage : -1;
+    return same_share && !reads_elsewhere(node, over, from) ? storage : -1;
 }
 
 static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int position)
@@ -105,13 +96,6 @@ static int reusable_storage(const tdi_plan *plan, const tdi_node *node, int posi
     for (int i = 0; i < node->n_in && i < 32 && storage < 0; i++)
         storage = storage_of_input(plan, node, i, position);
     return storage;
-}
-
-/* That writes it. */
-static int first_step(const tdi_plan *plan, int s)
-{
-    const tdi_planned *maker = plan->planned[s].maker;
-    return maker ? (int)(maker - plan->planned) : s;
 }
 
 static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
@@ -124,8 +108,8 @@ static void lay_out_node(tdi_plan *plan, const tdi_node *node, int position)
         return;
     }
     placed->storage = plan->n_storages++;
-    plan->storages[placed->storage] = (tdi_storage){
-        .bytes = tdi_node_bytes(plan, node), .first = first_step(plan, position), .last = lifetime_end(plan, node)};
+    plan->storages[placed->storage] =
+        (tdi_storage){.bytes = tdi_node_bytes(plan, node), .first = position, .last = lifetime_end(plan, node)};
 }
 
 static void lay_out_constants(tdi_plan *plan)

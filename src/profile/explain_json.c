@@ -30,12 +30,12 @@ static json_t *choice_to_json(const tdi_choice *choice)
 
 static json_t *op_to_json(const tdi_plan_op *op)
 {
-    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "layer",
+    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
                      "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
-                     op->barrier, "chained", op->chained, "within", op->within);
+                     op->barrier, "chained", op->chained);
 }
 
 static json_t *timed_to_json(const tdi_op_time *time)

@@ -8,7 +8,7 @@
  * this one's rows, and all meet once a step rather than twice. So a step may be fed while the one before it runs, and
  * never earlier. */
 #include "runtime/inputs.h"
-#include "layers/training.h"
+#include "layers/losses.h"
 #include "plan/threads/place.h"
 #include "runtime/runtime_struct.h"
 

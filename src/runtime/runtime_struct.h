@@ -128,6 +128,27 @@ void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode);
 /* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
+/* A runtime of the model's that goes the way given, or asks the clock for one; the caller frees it. */
+td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+/* Threads, parts and workers, as the division says; all of them, and what was made since, freed; all of them left to a
+ * copy of the struct. */
+td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error);
+void tdi_runtime_clear(tdi_runtime *runtime);
+void tdi_runtime_forget(tdi_runtime *runtime);
+/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
+/* Memory for a step of these plans, [parts]; *grown: addresses have changed. */
+td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error);
+/* Bytes of packed weights that a part's plans hold. */
+size_t tdi_packed_bytes(const tdi_part_state *part);
+
+/* The plans of all parts for a step of `rows` rows, without memory. */
+td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+/* Before the first step the way is chosen; where it is another one, `plans` are its. */
+td_status tdi_configure(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+/* Says once a model that float32 takes bfloat16's place, and why. */
+void tdi_say_float32(td_model *model, const char *why);
+
 /* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
@@ -164,6 +185,14 @@ static inline int tdi_last_part(const tdi_runtime *runtime)
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)
 {
     return runtime->division.parts * worker / runtime->division.workers;
+}
+
+static inline int tdi_worker_of(const tdi_runtime *runtime, int part)
+{
+    int worker = 0;
+    while (worker + 1 < runtime->division.workers && tdi_worker_first_part(runtime, worker + 1) <= part)
+        worker++;
+    return worker;
 }
 
 static inline int64_t tdi_part_rows(const tdi_runtime *runtime, int part, int64_t rows)

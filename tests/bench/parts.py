@@ -1,4 +1,5 @@
 """The programs of the bench keep to its protocol; ratios, floors, tables and the picture are right for made-up results."""
+import gzip
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import xml.etree.ElementTree
 ROOT, TANDEM, STEPS, ROOFS = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
-from harness import contender, floor, machine, picture, record, report  # noqa: E402
+from harness import contender, floor, machine, picture, record, report, setup  # noqa: E402
 from harness.cases import CASES, VARIANTS, WAYS, is_quick  # noqa: E402
 
 
@@ -117,6 +118,49 @@ class Numbers(unittest.TestCase):
 
     def test_a_peer_not_written_down_cannot_fall(self):
         self.assertEqual(record.fallen({"ratios": {}}, {"mlp": case(torch=found(1.0, ratio=0.01, noise=0))}), [])
+
+    def test_other_digits_are_not_held_against_mnist(self):
+        entry = {"ratios": {"mlp": {"torch": {"ratio": 3.0, "noise": 0.05}}}}
+        for digits, count in (("MNIST", 1), ("Fashion-MNIST", 0)):
+            cases = {"mlp": dict(case(torch=found(250.0, ratio=2.5, noise=0.05)), digits=digits)}
+            self.assertEqual(len(record.fallen(entry, cases)), count, digits)
+
+
+class Digits(unittest.TestCase):
+    """setup.digits() with made-up scripts/digits that finds one data set or the other, or none."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.before = setup.ROOT, setup.BUILD
+        setup.ROOT, setup.BUILD = self.root, self.root / "build"
+
+    def tearDown(self):
+        setup.ROOT, setup.BUILD = self.before
+        self.folder.cleanup()
+
+    def offer(self, name):
+        """The script finds a folder of this name, or none."""
+        script = self.root / "scripts" / "digits"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f"#!/bin/sh\necho {self.root / name}\n" if name else "#!/bin/sh\nexit 1\n", encoding="ascii")
+        script.chmod(0o755)
+        if name:
+            (self.root / name).mkdir()
+            for file in setup.DIGIT_FILES:
+                (self.root / name / f"{file}.gz").write_bytes(gzip.compress(f"{name} {file}".encode()))
+
+    def test_none(self):
+        self.offer(None)
+        self.assertRaises(contender.Failed, setup.digits)
+
+    def test_fashion_until_mnist_is_there(self):
+        for name, title in (("fashion-mnist", "Fashion-MNIST"), ("mnist", "MNIST"), (None, "MNIST")):
+            self.offer(name)
+            folder = setup.digits()
+            self.assertEqual((folder.name, setup.digits_name()), (title.lower(), title))
+            self.assertEqual(setup.unpacked_digits(), folder)
+            self.assertEqual((folder / setup.DIGIT_FILES[1]).read_text(), f"{folder.name} {setup.DIGIT_FILES[1]}")
 
 
 class Reports(unittest.TestCase):

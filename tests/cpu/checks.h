@@ -230,9 +230,11 @@ static void run_kept_lanes(const context *at, const tdi_call *call, trial *t)
     }
 }
 
-static void check_result(const context *at, const tdi_call *call, const trial *expected)
+static void check(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
+    if (!can_share(at, call))
+        return;
     trial_init(&t, call);
     if (run_lanes(at, &t.call)) {
         compare_values(at, "the result", &t.call.out, &expected->call.out);
@@ -241,108 +243,6 @@ static void check_result(const context *at, const tdi_call *call, const trial *e
                 compare_values(at, "an input or slot", &t.in[i], &expected->in[i]);
     }
     trial_release(&t);
-}
-
-/* ---- what follows a kernel that shows its rows ---- */
-
-/* The op's kernel that follows one of the same instruction set. */
-static const tdi_kernel *follower_of(const tdi_kernel *kernel, const tdi_op *op)
-{
-    tdi_cpu_isa isa = TDI_CPU_BASELINE;
-    while (!was_listed_before(isa + 1, kernel))
-        isa++;
-    const tdi_kernel *const *k = tdi_cpu_kernels(isa);
-    while ((*k)->op != op || !(*k)->follows)
-        k++;
-    return *k;
-}
-
-/* The op of the first value in `in`, by its reference. */
-static void expect(const tdi_op *op, const tdi_call *follower, const tdi_value *in, tdi_value *out)
-{
-    tdi_call by_reference = *follower;
-    by_reference.in = in;
-    *out = follower->out;
-    out->data = tdi_buffer_create(bytes_of(out) + 1);
-    assert_non_null(out->data);
-    by_reference.out = *out;
-    run_reference(op, &by_reference);
-}
-
-/* `kept`: by what is kept of the filter, so that the scratch is another. */
-static void check_statistics(const context *at, const tdi_call *call, int groups, bool kept)
-{
-    trial t;
-    trial_init(&t, call);
-    int64_t channels = tdi_last_extent(&call->out.shape);
-    size_t bytes = 3 * (size_t)(groups * channels) * sizeof(float);
-    tdi_value made = t.call.out, expected;
-    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run,
-                         .in = &made,
-                         .n_in = 1,
-                         .control = call->control,
-                         .part = call->part};
-    follower.out = (tdi_value){guarded_create(bytes), {.rank = 2, .dim = {3 * groups, channels}}, TD_FLOAT32, 0};
-    t.call.follower = &follower;
-    if (kept)
-        run_kept_lanes(at, call, &t);
-    else
-        run_lanes(at, &t.call);
-    expect(&tdi_op_batch_norm_stats, &follower, &made, &expected);
-    compare_values(at, "the result's statistics", &follower.out, &expected);
-    free_scratch(at, follower.out.data, bytes);
-    tdi_buffer_free(expected.data);
-    trial_release(&t);
-}
-
-static float *made_up(int64_t count, float from, float step)
-{
-    float *numbers = tdi_buffer_create((size_t)count * sizeof *numbers + 1);
-    assert_non_null(numbers);
-    for (int64_t i = 0; i < count; i++)
-        numbers[i] = from + step * (float)(i % 7);
-    return numbers;
-}
-
-/* Over the result itself, with what is added; factors below 1, so that no rounding error grows. */
-static void check_normalized(const context *at, const tdi_call *call, const trial *made)
-{
-    enum { MEAN = 1, VARIANCE, GAMMA, BETA, INPUTS = TDI_BATCH_NORM_INFERENCE_RESIDUAL + 1 };
-    static const float from[] = {[MEAN] = -0.3f, [VARIANCE] = 4, [GAMMA] = 0.5f, [BETA] = -0.2f};
-    trial t;
-    trial_init(&t, call);
-    int64_t channels = tdi_last_extent(&call->out.shape);
-    tdi_batch_norm_attrs attrs = {.epsilon = 1e-3f, .relu = true};
-    tdi_value in[INPUTS] = {t.call.out}, expected;
-    for (int i = MEAN; i <= BETA; i++)
-        in[i] = (tdi_value){made_up(channels, from[i], 0.1f), {.rank = 1, .dim = {channels}}, TD_FLOAT32, 0};
-    in[TDI_BATCH_NORM_INFERENCE_RESIDUAL] = made->call.out;
-    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_inference)->run,
-                         .in = in,
-                         .n_in = INPUTS,
-                         .out = t.call.out,
-                         .attrs = &attrs};
-    t.call.follower = &follower;
-    run_lanes(at, &t.call);
-    in[0] = made->call.out;
-    expect(&tdi_op_batch_norm_inference, &follower, in, &expected);
-    compare_values(at, "the result, normalized", &t.call.out, &expected);
-    for (int i = MEAN; i <= BETA; i++)
-        tdi_buffer_free(in[i].data);
-    tdi_buffer_free(expected.data);
-    trial_release(&t);
-}
-
-static void check(const context *at, const tdi_call *call, const trial *expected)
-{
-    if (!can_share(at, call))
-        return;
-    check_result(at, call, expected);
-    if (at->kernel->shows && at->split != TDI_ROWS)
-        for (int groups = 1; groups <= 5; groups += 2)
-            check_statistics(at, call, groups, false);
-    if (at->kernel->shows)
-        check_normalized(at, call, expected);
 }
 
 /* ---- samples abreast ---- */
@@ -513,8 +413,6 @@ static void check_kept(const context *at, const tdi_call *call, const trial *exp
     run_kept_lanes(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
-    if (at->kernel->shows)
-        check_statistics(at, call, 1, true);
 }
 
 static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,

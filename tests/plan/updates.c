@@ -45,7 +45,7 @@ static tdi_graph *make_graph(tdi_variable *variable)
         slots[i] = tdi_slot(graph, variable, i);
     tdi_node *gradient =
         tdi_reduce(graph, TDI_SUM, tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, WIDTH}}, TD_FLOAT32), 1, false);
-    gradient = tdi_reduce_scatter(graph, tdi_settle(graph, gradient, TDI_HOME_GRADIENT, variable, 0), variable);
+    gradient = tdi_reduce_scatter(graph, tdi_place_output(graph, gradient, TDI_HOME_GRADIENT, variable, 0), variable);
     gradient = tdi_regularize(graph, gradient, weight, 0, variable->l2);
     tdi_node *updated = tdi_adam(graph, weight, gradient, 2, slots,
                                  &(tdi_optimizer_attrs){.beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f});
@@ -116,7 +116,7 @@ static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory 
 }
 
 /* One replica computes both parts. */
-static void run_plans(const tdi_graph *graph, int lanes, memory *m)
+static void run_plans(tdi_graph *graph, int lanes, memory *m)
 {
     tdi_error error = {0};
     tdi_device *device;

@@ -13,12 +13,12 @@
 #include "cpu/cpu.h"
 #include "passes/passes.h"
 
-lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes)
+lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
 {
     return lone_plan_create_shared(graph, rows, lanes, lanes);
 }
 
-lone_plan lone_plan_create_shared(const tdi_graph *graph, int64_t rows, int lanes, int sharing)
+lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing)
 {
     tdi_error error = {0};
     lone_plan p = {.rows = rows, .lanes = lanes};
@@ -90,7 +90,7 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
 
 tdi_node *lone_plan_output(tdi_graph *graph, tdi_node *node)
 {
-    tdi_node *home = tdi_settle(graph, node, TDI_HOME_OUTPUT, NULL, 0);
+    tdi_node *home = tdi_place_output(graph, node, TDI_HOME_OUTPUT, NULL, 0);
     assert_non_null(home);
     assert_true(tdi_push(&graph->outputs, home));
     return home;

@@ -9,7 +9,6 @@
  * its sides swapped. Neighbours are there every so manyth pixel: those that see cells through the same places. */
 #include "cpu/conv/conv2d_broadcast_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/norm/made_isa.h"
 
 #if defined(__AVX512F__)
 enum { PIXELS = 14 };
@@ -299,38 +298,29 @@ static size_t bytes_to_keep(const tdi_call *call, const conv *v)
     return keeps(call) ? packed_bytes(v) : 0;
 }
 
-/* scratch: x as it is seen, the filter where it is not kept, and for what follows */
+/* scratch: x as it is seen, and the filter where it is not kept */
 static size_t seen_bytes(const conv *v)
 {
     return (size_t)tdi_rounded_up(tdi_seen_floats(&v->x), 16) * sizeof(float);
 }
 
-static size_t made_at(const tdi_call *call, const conv *v)
-{
-    return seen_bytes(v) + (keeps(call) ? 0 : packed_bytes(v));
-}
-
 static size_t room_of(const tdi_call *call, const conv *v)
 {
-    return made_at(call, v) + TDI_ISA_NAME(tdi_made_bytes)(v->groups * v->f);
+    return seen_bytes(v) + (keeps(call) ? 0 : packed_bytes(v));
 }
 
 static void run(const conv *v, const tdi_call *call)
 {
     char *room = call->scratch;
     float *filter = call->kept ? tdi_kept(call) : (void *)(room + seen_bytes(v));
-    int64_t of_x = v->x.h * v->x.w * v->x.c, of_y = v->y_h * v->y_w * v->filters, pixels = v->y_h * v->y_w;
-    tdi_made made =
-        TDI_ISA_NAME(tdi_made_none)(call, v->first * pixels, v->filter, v->groups * v->f, room + made_at(call, v));
+    int64_t of_x = v->x.h * v->x.w * v->x.c, of_y = v->y_h * v->y_w * v->filters;
     if (tdi_must_make(call))
         pack(v, call->in[1].data, filter);
     tdi_seen_clear(&v->x, call->scratch);
     for (int64_t i = v->first; i < v->first + v->samples; i++) {
         const float *x = tdi_see(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
         make_image(v, x, filter, (float *)call->out.data + i * of_y);
-        TDI_ISA_NAME(tdi_made_until)(&made, (i + 1) * pixels);
     }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 /* Zeros left and right are multiplied too, places between cells are not. */
@@ -414,7 +404,6 @@ static void back_run(const tdi_call *call)
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d) = {.name = TDI_ISA_TEXT " broadcast conv2d",
                                                            .op = &tdi_op_conv2d,
                                                            .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                           .shows = true,
                                                            .declines = conv2d_declines,
                                                            .doubts = conv2d_doubts,
                                                            .prepare = conv2d_prepare,

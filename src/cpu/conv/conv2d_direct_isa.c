@@ -14,7 +14,6 @@
  * no notice of them. */
 #include "cpu/kernels.h"
 #include "cpu/narrow_isa.h"
-#include "cpu/norm/made_isa.h"
 
 #if defined(__AVX512BW__)
 
@@ -55,7 +54,6 @@ typedef struct packed {
     char **to;                /* [chunk], NULL: not of y */
     tdi_word *zeros, *filter; /* [f or group / wide][span][words][wide] */
     float *sums;              /* [group / wide][chunk][wide], from one span to the next */
-    void *made;               /* forwards, for what follows */
 } packed;
 
 /* ---- shapes ---- */
@@ -473,16 +471,15 @@ static int64_t filter_bytes(const conv *v, int64_t f)
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
-    char *from, *to, *zeros, *filter, *sums, *made;
+    char *from, *to, *zeros, *filter, *sums;
     int64_t spans = v->span < places_of(v) ? v->group : 0;
     size_t used = tdi_take_room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = tdi_take_room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
     used = tdi_take_room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
     used = tdi_take_room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
     used = tdi_take_room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
-    used = tdi_take_room(&made, scratch, used, v->back ? 0 : (int64_t)TDI_ISA_NAME(tdi_made_bytes)(v->f));
-    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to,   (tdi_word *)(void *)zeros,
-                  (tdi_word *)(void *)filter,      (float *)(void *)sums, made};
+    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
+                  (tdi_word *)(void *)filter, (float *)(void *)sums};
     return used;
 }
 
@@ -494,13 +491,8 @@ static void run(conv *v, const tdi_call *call)
         p.filter = tdi_kept(call);
     memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
     bool packs = tdi_must_make(call);
-    int64_t before = v->first * v->grid_h * v->grid_w;
-    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, before, v->filter, v->f, p.made);
-    for (int64_t first = 0; first < v->pixels; first += v->chunk) {
+    for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, packs && first == 0, &p);
-        TDI_ISA_NAME(tdi_made_until)(&made, before + tdi_least(first + v->chunk, v->pixels));
-    }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 static const char *declines(const tdi_call *call)
@@ -618,7 +610,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .op = &tdi_op_conv2d,
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                        .shows = true,
                                                         .declines = declines,
                                                         .doubts = direct_doubts,
                                                         .prepare = conv2d_prepare,

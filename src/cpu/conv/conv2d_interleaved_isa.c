@@ -231,7 +231,7 @@ static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
 
 /* All rows of a block of samples; `row` is room for one that does not stand abreast, and for a column. */
 static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
-                           int64_t block, tdi_asking *asking, float *row, const tdi_value *y)
+                           int64_t block, float *row, const tdi_value *y)
 {
     int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
     float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
@@ -240,7 +240,7 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
     for (int64_t oy = 0; oy < p->oh; oy++) {
         float *made = y->abreast ? to + oy * tdi_conv_row_of_y(p) : row;
         tdi_rows seen = TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);
-        tdi_conv_activate(p, seen, activation, asking, made);
+        tdi_conv_activate(p, seen, activation, made);
         fill(blank, column, (tdi_rows){0, seen.begin}, made);
         fill(blank, column, (tdi_rows){seen.end, p->ow}, made);
         if (!y->abreast)
@@ -258,7 +258,7 @@ static bool is_finite(const tdi_conv *p, const float *filter)
 }
 
 static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter, const float *bias, int activation,
-                     tdi_asking asking, float *scratch, const tdi_value *y)
+                     float *scratch, const tdi_value *y)
 {
     float *row = scratch + tdi_conv_padded_floats(p);
     tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH);
@@ -267,7 +267,7 @@ static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter,
         const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, scratch);
         if (TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled) && is_finite(p, filter))
             q.filled = filled;
-        convolve_block(&q, padded, filter, bias, activation, block, &asking, row, y);
+        convolve_block(&q, padded, filter, bias, activation, block, row, y);
     }
 }
 
@@ -306,11 +306,11 @@ static void conv2d_run(const tdi_call *call)
     tdi_conv p = forward_conv(call);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     convolve(&p, &call->in[0], call->in[1].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation,
-             tdi_asking_of(call), call->scratch, &call->out);
+             call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = conv2d_declines,
-               .abreast = tdi_conv_leads_abreast, .prepare = conv2d_prepare, .run = conv2d_run);
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .abreast = tdi_conv_leads_abreast,
+               .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */
 
@@ -356,7 +356,7 @@ static void conv2d_grad_input_run(const tdi_call *call)
     tdi_conv p = grad_input_conv(call);
     float *rest = call->scratch, *filter = rest + convolve_room(&p) / sizeof *rest;
     turn_filter(&p, call->in[1].data, filter);
-    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, (tdi_asking){.count = 0}, rest, &call->out);
+    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, rest, &call->out);
 }
 
 TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_grad_input_declines,

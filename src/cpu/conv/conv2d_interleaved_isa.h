@@ -100,17 +100,12 @@ static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
 }
 
-/* The activation of some columns of a row of y. What is asked for behind each few columns has time to come. */
-static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, tdi_asking *asking,
-                                     float *row)
+/* Applies the activation to some columns of a row of y. */
+static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, float *row)
 {
-    enum { FEW_COLUMNS = 4, LINES = 14 };
-    int64_t column = p->f * TDI_WIDTH, most = asking->count ? FEW_COLUMNS : p->ow;
-    for (int64_t i = columns.begin; i < columns.end; i += most) {
-        int64_t now = tdi_least(columns.end - i, most);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
-        tdi_ask(asking, LINES);
-    }
+    int64_t column = p->f * TDI_WIDTH, count = columns.end - columns.begin;
+    if (count > 0)
+        TDI_ISA_NAME(tdi_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
 }
 
 static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -181,13 +176,6 @@ static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *err
         return TD_OK;
     return tdi_fail(error, TD_UNSUPPORTED, "%lld samples would leave many of %d lanes empty", (long long)p->samples,
                     (int)TDI_WIDTH);
-}
-
-/* Most activations take arithmetic and no memory. */
-static inline bool tdi_conv_asks(const tdi_call *call)
-{
-    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    return activation != TD_LINEAR && activation != TD_RELU;
 }
 
 static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)

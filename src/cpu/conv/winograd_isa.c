@@ -13,7 +13,6 @@
 #include "cpu/conv/winograd_tiles_isa.h"
 #include "cpu/loops.h"
 #include "cpu/narrow_isa.h"
-#include "cpu/norm/made_isa.h"
 #include "cpu/prefetch.h"
 
 #if defined(__AVX512F__)
@@ -483,7 +482,6 @@ static void store_tiles(const winograd *p, const float *from, piece q, int64_t b
 /* scratch: zeros, image, result, filter where it is not kept, and for what follows */
 typedef struct room {
     float *zeros, *image, *result, *filter;
-    void *made;
 } room;
 
 static int64_t zeros_of(const winograd *p)
@@ -515,7 +513,7 @@ static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
     int64_t filter = kept_bytes(call, p) ? 0 : filter_floats(p);
     int64_t floats = zeros_of(p) + image_floats(p) + result_floats(p) + filter;
-    return (size_t)floats * sizeof(float) + TDI_ISA_NAME(tdi_made_bytes)(p->f);
+    return (size_t)floats * sizeof(float);
 }
 
 static room room_of(const tdi_call *call, const winograd *p)
@@ -523,9 +521,7 @@ static room room_of(const tdi_call *call, const winograd *p)
     room r = {.zeros = call->scratch};
     r.image = r.zeros + zeros_of(p);
     r.result = r.image + image_floats(p);
-    float *behind = r.result + result_floats(p);
-    r.filter = call->kept ? tdi_kept(call) : behind;
-    r.made = call->kept ? behind : behind + filter_floats(p);
+    r.filter = call->kept ? tdi_kept(call) : (void *)(r.result + result_floats(p));
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
 }
@@ -547,14 +543,6 @@ static void multiply_piece(const winograd *p, const room *r, const float *filter
                       .ahead = ahead};
         multiply_columns(&of, q.columns);
     }
-}
-
-/* Pixels of the result, from the batch's first on, that lie before a tile's row; of no use where tiles overlap, which
- * nobody who is shown the result asks for. */
-static int64_t pixels_before(const winograd *p, int64_t tiles)
-{
-    tile t = tile_at(p, tiles);
-    return (t.sample * p->oh + t.y) * p->ow;
 }
 
 /* Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
@@ -581,13 +569,10 @@ static void convolve(const winograd *p, const tdi_call *call, const float *bias,
 {
     room r = room_of(call, p);
     bool make = tdi_must_make(call);
-    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = tdi_least(p->tiles - begin, p->block);
         convolve_block(p, &r, call, !p->whole || (make && begin == 0), begin, count, bias, activation);
-        TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 /* ---- the gradient of the filter ---- */
@@ -845,9 +830,8 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .shows = true,
-                .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
-                .keeps = forward_keeps, .run = forward_run);
+WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
+                .doubts = forward_doubts, .prepare = forward_prepare, .keeps = forward_keeps, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                 .declines = grad_input_declines, .doubts = grad_input_doubts, .prepare = grad_input_prepare,
                 .keeps = grad_input_keeps, .run = grad_input_run);

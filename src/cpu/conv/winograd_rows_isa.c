@@ -367,7 +367,7 @@ static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi
 }
 
 static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
-                       int activation, tdi_asking *asking, const tdi_value *y)
+                       int activation, const tdi_value *y)
 {
     const tdi_conv *c = &p->conv;
     int64_t line = c->ow * c->f, sample = c->oh * line;
@@ -376,7 +376,7 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
     for (int64_t i = rows.begin; i < rows.end; i++) {
         float *row = y->abreast ? data + i * line * TDI_WIDTH : r->to_row;
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
-        tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, asking, row);
+        tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
         if (!y->abreast)
             tdi_turn_out(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
     }
@@ -384,7 +384,7 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
 
 /* r->filter is made. */
 static void convolve(const winograd *p, const room *r, const tdi_value *x, const float *bias, int activation,
-                     tdi_asking asking, const tdi_value *y)
+                     const tdi_value *y)
 {
     const tdi_conv *c = &p->conv;
     for (int64_t block = 0; block * TDI_WIDTH < c->samples; block++) {
@@ -394,7 +394,7 @@ static void convolve(const winograd *p, const room *r, const tdi_value *x, const
             tdi_rows made = band_at(p, begin), read = rows_from(p, made);
             image_points(p, &from, read, p->turned ? y_row_points : x_row_points, r->from);
             multiply_points(p, r, read, made);
-            store_rows(p, r, made, block, bias, activation, &asking, y);
+            store_rows(p, r, made, block, bias, activation, y);
         }
     }
 }
@@ -533,8 +533,7 @@ static void forward_run(const tdi_call *call)
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     memcpy(r.plain, call->in[1].data, (size_t)(p.conv.kh * p.taps * filter_row(&p)) * sizeof *r.plain);
     filter_points(&p, r.plain, r.filter);
-    convolve(&p, &r, &call->in[0], bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, tdi_asking_of(call),
-             &call->out);
+    convolve(&p, &r, &call->in[0], bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, &call->out);
 }
 
 static const char *grad_input_declines(const tdi_call *call)
@@ -561,7 +560,7 @@ static void grad_input_run(const tdi_call *call)
     room r = room_of(&p, call->scratch);
     turn_filter(&p, call->in[1].data, r.plain);
     filter_points(&p, r.plain, r.filter);
-    convolve(&p, &r, &call->in[0], NULL, TD_LINEAR, (tdi_asking){.count = 0}, &call->out);
+    convolve(&p, &r, &call->in[0], NULL, TD_LINEAR, &call->out);
 }
 
 static const char *grad_filter_declines(const tdi_call *call)
@@ -604,8 +603,8 @@ static void grad_filter_run(const tdi_call *call)
                                                                    .abreast = tdi_conv_leads_abreast,                  \
                                                                    __VA_ARGS__}
 
-WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = forward_declines,
-                     .prepare = forward_prepare, .run = forward_run);
+WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .prepare = forward_prepare,
+                     .run = forward_run);
 WINOGRAD_ROWS_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
                      .prepare = grad_input_prepare, .run = grad_input_run);
 WINOGRAD_ROWS_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .prepare = grad_filter_prepare,

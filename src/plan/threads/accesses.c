@@ -84,7 +84,7 @@ static int widest(const tdi_plan *plan)
 
 tdi_touch *tdi_touches_room(const tdi_plan *plan)
 {
-    return TDI_NEW_ARRAY(plan->arena, tdi_touch, 2 * (widest(plan) + 2));
+    return TDI_NEW_ARRAY(plan->arena, tdi_touch, widest(plan) + 2);
 }
 
 bool tdi_touches_meet(const tdi_touch *a, const tdi_touch *b)

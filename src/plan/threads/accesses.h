@@ -22,7 +22,7 @@ int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, bool second_ha
 /* The lanes' sums of a product by depth: each writes its own, and reads of the others' what it ends. */
 tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes);
 
-/* Room for the touches of any step of the plan and its follower, in its arena; NULL when memory is out. */
+/* Room for the touches of any step of the plan, in its arena; NULL when memory is out. */
 tdi_touch *tdi_touches_room(const tdi_plan *plan);
 
 /* Bytes in common, which one of the two writes. */

@@ -39,8 +39,6 @@ static void remember(tracker *t, const tdi_touch *touches, int n)
 static void visit(tracker *t, tdi_planned *step, tdi_touch *touches)
 {
     int n = tdi_touches_of(t->plan, step, false, touches);
-    if (step->follower)
-        n += tdi_touches_of(t->plan, step->follower, false, touches + n);
     for (int i = 0; i < n && !step->barrier; i++)
         step->barrier = conflicts(t, &touches[i]);
     if (step->barrier)
@@ -67,7 +65,7 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
         tdi_step_kind kind = plan->spec.schedule->at[s].kind;
         if (kind == TDI_STEP_BEGIN)
             t.since.count = 0; /* lanes meet there, though not where a collective ends */
-        else if (kind == TDI_STEP_KERNEL && step->node && !step->constant && !step->maker)
+        else if (kind == TDI_STEP_KERNEL && step->node && !step->constant)
             visit(&t, step, touches);
     }
     tdi_vec_free(&t.since);

@@ -1,12 +1,14 @@
-/* thresholds.c - Precision, Recall, AUC and F1Score (keras/src/metrics/confusion_metrics.py, f_score_metrics.py).
+/* threshold_metrics.c - Precision, Recall, AUC and F1Score (keras/src/metrics/confusion_metrics.py,
+ * f_score_metrics.py).
  *
- * A score is counted into the bucket of so many thresholds that it is above, with its target: above threshold t is what
- * lies in the buckets from that on to which t leads. Of those, TP is the sum of targets and FP the rest.
- *   Precision  TP / (TP + FP)          Recall  TP / (TP + FN)          F1  2 P R / (P + R), by class
- *   AUC        the area under the curve of (FP / N, TP / P), ROC, or of (recall, precision), PR, by its thresholds */
+ * The bucket of a score is the number of thresholds below it. A step adds each score's target, and a count, to its
+ * bucket. The scores above threshold number t of the sorted thresholds are those in the buckets after t: TP is the sum
+ * of their targets, and FP the rest of their count. Precision  TP / (TP + FP)          Recall  TP / (TP + FN) F1  2 P R
+ * / (P + R), by class AUC        the area under the curve of (FP / N, TP / P), ROC, or of (recall, precision), PR, by
+ * its thresholds */
 #include <math.h>
 
-#include "layers/thresholds.h"
+#include "layers/threshold_metrics.h"
 
 bool tdi_has_thresholds(const td_metric *metric)
 {
@@ -24,7 +26,7 @@ static int listed(const td_metric *metric)
     return count;
 }
 
-/* numpy.allclose to 0, 1 / (n - 1), ..., 1: then Keras reckons with these. */
+/* True when the thresholds are numpy.allclose to 0, 1 / (n - 1), ..., 1. Keras then computes with these numbers. */
 static bool are_even(const td_metric *metric, int count, bool ends)
 {
     for (int i = 0; i < count; i++) {
@@ -60,7 +62,7 @@ static int labels_of(const td_metric *metric)
     return metric->num_labels ? metric->num_labels : 1;
 }
 
-/* ---- settled for an output ---- */
+/* ---- resolved for an output ---- */
 
 static td_status check_thresholds(const td_metric *metric, tdi_error *error)
 {
@@ -82,7 +84,7 @@ static td_status check_classes(const td_shape *prediction, const char *what, tdi
                     prediction->rank);
 }
 
-/* Whose fields they are; the enumerations' ends. */
+/* Refuses fields that belong to another of these metrics, and numbers that no enumerator has. */
 static td_status check_fields(const td_metric *metric, tdi_error *error)
 {
     bool auc = metric->kind == TD_METRIC_AUC, f1 = metric->kind == TD_METRIC_F1_SCORE;
@@ -112,7 +114,7 @@ static td_status check_label_weights(const td_metric *metric, tdi_error *error)
                     metric->num_labels);
 }
 
-static td_status settle_auc(td_metric *metric, const td_shape *prediction, tdi_error *error)
+static td_status resolve_auc(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     if (metric->thresholds)
         metric->num_thresholds = listed(metric) + 2;
@@ -131,7 +133,7 @@ static td_status settle_auc(td_metric *metric, const td_shape *prediction, tdi_e
     return check_label_weights(metric, error);
 }
 
-static td_status settle_f1(td_metric *metric, const td_shape *prediction, tdi_error *error)
+static td_status resolve_f1(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     float threshold = metric->threshold.value;
     if (metric->threshold.is_set && !(threshold > 0 && threshold <= 1))
@@ -142,14 +144,14 @@ static td_status settle_f1(td_metric *metric, const td_shape *prediction, tdi_er
     return TD_OK;
 }
 
-td_status tdi_thresholds_settle(td_metric *metric, const td_shape *prediction, tdi_error *error)
+td_status tdi_thresholds_resolve(td_metric *metric, const td_shape *prediction, tdi_error *error)
 {
     TDI_TRY(check_thresholds(metric, error));
     TDI_TRY(check_fields(metric, error));
     if (metric->kind == TD_METRIC_AUC)
-        TDI_TRY(settle_auc(metric, prediction, error));
+        TDI_TRY(resolve_auc(metric, prediction, error));
     if (metric->kind == TD_METRIC_F1_SCORE)
-        TDI_TRY(settle_f1(metric, prediction, error));
+        TDI_TRY(resolve_f1(metric, prediction, error));
     int64_t thresholds = buckets_of(metric).thresholds, labels = labels_of(metric);
     if ((thresholds + 1) * labels > TDI_MOST_BUCKETS)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%lld thresholds of %lld labels are more than %d",
@@ -179,7 +181,7 @@ int tdi_thresholds_accumulators(const td_metric *metric)
     return (buckets_of(metric).thresholds + 1) * labels_of(metric);
 }
 
-/* F1Score alone takes targets as they are. */
+/* Precision, Recall and AUC take a target as true or false; F1Score takes it as it is. */
 void tdi_thresholds_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *buckets, tdi_node *target, int slot)
 {
     tdi_bucket_sums_attrs attrs = {tdi_thresholds_accumulators(metric), metric->kind != TD_METRIC_F1_SCORE};
@@ -188,7 +190,7 @@ void tdi_thresholds_accumulate(tdi_graph *graph, const td_metric *metric, tdi_no
 
 /* ---- results ---- */
 
-/* What lies above a threshold, and what there is. */
+/* Counts above a threshold (tp, fp) and in all. */
 typedef struct tally {
     double tp, fp;
     double positives, negatives;
@@ -200,7 +202,7 @@ static void add_bucket(double *positives, double *negatives, const double *sum)
     *negatives += sum[1] - sum[0];
 }
 
-/* Of the buckets [first, count). */
+/* tp and fp over the buckets [first, count), the rest over all `count` buckets. */
 static tally tally_from(const double *sums, int first, int count)
 {
     tally t = {0};
@@ -220,14 +222,14 @@ static double ratio(double part, double whole)
 static double positives_result(const td_metric *metric, const double *sums, int which)
 {
     tdi_buckets_attrs attrs = buckets_of(metric);
-    int first = 0; /* above the threshold is what is above it and all that are not larger */
+    int first = 0; /* the first bucket above the threshold: the number of thresholds that are not larger */
     for (int i = 0; i < attrs.thresholds; i++)
         first += attrs.list[i] <= attrs.list[which];
     tally t = tally_from(sums, first, attrs.thresholds + 1);
     return ratio(t.tp, metric->kind == TD_METRIC_PRECISION ? t.tp + t.fp : t.positives);
 }
 
-/* Keras adds 1e-7 to what it divides by. */
+/* Keras adds 1e-7 to every divisor. */
 static double f1(const tally *t)
 {
     double precision = t->tp / (t->tp + t->fp + 1e-7), recall = t->tp / (t->positives + 1e-7);
@@ -251,7 +253,7 @@ static double f1_result(const td_metric *metric, const double *sums, int which)
 
 /* ---- areas ---- */
 
-/* Keras's, so that it is defined where nothing is above. */
+/* Keras's definition, which has a value where no score is above the threshold too. */
 static void precision_recall_gain(const tally *t, double *x, double *y)
 {
     double scale = ratio(t->positives, t->negatives), fn = t->positives - t->tp;
@@ -268,7 +270,7 @@ static void point(const td_metric *metric, const tally *t, double *x, double *y)
         precision_recall_gain(t, x, y);
 }
 
-/* Davis & Goadrich (2006): between two thresholds it is TP and FP that are linear, not precision. */
+/* Davis & Goadrich (2006): between two thresholds TP and FP are linear, precision is not. */
 static double interpolated_precision(const tally *low, const tally *high)
 {
     double all_low = low->tp + low->fp, all_high = high->tp + high->fp, dtp = low->tp - high->tp;
@@ -277,7 +279,7 @@ static double interpolated_precision(const tally *low, const tally *high)
     return ratio(slope * (dtp + intercept * between), low->positives);
 }
 
-/* Between two neighbouring thresholds. */
+/* The area under the curve between two neighbouring thresholds. */
 static double area_between(const td_metric *metric, const tally *low, const tally *high)
 {
     double x[2], y[2];

@@ -1,5 +1,5 @@
-/* windows.c - checks and extents of windows that slide over height and width. */
-#include "layers/windows.h"
+/* sliding_windows.c - checks and extents of windows that slide over height and width. */
+#include "layers/sliding_windows.h"
 
 #include "ops/ops.h"
 
@@ -29,7 +29,7 @@ td_status tdi_image_check(const td_shape *in, tdi_error *error)
         tdi_sample_text(in, text));
 }
 
-/* A window that reaches farther than this, and than its input, holds padding, which kernels would go through. */
+/* Pixels. A window that is wider than this and than its input would make kernels loop over padding for long. */
 enum { FARTHEST = 4096 };
 
 static td_status check_reach(const char *what, int size, int dilation, int64_t extent, tdi_error *error)

@@ -1,11 +1,11 @@
-/* field.c - resolving defaults by a table of fields; the names of enumerations. */
-#include "layers/field.h"
+/* field_table.c - defaults, resolved by a table of fields; the names of enumerators. */
+#include "layers/field_table.h"
 
 #include <string.h>
 
 #include "ops/ops.h"
 
-/* Keras accepts a class's name and its snake-case form. */
+/* Keras accepts a class name and its snake-case form. */
 static const struct {
     const char *class_name, *snake_name;
 } initializer_names[TD_INITIALIZER_COUNT] = {
@@ -69,7 +69,7 @@ const char *tdi_initializer_class(td_initializer_kind kind)
     return kind > TD_INIT_DEFAULT && kind < TD_INITIALIZER_COUNT ? initializer_names[kind].class_name : NULL;
 }
 
-/* Keras's numbers for a kind whose own are all zero. */
+/* Sets Keras's default numbers where the initializer's own are all zero. */
 static void initializer_resolve(td_initializer *initializer, const char *default_class)
 {
     if (initializer->kind == TD_INIT_DEFAULT)
@@ -150,7 +150,7 @@ static void field_resolve(const tdi_field *field, void *value)
     case TDI_FIELD_INITIALIZER:
         initializer_resolve(value, field->text);
         break;
-    default: /* zero is the value itself */
+    default: /* zero is a value like any other */
         break;
     }
 }
