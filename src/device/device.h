@@ -29,7 +29,7 @@ typedef struct tdi_device_interface {
 extern const tdi_device_interface *const tdi_device_interfaces[];
 
 /* Loops that do one thing as fast as the device can, on the calling thread. The roofline is measured with them. */
-typedef struct tdi_roof_loops {
+typedef struct tdi_roofline_loops {
     const char *name; /* the instruction set: "avx512" */
     double flops;     /* of one pass of multiply_add, in float32 */
     void (*multiply_add)(int64_t times);
@@ -37,7 +37,7 @@ typedef struct tdi_roof_loops {
     void (*multiply_add_bfloat16)(int64_t times);
     void (*read)(const float *data, int64_t count); /* count: a multiple of 128; data: from `allocate` */
     void (*update)(float *data, int64_t count);     /* reads and writes each number */
-} tdi_roof_loops;
+} tdi_roofline_loops;
 
 struct tdi_device {
     const tdi_device_interface *interface;
@@ -61,7 +61,7 @@ struct tdi_device {
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
 
     /* Fills *loops. Called from any thread; does not block. Never NULL. */
-    void (*roofs)(tdi_roof_loops *loops);
+    void (*roofline)(tdi_roofline_loops *loops);
 
     /* Each thread calls enter_thread before it runs kernels, and leave_thread, with what enter_thread returned, when it
      * has run them: in between libraries start no threads of their own. leave_thread restores what the thread had. Both

@@ -18,7 +18,7 @@ typedef struct tdi_plan tdi_plan;
 typedef struct tdi_chooser {
     tdi_choices *choices; /* made and remembered so far */
     td_context *context;
-    tdi_team *team; /* idle while plans are made; workers * lanes threads */
+    tdi_team *team; /* idle while plans are made; at least workers * lanes threads */
     int workers;    /* that run such a plan at the same time */
 } tdi_chooser;
 
@@ -86,7 +86,8 @@ typedef struct tdi_step_trace {
 
 /* Runs lane `lane`'s share of a replica's step: its parts' plans side by side, segment by segment. `barrier` is the
  * replica's lanes'; `step` counts the runs with this communicator, from 1. Nothing is allocated, locked or decided.
- * With `notes` (NULL: none) the plans have been labelled. */
+ * With `notes` (NULL: none) the plans have been labelled. Returns behind the first collective that is broken, as all
+ * threads do, with its status: the step has computed nothing that may be used. */
 td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
                         tdi_communicator *communicator, const tdi_step_trace *notes);
 

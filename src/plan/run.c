@@ -135,11 +135,17 @@ static int walk(const tdi_lane_items *list, int begin, int end, bool first, tdi_
 
 /* ---- by all threads ---- */
 
+static td_status finish(tdi_communicator *communicator, int collective, uint32_t step)
+{
+    bool broken = communicator->finish(communicator, collective, step) == TDI_BROKEN;
+    return broken ? communicator->failure(communicator)->status : TD_OK;
+}
+
 static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
                       tdi_communicator *communicator)
 {
     if (segment->kind == TDI_STEP_FINISH)
-        return communicator->finish(communicator, segment->collective, step);
+        return finish(communicator, segment->collective, step);
     if (segment->kind == TDI_STEP_BEGIN) {
         tdi_barrier_wait(barrier);
         if (lane == 0)
@@ -204,7 +210,7 @@ td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, 
         }
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_FINISH)
-                TDI_TRY(communicators[w]->finish(communicators[w], segment->collective, step));
+                TDI_TRY(finish(communicators[w], segment->collective, step));
             int first = parts * w / workers;
             for (int p = first; p < parts * (w + 1) / workers; p++)
                 run_segment_in_turn(plans[p], k, p == first);

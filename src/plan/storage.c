@@ -43,15 +43,13 @@ void tdi_lay_out_exchange(tdi_plan *plan)
 {
     for (int i = 0; i < plan->spec.graph->nodes.count; i++) {
         const tdi_node *node = plan->spec.graph->nodes.at[i];
-        bool gather = node->op == &tdi_op_all_gather, once = node->once && node->home == TDI_HOME_EXCHANGE;
-        if (!gather && !once)
+        int64_t bytes = tdi_exchange_bytes(node), at = plan->exchange_bytes;
+        if (bytes == 0)
             continue;
-        int64_t bytes = tdi_node_bytes(plan, gather ? node->in[0] : node);
-        int64_t whole = (bytes * (gather ? plan->spec.graph->parts : 1) + 63) & ~(int64_t)63;
-        tdi_placed_of(plan, node)->exchange = plan->exchange_bytes;
-        if (gather)
-            tdi_placed_of(plan, node->in[0])->exchange = plan->exchange_bytes + bytes * plan->spec.part;
-        plan->exchange_bytes += whole;
+        tdi_placed_of(plan, node)->exchange = at;
+        if (node->op->gathers)
+            tdi_placed_of(plan, node->in[0])->exchange = at + tdi_node_bytes(plan, node->in[0]) * plan->spec.part;
+        plan->exchange_bytes += bytes;
     }
 }
 

@@ -142,7 +142,7 @@ static bool run_together(const context *at, const tdi_call *call)
     }
     assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
     assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
-    tdi_team_run(team, run_lane_of, &all);
+    tdi_team_run(team, at->lanes, run_lane_of, &all);
     tdi_team_free(team);
     tdi_lockstep_release(&lockstep);
     for (int lane = 0; lane < at->lanes; lane++)

@@ -41,10 +41,11 @@ static tdi_node *convolution(chain *c, tdi_node *x, int64_t filters)
 
 static void choose(chain *c, tdi_node *output)
 {
-    int collectives;
+    tdi_collectives collectives = {0};
     output->home = TDI_HOME_OUTPUT;
     assert_true(tdi_push(&c->graph->outputs, output));
     assert_int_equal(tdi_schedule_make(c->graph, &c->schedule, &collectives, &c->graph->error), TD_OK);
+    tdi_vec_free(&collectives);
     assert_true(c->graph->nodes.count <= MOST);
     assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->interleaved, &c->graph->error),
                      TD_OK);

@@ -12,13 +12,13 @@
  *
  * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
  * no notice of them. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = 16,            /* rows of a tile, and floats of one */
@@ -311,7 +311,7 @@ static void make_square(const conv *v, const tdi_call *call, const product *m, c
     int activation = v->back ? TD_LINEAR : ((const tdi_conv2d_attrs *)call->attrs)->activation;
     multiply(m, x, block_of(v, p, f), p->sums);
     if (activation != TD_LINEAR)
-        TDI_ISA_NAME(tdi_loops).epilogue(WIDE, WIDE, WIDE, bias ? bias + f : NULL, activation, p->sums);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(WIDE, WIDE, WIDE, bias ? bias + f : NULL, activation, p->sums);
     put(v->streams, p->sums, bias && activation == TD_LINEAR ? bias + f : NULL, to, f);
 }
 

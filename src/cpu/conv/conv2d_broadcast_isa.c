@@ -233,8 +233,8 @@ static void activate(const conv *v, int64_t count, float *y)
 {
     bool all = count == v->filters;
     if (v->activation != TD_LINEAR && v->activation != TD_RELU)
-        TDI_ISA_NAME(tdi_loops).epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL,
-                                         v->activation, y);
+        TDI_ISA_NAME(tdi_vector_loops)
+            .epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL, v->activation, y);
 }
 
 /* Pixels ox, ox + apart, .. of a row of y; at knows the rows, which lie within x. Columns may lie left and right of it,

@@ -2,23 +2,23 @@
  * values by AVX512-BF16.
  *
  * Images are read where they lie: of some hundred pixels that are made a table says where each place of the filter sees
- * what it multiplies, outside of an image zeros. A word (words_isa.h) of each pixel of a tile meets each vector of its
- * filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the share.
- * Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing changes;
- * of one place by groups of filters, so that the next one is asked for while one is multiplied.
+ * what it multiplies, outside of an image zeros. A word (pair_products_isa.h) of each pixel of a tile meets each vector
+ * of its filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the
+ * share. Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing
+ * changes; of one place by groups of filters, so that the next one is asked for while one is multiplied.
  *
  * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
  * one place has strides, its pixels are set apart.
  *
  * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
  * no notice of them. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = TDI_SIDE,
@@ -319,7 +319,7 @@ TDI_INLINE void activate(int vectors, const conv *v, tdi_tile sums)
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             _mm512_storeu_ps(made + i * wide + j * SIDE, sums[i][j]);
-    TDI_ISA_NAME(tdi_loops).epilogue(rows, wide, wide, NULL, v->activation, made);
+    TDI_ISA_NAME(tdi_vector_loops).epilogue(rows, wide, wide, NULL, v->activation, made);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             sums[i][j] = _mm512_loadu_ps(made + i * wide + j * SIDE);

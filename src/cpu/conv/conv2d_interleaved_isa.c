@@ -1,5 +1,5 @@
-/* conv2d_interleaved_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), and the gradient of
- * their input.
+/* conv2d_interleaved_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), and the
+ * gradient of their input.
  *
  * Samples are batch-interleaved, [h, w, c, lane], or are turned that way and back block by block. In that layout the
  * taps of one filter row, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy with
@@ -10,9 +10,9 @@
  * do, what sees nothing else is not computed: it is what the bias alone makes. The results are the same but for the
  * sign of a zero: blank columns times an infinity or NaN, which is NaN, are not left out. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/math_isa.h"
-#include "cpu/zeros_isa.h"
+#include "cpu/skip_zeros_isa.h"
+#include "cpu/vector_loops.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS };
 
@@ -220,7 +220,7 @@ static void make_blank(const tdi_conv *p, const float *bias, int activation, flo
 {
     for (int64_t f = 0; f < p->f; f++)
         tdi_store(column + f * TDI_WIDTH, tdi_splat(bias ? bias[f] : 0.0f));
-    TDI_ISA_NAME(tdi_loops).epilogue(1, p->f * TDI_WIDTH, 0, NULL, activation, column);
+    TDI_ISA_NAME(tdi_vector_loops).epilogue(1, p->f * TDI_WIDTH, 0, NULL, activation, column);
 }
 
 static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)

@@ -4,8 +4,8 @@
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
@@ -105,7 +105,7 @@ static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int ac
 {
     int64_t column = p->f * TDI_WIDTH, count = columns.end - columns.begin;
     if (count > 0)
-        TDI_ISA_NAME(tdi_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
 }
 
 static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)

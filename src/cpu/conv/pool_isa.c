@@ -4,8 +4,8 @@
  * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
  * group by group, a group being the channels of one position. Batch-interleaved samples are so many channels more. */
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 #include "ops/pool2d.h"
 
 enum { FEW = 16 };
@@ -282,7 +282,7 @@ static void write_row(const pool *p, const float *x, const float *gradient, int6
     if (p->attrs->activation == TD_LINEAR)
         memcpy(dx + row, gradient, (size_t)count * sizeof *dx);
     else
-        TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, count, x + row, gradient, dx + row);
+        TDI_ISA_NAME(tdi_vector_loops).slope(p->attrs->activation, count, x + row, gradient, dx + row);
     clear(dx + row + count, p->line - count);
 }
 

@@ -1,7 +1,7 @@
 /* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products make
  * what takes 144.
  *
- * Tiles are turned into points and back by winograd_tiles_isa.h. Summed over channels, each of the 36 points is a
+ * Tiles are turned into points and back by winograd_transforms_isa.h. Summed over channels, each of the 36 points is a
  * matrix product, [tiles, c] . [c, f]; that is where the time goes. The gradient of the input is the same convolution
  * of dy with the filter turned about, or, where dy has fewer tiles than x, made from those: their results overlap then.
  *
@@ -9,11 +9,11 @@
  * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
  * are turned back as soon as their sums are there. Values may be bfloat16; what is multiplied is float32. */
 #include "cpu/amx.h"
+#include "cpu/bfloat16_isa.h"
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/conv/winograd_tiles_isa.h"
-#include "cpu/loops.h"
-#include "cpu/narrow_isa.h"
+#include "cpu/conv/winograd_transforms_isa.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 4 }; /* of blocks of sums, in registers: rows of one or more, vectors of one at most */
@@ -450,8 +450,8 @@ static void store_tile(const winograd *p, tile t, const float *from, piece q, co
     float made[OUT * OUT * COLUMNS * TDI_WIDTH];
     turn_back(tdi_interpolate_tile, OUT, p, from, width_of(q), made);
     if (bias || activation)
-        TDI_ISA_NAME(tdi_loops).epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation,
-                                         made);
+        TDI_ISA_NAME(tdi_vector_loops)
+            .epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation, made);
     if (p->narrow)
         put_tile(true, p, t, made, q, y);
     else

@@ -1,11 +1,11 @@
-/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), by Winograd's method along
- * rows (winograd_points_isa.h): eight products make what takes 18 (filters of 3 columns) or 20 (of 5), six of a narrow
- * tile what takes 12 or 10.
+/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), by Winograd's
+ * method along rows (winograd_rows_transforms_isa.h): eight products make what takes 18 (filters of 3 columns) or 20
+ * (of 5), six of a narrow tile what takes 12 or 10.
  *
  * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over tiles,
  * rows and channels, with a filter of one column. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/conv/winograd_points_isa.h"
+#include "cpu/conv/winograd_rows_transforms_isa.h"
 
 enum { MOST_TAPS = 5, LINE = 16 /* floats */ };
 enum { BAND_BYTES = 384 * 1024 /* of points: what stays in the second cache */ };

@@ -1,9 +1,9 @@
 /* unary_isa.c - functions of one element and their derivatives. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/elementwise/squash_isa.h"
-#include "cpu/loops.h"
+#include "cpu/elementwise/sigmoid_tanh_isa.h"
 #include "cpu/math_isa.h"
-#include "cpu/narrow_isa.h"
+#include "cpu/vector_loops.h"
 
 /* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
 #define LOOPED_KINDS(X)                                                                                                \
@@ -318,11 +318,11 @@ static void narrow(int64_t n, const float *from, tdi_bfloat16 *to)
     tdi_narrow_loop(n, from, to);
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
-                                           .slope = slope_loop,
-                                           .activate_bfloat16 = activate_bfloat16,
-                                           .widen = widen,
-                                           .narrow = narrow,
-                                           .pack = TDI_ISA_NAME(tdi_pack),
-                                           .update = TDI_ISA_NAME(tdi_update_stretch),
-                                           .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};
+const tdi_vector_loops TDI_ISA_NAME(tdi_vector_loops) = {.epilogue = epilogue,
+                                                         .slope = slope_loop,
+                                                         .activate_bfloat16 = activate_bfloat16,
+                                                         .widen = widen,
+                                                         .narrow = narrow,
+                                                         .pack = TDI_ISA_NAME(tdi_pack),
+                                                         .update = TDI_ISA_NAME(tdi_update_stretch),
+                                                         .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

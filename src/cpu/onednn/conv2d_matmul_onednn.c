@@ -201,7 +201,7 @@ static void conv2d_run(const tdi_call *call)
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
         tdi_factor left = {x, taps_of(&p), 'N'}, filter = {(float *)call->in[1].data + p.filter, p.filters, 'N'};
         tdi_sgemm(rows, p.f, taps_of(&p), left, filter, 0, y, p.filters);
-        tdi_cpu_loops()->epilogue(rows, p.f, p.filters, bias ? bias + p.filter : NULL, activation, y);
+        tdi_cpu_vector_loops()->epilogue(rows, p.f, p.filters, bias ? bias + p.filter : NULL, activation, y);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
-#include "cpu/onednn/library_threads.h"
+#include "cpu/onednn/library.h"
 #include "cpu/onednn/primitive_onednn.h"
 #include "ops/common.h"
 
@@ -251,9 +251,9 @@ static void activate(const tdi_call *call, void *first)
     int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * count_made(call);
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
     if (v.y->dtype == TD_BFLOAT16)
-        tdi_cpu_loops()->activate_bfloat16(count, activation, first);
+        tdi_cpu_vector_loops()->activate_bfloat16(count, activation, first);
     else
-        tdi_cpu_loops()->epilogue(1, count, 0, NULL, activation, first);
+        tdi_cpu_vector_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
 /* What was made apart to its place between the other channels. */

@@ -93,10 +93,10 @@ static void activate(const tdi_call *call, const share *w)
     int activation = ((const tdi_matmul_attrs *)call->attrs)->activation;
     int64_t ldc = w->c_strides[0];
     if (call->out.dtype == TD_FLOAT32)
-        tdi_cpu_loops()->epilogue(w->rows, w->columns, ldc, NULL, activation, element(&call->out, w->c));
+        tdi_cpu_vector_loops()->epilogue(w->rows, w->columns, ldc, NULL, activation, element(&call->out, w->c));
     else
         for (int64_t i = 0; activation != TD_LINEAR && i < w->rows; i++)
-            tdi_cpu_loops()->activate_bfloat16(w->columns, activation, element(&call->out, w->c + i * ldc));
+            tdi_cpu_vector_loops()->activate_bfloat16(w->columns, activation, element(&call->out, w->c + i * ldc));
 }
 
 /* Where a share's left factor is. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu/vector_loops.h"
 
 enum { ALIGNMENT = 64, WEIGHTS = 1 };
 
@@ -206,7 +206,7 @@ void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch
     dnnl_status_t status = bind_all(p, at, packed, scratchpad);
     bool outdated = status == dnnl_success && tdi_must_pack(call);
     if (outdated && p->packing)
-        tdi_cpu_loops()->pack(p->packing, at.weights, packed);
+        tdi_cpu_vector_loops()->pack(p->packing, at.weights, packed);
     else if (outdated && weights == DNNL_ARG_WEIGHTS)
         status = reorder(p, p->weights, p->packed);
     if (status != dnnl_success)

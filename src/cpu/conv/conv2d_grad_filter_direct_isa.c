@@ -1,16 +1,17 @@
-/* conv2d_filter_direct_isa.c - the gradient of a convolution's filter of many channels by AVX-512, of bfloat16 values
- * by AVX512-BF16: x^T . dy for each place of the filter, [c, pixels] . [pixels, f] over the pixels of all samples' dy.
+/* conv2d_grad_filter_direct_isa.c - the gradient of a convolution's filter of many channels by AVX-512, of bfloat16
+ * values by AVX512-BF16: x^T . dy for each place of the filter, [c, pixels] . [pixels, f] over the pixels of all
+ * samples' dy.
  *
  * bfloat16s go in pairs of pixels. Of some hundred pixels dy is packed once, x for each place of the filter, as that
  * place sees it: nothing is multiplied for being beside an image but zeros in x. Both are packed by so many channels at
  * a time as L2 holds with the filter's share, and the next pixels are asked for while these are multiplied. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = TDI_SIDE,

@@ -1,4 +1,4 @@
-/* conv2d_filter_broadcast_isa.c - the gradient of a convolution's filter, with filters in the lanes
+/* conv2d_grad_filter_broadcast_isa.c - the gradient of a convolution's filter, with filters in the lanes
  * (conv2d_broadcast_isa.h): a vector of dy meets some neighbouring numbers of x, whose sums stay in registers over some
  * rows of dy, which stay in the caches for the whole filter. */
 #include "cpu/conv/conv2d_broadcast_isa.h"

@@ -1,9 +1,9 @@
-/* squash_isa.h - sigmoid and tanh of some vectors at a time, for the loops that wait for them: one vector's is a chain
+/* sigmoid_tanh_isa.h - sigmoid and tanh of some vectors at a time, for the loops that wait for them: one vector's is a chain
  * of instructions that wait for each other. As in math_isa.h, within the range that leads to a float other than 0
  * and 1.
  */
-#ifndef TDI_CPU_ELEMENTWISE_SQUASH_ISA_H
-#define TDI_CPU_ELEMENTWISE_SQUASH_ISA_H
+#ifndef TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
+#define TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
 
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"

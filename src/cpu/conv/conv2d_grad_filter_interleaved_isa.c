@@ -1,8 +1,8 @@
-/* conv2d_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, a sample in each lane
- * (conv2d_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank in all of a
- * block's images are left out, where what they are multiplied by is finite and columns are not strided. */
+/* conv2d_grad_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, a sample in each
+ * lane (conv2d_interleaved_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank
+ * in all of a block's images are left out, where what they are multiplied by is finite and columns are not strided. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/zeros_isa.h"
+#include "cpu/skip_zeros_isa.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
 enum { CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };

@@ -1,5 +1,5 @@
-/* apart.c - one file under two options, of which the second would destroy what the first reads or writes. */
-#include "apart.h"
+/* output_conflicts.c - one file under two options, of which the second would destroy what the first reads or writes. */
+#include "output_conflicts.h"
 
 #include <fnmatch.h>
 #include <glob.h>
@@ -142,7 +142,7 @@ static int check_checkpoint(const struct options *options, const struct file *re
 
 /* The result, and a checkpoint of the model's own name, may take the place of the model that was read: it is written
  * whole. */
-int apart_check(const struct options *options, const char *output)
+int output_conflicts_check(const struct options *options, const char *output)
 {
     const struct file model = {"MODEL", options->argument}, weights = {"--weights", options->weights};
     const struct file written[] = {{"--output", output},        {"--checkpoint", options->checkpoint},

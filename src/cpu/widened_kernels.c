@@ -1,5 +1,5 @@
-/* widened.c - products and convolutions of bfloat16 values by float32 kernels: operands are widened, the result is
- * rounded. For what no bfloat16 kernel takes, and where the clock finds it faster than those that do. */
+/* widened_kernels.c - products and convolutions of bfloat16 values by float32 kernels: operands are widened, the result
+ * is rounded. For what no bfloat16 kernel takes, and where the clock finds it faster than those that do. */
 #include <stdlib.h>
 
 #include "cpu/kernels.h"
@@ -92,7 +92,7 @@ static void release(void *state)
 static void run(const tdi_call *call)
 {
     const widened *w = call->state;
-    const tdi_loops *loops = tdi_cpu_loops();
+    const tdi_vector_loops *loops = tdi_cpu_vector_loops();
     tdi_value in[MOST_IN];
     size_t values;
     tdi_call wide = wide_call(call, in, call->scratch, &values);

@@ -1,4 +1,4 @@
-/* conv2d_filter_amx_isa.c - the gradient of a convolution's filter from bfloat16 values, by AMX: x^T . dy for each
+/* conv2d_grad_filter_amx_isa.c - the gradient of a convolution's filter from bfloat16 values, by AMX: x^T . dy for each
  * place of the filter, [c, pixels] . [pixels, f] over the pixels of all samples.
  *
  * The images lie end to end in one line of pixels: a row of x is followed by as many zeros as the filter reaches beyond
@@ -9,8 +9,8 @@
  *
  * Of images of few channels each pixel of dy sees a patch, whose rows lie in one piece: the patches are the pixels of
  * an image of kh * kw * c channels, of which the filter has one place. Strides are no matter then. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
