@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apart.h"
-#include "confusion.h"
+#include "file_conflicts.h"
+#include "confusion_table.h"
 #include "options.h"
-#include "output.h"
+#include "output_path.h"
 #include "picture.h"
 #include "session.h"
 

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apart.h"
+#include "file_conflicts.h"
 #include "chart.h"
 #include "options.h"
 #include "picture.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 struct find {
     const struct options *options;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "options.h"
-#include "suggest.h"
+#include "nearest_word.h"
 
 static const struct command *const commands[] = {
     &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "options.h"
-#include "output.h"
+#include "output_path.h"
 #include "session.h"
-#include "suggest.h"
+#include "nearest_word.h"
 
 enum { ARCHITECTURES = 6 };
 

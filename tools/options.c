@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers.h"
-#include "output.h"
-#include "suggest.h"
-#include "words.h"
+#include "parse_number.h"
+#include "output_path.h"
+#include "nearest_word.h"
+#include "option_words.h"
 
 #define AT(member) offsetof(struct options, member)
 
