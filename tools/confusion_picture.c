@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "confusion.h"
+#include "confusion_table.h"
 #include "picture.h"
 
 #ifdef TANDEM_CAIRO

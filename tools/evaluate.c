@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "confusion.h"
+#include "confusion_table.h"
+#include "file_conflicts.h"
 #include "options.h"
-#include "output.h"
-#include "output_conflicts.h"
+#include "output_path.h"
 #include "picture.h"
 #include "session.h"
 

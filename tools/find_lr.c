@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "chart.h"
+#include "file_conflicts.h"
 #include "options.h"
-#include "output_conflicts.h"
 #include "picture.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 struct find {
     const struct options *options;

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "file_conflicts.h"
+#include "json_log.h"
 #include "options.h"
-#include "output.h"
-#include "output_conflicts.h"
+#include "output_path.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 struct fit {
     const struct options *options;

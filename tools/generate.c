@@ -4,7 +4,7 @@
 
 #include "options.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 enum { LENGTH = 500 };
 

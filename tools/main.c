@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nearest_word.h"
 #include "options.h"
-#include "suggest.h"
 
 static const struct command *const commands[] = {
     &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,

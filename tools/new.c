@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nearest_word.h"
 #include "options.h"
-#include "output.h"
+#include "output_path.h"
 #include "session.h"
-#include "suggest.h"
 
 enum { ARCHITECTURES = 6 };
 

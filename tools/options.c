@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers.h"
-#include "output.h"
-#include "suggest.h"
-#include "words.h"
+#include "nearest_word.h"
+#include "option_words.h"
+#include "output_path.h"
+#include "parse_number.h"
 
 #define AT(member) offsetof(struct options, member)
 

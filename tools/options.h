@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "callbacks.h"
-#include "rates.h"
+#include "callback_options.h"
+#include "rate_options.h"
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8

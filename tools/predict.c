@@ -1,11 +1,11 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
 
+#include "file_conflicts.h"
 #include "options.h"
-#include "output.h"
-#include "output_conflicts.h"
+#include "output_path.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 /* What the columns are of a model that classifies. */
 static void say_classes(const td_model *model)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "output.h"
+#include "output_path.h"
 
 static void log_line(void *user, td_log_level level, const char *line)
 {

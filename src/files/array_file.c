@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "files/atomic.h"
-#include "files/npy.h"
+#include "files/atomic_file.h"
+#include "files/npy_file.h"
 
 struct tdi_array_file {
     char *path;

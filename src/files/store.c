@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/machine.h"
-#include "files/regular.h"
-#include "files/temporary.h"
+#include "files/open_regular.h"
+#include "files/temporary_file.h"
 
 enum { PIECE = 1 << 18 };
 

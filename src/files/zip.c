@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "base/machine.h"
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 
 /* Beyond this, an entry that expands more than BOMB_RATIO times is a bomb. */
 #define BOMB_FLOOR ((zip_uint64_t)256 << 20)

@@ -59,14 +59,14 @@ static size_t within_page(uint64_t at, size_t size)
 
 static bool write_pages(tdi_hdf5_pages *pages, uint64_t at, const unsigned char *from, size_t size)
 {
-    for (size_t part; size > 0; at += part, from += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, from += piece, size -= piece) {
         int place = place_of(pages, at / PAGE);
         tdi_hdf5_page *page =
             is_page(pages, place, at / PAGE) ? pages->list.at[place] : make_page(pages, place, at / PAGE);
         if (!page)
             return false;
-        part = within_page(at, size);
-        memcpy(page->bytes + at % PAGE, from, part);
+        piece = within_page(at, size);
+        memcpy(page->bytes + at % PAGE, from, piece);
     }
     return true;
 }
@@ -74,13 +74,13 @@ static bool write_pages(tdi_hdf5_pages *pages, uint64_t at, const unsigned char 
 void tdi_hdf5_pages_read(const tdi_hdf5_pages *pages, uint64_t at, void *to, size_t size)
 {
     unsigned char *next = to;
-    for (size_t part; size > 0; at += part, next += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, next += piece, size -= piece) {
         int place = place_of(pages, at / PAGE);
-        part = within_page(at, size);
+        piece = within_page(at, size);
         if (is_page(pages, place, at / PAGE))
-            memcpy(next, pages->list.at[place]->bytes + at % PAGE, part);
+            memcpy(next, pages->list.at[place]->bytes + at % PAGE, piece);
         else
-            memset(next, 0, part);
+            memset(next, 0, piece);
     }
 }
 

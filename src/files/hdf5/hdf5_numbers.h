@@ -2,7 +2,7 @@
 #ifndef TDI_FILES_HDF5_HDF5_NUMBERS_H
 #define TDI_FILES_HDF5_HDF5_NUMBERS_H
 
-#include "files/numbers.h"
+#include "files/stored_numbers.h"
 
 /* A datatype message: integers of 8 to 64 bits, IEEE floats of 16 to 64 bits, booleans as h5py has them (an enumeration
  * of bytes). False: another. */

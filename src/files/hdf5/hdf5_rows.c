@@ -259,20 +259,20 @@ typedef struct stride {
 } stride;
 
 /* The part of a chunk that is wanted. */
-typedef struct part {
+typedef struct overlap {
     int rank;
     uint64_t element;
     const unsigned char *fill; /* stands for a chunk that was never written */
     stride axis[TD_MAX_RANK];
-} part;
+} overlap;
 
-static void fill_run(const part *p, unsigned char *to, uint64_t count)
+static void fill_run(const overlap *p, unsigned char *to, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         memcpy(to + i * p->element, p->fill, p->element);
 }
 
-static void copy_part(const part *p, const stride *axis, int rank, const unsigned char *from, unsigned char *to)
+static void copy_overlap(const overlap *p, const stride *axis, int rank, const unsigned char *from, unsigned char *to)
 {
     if (rank == 1 && from)
         memcpy(to, from, axis->count * p->element);
@@ -280,15 +280,15 @@ static void copy_part(const part *p, const stride *axis, int rank, const unsigne
         fill_run(p, to, axis->count);
     else
         for (uint64_t i = 0; i < axis->count; i++)
-            copy_part(p, axis + 1, rank - 1, from ? from + i * axis->from : NULL, to + i * axis->to);
+            copy_overlap(p, axis + 1, rank - 1, from ? from + i * axis->from : NULL, to + i * axis->to);
 }
 
 /* What of the chunk at `place` lies in [begin, end) of the first axis, and where it begins in the chunk and in `to`. */
-static part part_of(const tdi_hdf5_rows *rows, const uint64_t *place, uint64_t begin, uint64_t end, uint64_t *from_at,
+static overlap overlap_of(const tdi_hdf5_rows *rows, const uint64_t *place, uint64_t begin, uint64_t end, uint64_t *from_at,
                     uint64_t *to_at)
 {
     const tdi_hdf5_grid *box = &rows->box;
-    part p = {.rank = box->rank, .element = box->element, .fill = rows->fill};
+    overlap p = {.rank = box->rank, .element = box->element, .fill = rows->fill};
     uint64_t from_step = box->element, to_step = box->element;
     *from_at = *to_at = 0;
     for (int i = box->rank - 1; i >= 0; i--) {
@@ -324,12 +324,12 @@ static td_status keep_chunk(tdi_hdf5_rows *rows, uint64_t number, const tdi_hdf5
     return TD_OK;
 }
 
-static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const part *p, uint64_t from_at, unsigned char *to,
+static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const overlap *p, uint64_t from_at, unsigned char *to,
                             tdi_error *error)
 {
     const tdi_hdf5_chunk *chunk = tdi_hdf5_chunks_find(&rows->chunks, number);
     if (!chunk) {
-        copy_part(p, p->axis, p->rank, NULL, to);
+        copy_overlap(p, p->axis, p->rank, NULL, to);
         return TD_OK;
     }
     pthread_mutex_lock(&rows->lock);
@@ -337,7 +337,7 @@ static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const part *p,
     bool here = kept->bytes && kept->number == number;
     td_status status = here ? TD_OK : keep_chunk(rows, number, chunk, error);
     if (status == TD_OK)
-        copy_part(p, p->axis, p->rank, kept->bytes + from_at, to);
+        copy_overlap(p, p->axis, p->rank, kept->bytes + from_at, to);
     pthread_mutex_unlock(&rows->lock);
     return status;
 }
@@ -356,7 +356,7 @@ static td_status read_chunks(tdi_hdf5_rows *rows, uint64_t begin, uint64_t end, 
                 place[i] = left % tdi_hdf5_chunks_along(box, (int)i);
                 left /= tdi_hdf5_chunks_along(box, (int)i);
             }
-            part p = part_of(rows, place, begin, end, &from_at, &to_at);
+            overlap p = overlap_of(rows, place, begin, end, &from_at, &to_at);
             TDI_TRY(copy_chunk(rows, row * abreast + beside, &p, from_at, to + to_at, error));
         }
     return TD_OK;
@@ -377,7 +377,7 @@ static td_status read_stored(tdi_hdf5_rows *rows, uint64_t first, uint64_t count
     else if (rows->address != TDI_HDF5_UNDEFINED)
         return tdi_hdf5_bytes(rows->file, rows->address + first * row, count * row, to, error);
     else
-        fill_run(&(part){.element = rows->type.size, .fill = rows->fill}, to, count * row / rows->type.size);
+        fill_run(&(overlap){.element = rows->type.size, .fill = rows->fill}, to, count * row / rows->type.size);
     return TD_OK;
 }
 

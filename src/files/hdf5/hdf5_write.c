@@ -230,14 +230,14 @@ static const lent *array_from(const tdi_hdf5_writer *file, uint64_t at)
 void tdi_hdf5_piece(const tdi_hdf5_writer *file, uint64_t at, void *to, size_t size)
 {
     char *next = to;
-    for (size_t part; size > 0; at += part, next += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, next += piece, size -= piece) {
         const lent *array = array_from(file, at);
         bool inside = array && array->begin <= at;
         uint64_t left = array ? (inside ? array->end : array->begin) - at : UINT64_MAX;
-        part = size < left ? size : (size_t)left;
+        piece = size < left ? size : (size_t)left;
         if (inside)
-            memcpy(next, array->values + (at - array->begin), part);
+            memcpy(next, array->values + (at - array->begin), piece);
         else
-            tdi_hdf5_pages_read(file->pages, at, next, part);
+            tdi_hdf5_pages_read(file->pages, at, next, piece);
     }
 }
