@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file_conflicts.h"
 #include "json_log.h"
 #include "options.h"
+#include "output_conflicts.h"
 #include "output_path.h"
 #include "session.h"
 #include "stop_signals.h"
@@ -52,7 +52,7 @@ static int prepare(struct fit *fit)
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = check_file_conflicts(options, fit->output);
+        status = output_conflicts_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)

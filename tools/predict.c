@@ -1,8 +1,8 @@
 /* predict.c - `tandem predict`: writes a model's outputs for data to a NumPy file. */
 #include <stdio.h>
 
-#include "file_conflicts.h"
 #include "options.h"
+#include "output_conflicts.h"
 #include "output_path.h"
 #include "session.h"
 #include "stop_signals.h"
@@ -67,7 +67,7 @@ static int choose_path(const struct options *options, const td_model *model, cha
     if (!options->output) {
         int status = output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
                                  several ? ".npz" : ".npy", path);
-        return status == TOOL_DONE ? check_file_conflicts(options, path) : status;
+        return status == TOOL_DONE ? output_conflicts_check(options, path) : status;
     }
     if (several && !output_ends_in(path, ".npz"))
         return tool_refuse("--output: the model has several outputs: expected a name that ends in .npz, got '%s'",
@@ -96,7 +96,7 @@ static int run(const struct options *options)
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
-        status = check_file_conflicts(options, given);
+        status = output_conflicts_check(options, given);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);

@@ -197,7 +197,7 @@ static td_status check_all(check *work, tdi_error *error)
 {
     tdi_team *team;
     TDI_TRY(tdi_team_create(work->threads, &team, error));
-    tdi_team_run(team, check_share, work);
+    tdi_team_run(team, work->threads, check_share, work);
     tdi_team_free(team);
     for (int i = 0; i < work->threads; i++)
         if (work->failed[i].status != TD_OK)

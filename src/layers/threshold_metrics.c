@@ -43,7 +43,7 @@ static tdi_buckets_attrs buckets_of(const td_metric *metric)
     static const float half = 0.5f;
     bool auc = metric->kind == TD_METRIC_AUC;
     tdi_buckets_attrs attrs = {.list = metric->thresholds, .thresholds = listed(metric) + (auc ? 2 : 0), .ends = auc};
-    attrs.apart = metric->num_labels > 0;
+    attrs.per_label = metric->num_labels > 0;
     if (metric->thresholds)
         attrs.how = are_even(metric, attrs.thresholds, auc) ? TDI_EVENLY : TDI_LISTED;
     else if (auc) {
