@@ -1,4 +1,4 @@
-/* callback_options.c - the arguments of Keras's callbacks, from words. */
+/* callback_options.c - parses the arguments of Keras's callbacks. */
 #include "callback_options.h"
 
 #include <limits.h>
@@ -73,7 +73,7 @@ static bool take_mode(const char *text, td_monitor_mode *mode)
     return false;
 }
 
-/* The name alone says yes. */
+/* The name alone means yes. */
 static bool take_choice(const char *text, td_choice *choice)
 {
     *choice = text && strcmp(text, "no") == 0 ? TD_NO : TD_YES;
@@ -135,12 +135,12 @@ static int refuse_name(const struct list *list, const char *word)
         names[count] = list->arguments[count].name;
         used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", count ? ", " : "", names[count]);
     }
-    const char *near = tool_suggest(word, names, count);
+    const char *near = nearest_word(word, names, count);
     return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", list->option, all, word, list->option,
                        near ? near : list->example);
 }
 
-/* A number in front is the patience. */
+/* True for a number as the first word, which is the patience. */
 static bool is_patience(const struct list *list, const char *word)
 {
     return strcmp(list->arguments[0].name, "patience") == 0 && *word >= '0' && *word <= '9';

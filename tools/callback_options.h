@@ -1,4 +1,5 @@
-/* callback_options.h - the arguments of Keras's callbacks, by Keras's names: --early-stopping 5,min_delta=0.01. */
+/* callback_options.h - options with the arguments of Keras's callbacks, by Keras's names: --early-stopping
+ * 5,min_delta=0.01. */
 #ifndef TOOL_CALLBACK_OPTIONS_H
 #define TOOL_CALLBACK_OPTIONS_H
 
@@ -15,7 +16,7 @@ enum callback_list {
     CALLBACK_LISTS
 };
 
-/* What the lists say; zero where they say nothing. */
+/* The arguments; zero where none is given. */
 struct callback_options {
     td_early_stopping_args early_stopping;
     td_reduce_lr_on_plateau_args reduce_lr;
@@ -24,10 +25,10 @@ struct callback_options {
     td_tensorboard_args tensorboard;
     td_backup_and_restore_args backup;
     bool given[CALLBACK_LISTS];
-    char words[CALLBACK_LISTS][256]; /* the texts among the values */
+    char words[CALLBACK_LISTS][256]; /* memory for values that are texts */
 };
 
-/* Reads the value of the option that `list` stands behind. Returns an exit status, after a sentence when it is not
+/* Parses the value of the option of callback `list`. Returns an exit status; prints a sentence when it is not
  * TOOL_DONE. */
 int read_callback_list(enum callback_list list, const char *text, struct callback_options *options);
 

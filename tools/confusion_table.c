@@ -1,4 +1,4 @@
-/* confusion_table.c - the table of a confusion matrix. */
+/* confusion_table.c - prints a confusion matrix as a table. */
 #include "confusion_table.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ const char **confusion_names_of(const char *recipe, int classes)
 {
     enum { SIZE = 64 };
     size_t count = (size_t)classes;
-    if (td_recipe_class(recipe, 0, NULL, 0) < classes) /* a label map's names may go on with what is ignored */
+    if (td_recipe_class(recipe, 0, NULL, 0) < classes) /* a label map may name ignored classes behind the others */
         return NULL;
     const char **names = malloc((count + 1) * sizeof *names + count * SIZE);
     char *text = names ? (char *)(names + count + 1) : NULL;
@@ -48,7 +48,7 @@ static const char *name_of(const char *const *names, int c, char number[16])
     return names ? names[c] : number;
 }
 
-/* Of the first column. */
+/* The width of the first column. */
 static int width_of(const td_confusion *confusion, const char *const *names)
 {
     size_t width = NARROWEST;

@@ -1,17 +1,17 @@
-/* confusion_table.h - prints and saves what was taken for what. */
+/* confusion_table.h - prints and draws a confusion matrix. */
 #ifndef TOOL_CONFUSION_TABLE_H
 #define TOOL_CONFUSION_TABLE_H
 
 #include "tool.h"
 
-/* The words of a list with commas between them: NULL behind the last; freed by the caller. NULL when memory is out. */
+/* Splits a list at its commas. The caller frees the result, which ends with NULL. NULL when out of memory. */
 const char **confusion_names(const char *list);
 
-/* Those that the model's recipe has, in the same way; NULL too when they are not as many as the classes. */
+/* The class names of a recipe, in the same form. NULL also when there are fewer than classes. */
 const char **confusion_names_of(const char *recipe, int classes);
 
-/* A line per class with its scores, their means, and the matrix while it is as small as a terminal. `names` of the
- * classes; NULL: their numbers. */
+/* Prints a line of scores per class, their means, and the matrix when it fits into a terminal. NULL `names`: classes
+ * are shown by number. */
 void confusion_print(const td_confusion *confusion, const char *const *names);
 /* Draws the matrix to a PNG or SVG file. Returns an exit status. */
 int confusion_draw(const td_confusion *confusion, const char *const *names, const char *path);

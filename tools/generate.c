@@ -1,4 +1,4 @@
-/* generate.c - `tandem generate`: a model that was trained on text writes some. */
+/* generate.c - `tandem generate`: writes text by a model that was trained on text. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ enum { LENGTH = 500 };
 static int write_text(const struct options *options, const struct session *session)
 {
     stop_on_signals(session->context);
-    signal(SIGPIPE, SIG_DFL); /* with the reader nothing is lost */
+    signal(SIGPIPE, SIG_DFL); /* without a reader the text is not needed */
     td_status status = td_generate_(&(td_generate_args){.model = session->model,
                                                         .prompt = options->prompt,
                                                         .length = options->length ? options->length : LENGTH,

@@ -1,5 +1,4 @@
-/* json_log.c - JSON lines (RFC 8259). Numbers keep every bit; what is not finite is null, as JSON has no word for it.
- */
+/* json_log.c - writes JSON lines (RFC 8259). Numbers keep every bit; numbers that are not finite become null. */
 #include "json_log.h"
 
 #include <math.h>
@@ -30,7 +29,7 @@ static void put_number(FILE *file, const char *name, double value)
         fputs(": null", file);
 }
 
-/* Of the logs' learning rate, which a callback may have put there, nothing: every line has it at its end. */
+/* Skips a learning rate among the logs, which a callback may have added: every line has it at its end. */
 int log_epoch(FILE *file, const td_epoch *epoch)
 {
     fprintf(file, "{\"epoch\": %d", epoch->epoch);

@@ -1,4 +1,4 @@
-/* nearest_word.c - optimal string alignment distance, and the candidate where it is least. */
+/* nearest_word.c - finds the candidate with the least optimal string alignment distance. */
 #include "nearest_word.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@ static int same(char a, char b)
 
 static int distance(const char *a, const char *b)
 {
-    int row[3][LONGEST + 1]; /* rows i - 2, i - 1 and i, by turns */
+    int row[3][LONGEST + 1]; /* rows i - 2, i - 1 and i, in turn */
     int length = (int)strlen(b);
     for (int j = 0; j <= length; j++)
         row[0][j] = j;
@@ -36,13 +36,13 @@ static int distance(const char *a, const char *b)
     return row[i % 3][length];
 }
 
-const char *tool_suggest(const char *word, const char *const *candidates, int count)
+const char *nearest_word(const char *word, const char *const *candidates, int count)
 {
     size_t length = strlen(word);
     if (length > LONGEST)
         return NULL;
     const char *nearest = NULL;
-    int best = 2 + (int)length / 4; /* the first distance that is too far */
+    int best = 2 + (int)length / 4; /* a candidate must be nearer than this */
     for (int i = 0; i < count; i++) {
         if (strlen(candidates[i]) > LONGEST)
             continue;

@@ -1,4 +1,4 @@
-/* option_words.c - unknown and ambiguous options, options without their value, flags with one. */
+/* option_words.c - refuses unknown and ambiguous options, options without their value, and flags with one. */
 #include "option_words.h"
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #define MAX_NAMES 128
 
-/* Every subcommand has these from argp. */
+/* Options that argp gives to every subcommand. */
 static const struct argp_option standard_options[] = {
     {"help", '?', NULL, 0, NULL, 0}, {"usage", 0, NULL, 0, NULL, 0}, {"version", 'V', NULL, 0, NULL, 0}, {0}};
 
@@ -17,9 +17,9 @@ static bool at_end(const struct argp_option *option)
     return !option || (!option->name && !option->doc);
 }
 
-/* As getopt_long understands a name: whole, or abbreviated when only one option can be meant. */
+/* What getopt_long takes a name for: whole, or abbreviated when only one option can be meant. */
 struct match {
-    const struct argp_option *option, *other; /* two: ambiguous */
+    const struct argp_option *option, *other; /* `other` is set when the name is ambiguous */
     bool whole;
 };
 
@@ -59,7 +59,7 @@ static int refuse_unknown(const struct command *command, const char *word, size_
     if (length < sizeof name) {
         memcpy(name, word, length);
         name[length] = '\0';
-        near = tool_suggest(name, names, count);
+        near = nearest_word(name, names, count);
     }
     if (near)
         return tool_refuse("unknown option --%.*s; did you mean --%s?", (int)length, word, near);
@@ -90,7 +90,7 @@ static int check_long(const struct command *command, const char *word, const cha
     return *takes_next && !next ? refuse_without_value(match.option) : TOOL_DONE;
 }
 
-/* `word` is what stands behind the dash: flags, the last of which may have its value attached. */
+/* Checks the letters behind a dash: flags, the last of which may have its value attached. */
 static int check_short(const struct command *command, const char *word, const char *next, bool *takes_next)
 {
     for (; *word; word++) {

@@ -1,5 +1,5 @@
-/* output_path.c - the names of results. Files are written beside their name and renamed, so the folder is what must be
- * writable. */
+/* output_path.c - the paths of results. A file is written beside its name and renamed, so its folder must be writable.
+ */
 #include "output_path.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ const char *output_folder(const char *path, char folder[OUTPUT_SIZE])
     return slash ? slash + 1 : path;
 }
 
-/* A folder may say that it can be written to and take no files for all that, as /proc does. */
+/* True when a file can be made in the folder. Permissions do not tell: /proc claims to be writable. */
 static bool takes_files(const char *folder)
 {
     char trial[OUTPUT_SIZE + 32];

@@ -1,4 +1,4 @@
-/* parse_number.c - the command never leaves the C locale. */
+/* parse_number.c - parses numbers. The command never leaves the C locale, so strtod sees a point as a point. */
 #include "parse_number.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@ bool read_count(const char *text, int64_t *value)
 bool read_real(const char *text, double *value)
 {
     if (!isdigit((unsigned char)*text) && !strchr("+-.", *text))
-        return false; /* nan, inf, blanks in front */
+        return false; /* nan, inf, leading blanks */
     char *end;
     *value = strtod(text, &end);
     return end != text && !*end && isfinite(*value);

@@ -1,4 +1,4 @@
-/* rate_options.c - Keras's schedules and its LearningRateScheduler, from words. */
+/* rate_options.c - parses the options of Keras's schedules and its LearningRateScheduler. */
 #include "rate_options.h"
 
 #include <float.h>
@@ -35,7 +35,7 @@ enum {
     POLYNOMIAL = KIND(TD_POLYNOMIAL_DECAY)
 };
 
-/* An argument, whose it is, and who cannot do without. */
+/* An argument, the schedules that take it, and those that require it. */
 static const struct argument {
     const char *name;
     enum { NUMBER, OPTIONAL, FLAG, BOUNDARIES, VALUES } form;
@@ -70,7 +70,7 @@ static int refuse_name(const char *name)
     const char *names[COUNT(schedules)];
     for (int i = 0; i < COUNT(schedules); i++)
         names[i] = schedules[i].name;
-    const char *near = tool_suggest(name, names, COUNT(schedules));
+    const char *near = nearest_word(name, names, COUNT(schedules));
     return tool_refuse("--schedule: expected cosine_decay, cosine_decay_restarts, exponential_decay, "
                        "inverse_time_decay, piecewise_constant_decay or polynomial_decay, and its arguments, got '%s'; "
                        "try --schedule %s,...",
@@ -96,7 +96,7 @@ static int refuse_argument(td_schedule_kind kind, const char *word)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", arguments[i].name);
             names[count++] = arguments[i].name;
         }
-    const char *near = tool_suggest(word, names, count);
+    const char *near = nearest_word(word, names, count);
     return tool_refuse("--schedule: %s takes %s; got '%s'%s%s", schedule_name(kind), list, word, near ? "; try " : "",
                        near ? near : "");
 }
@@ -111,7 +111,7 @@ static bool read_float(const char *text, float *value)
     return good;
 }
 
-/* "100:200:300"; returns how many, -1 when one cannot be. */
+/* Parses "100:200:300" and returns the number of values, -1 when one is wrong. */
 static int read_list(char *text, bool whole, struct rate_schedule *to)
 {
     int count = 0;
@@ -122,7 +122,7 @@ static int read_list(char *text, bool whole, struct rate_schedule *to)
     return count;
 }
 
-/* Without a value, and for a flag with one, `text` is wrong. */
+/* Parses an argument's value. False when it is missing or wrong, or when a flag has one. */
 static bool take_value(const struct argument *argument, char *text, struct rate_schedule *to, int *pieces)
 {
     void *at = (char *)&to->schedule + argument->at;
@@ -157,7 +157,7 @@ static int refuse_value(const struct argument *argument, const char *text)
 
 struct parse {
     struct rate_schedule *to;
-    unsigned seen; /* which of the arguments, as bits */
+    unsigned seen; /* bits: the arguments that were given */
     int n_boundaries, n_values;
 };
 

@@ -15,7 +15,7 @@ static void on_signal(int number)
     signal(SIGTERM, SIG_DFL);
 }
 
-/* A signal that the caller has set to be ignored (nohup, a background job) stays so. */
+/* A signal that was ignored when the command started (nohup, a background job) stays ignored. */
 static void catch_signal(int number)
 {
     struct sigaction now, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -31,7 +31,7 @@ void stop_on_signals(td_context *context)
     stop_context = context;
     catch_signal(SIGINT);
     catch_signal(SIGTERM);
-    /* Who reads the progress may leave: the training goes on. */
+    /* Training goes on when the reader of the progress goes away. */
     signal(SIGPIPE, SIG_IGN);
 }
 

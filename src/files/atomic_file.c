@@ -1,4 +1,4 @@
-/* atomic_file.c - write beside, fsync, rename. */
+/* atomic_file.c - writes beside the path, fsyncs, renames. */
 #define _GNU_SOURCE
 #include "files/atomic_file.h"
 
@@ -18,7 +18,7 @@
 struct tdi_atomic {
     char path[PATH_MAX], folder[PATH_MAX], temporary[PATH_MAX + 64];
     int fd;
-    bool replaces; /* a file stands at path: `mode` is its */
+    bool replaces; /* a file exists at the path; `mode` is its mode */
     mode_t mode;
     bool failed;
     int64_t position;
@@ -30,7 +30,7 @@ static td_status os_failure(tdi_error *error, const char *what, const char *path
     return tdi_fail(error, code == ENOENT ? TD_NOT_FOUND : TD_IO, "cannot %s \"%s\": %s", what, path, strerror(code));
 }
 
-/* Follows links, and looks at what stands at the path already. */
+/* Resolves links, and inspects a file that exists at the path. */
 static td_status resolve(tdi_atomic *file, const char *path, tdi_error *error)
 {
     struct stat old;
@@ -134,7 +134,7 @@ int64_t tdi_atomic_position(const tdi_atomic *file)
     return file->position;
 }
 
-/* A rename is durable once the folder is. Some file systems cannot fsync a folder: nothing more can be done there. */
+/* A rename is durable once the folder is on disk. A file system that cannot fsync a folder leaves nothing to do. */
 static void sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

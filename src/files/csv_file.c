@@ -1,4 +1,4 @@
-/* csv_file.c - CSV by libcsv, which is fed a line at a time so that messages can name the line. */
+/* csv_file.c - CSV by libcsv, which is fed line by line so that messages can name the line. */
 #define _GNU_SOURCE
 #include "files/csv_file.h"
 
@@ -15,23 +15,23 @@
 #include "base/vec.h"
 #include "files/open_regular.h"
 
-enum { CHUNK = 1 << 16, MOST = 1 << 20 }; /* bytes read at once; bytes of a record */
+enum { CHUNK = 1 << 16, MOST = 1 << 20 }; /* bytes per read; largest bytes of a record */
 
 struct tdi_csv {
     char *path;
     gzFile file;
-    locale_t plain; /* where a point is a point */
+    locale_t plain; /* the C locale, in which the decimal point is a point */
     struct csv_parser parser;
     bool has_parser;
     char chunk[CHUNK];
-    size_t begin, end; /* what of the chunk has not been parsed */
+    size_t begin, end; /* the chunk's bytes that are not parsed yet */
     int64_t line, record_line;
-    int64_t offset, record_offset; /* of the chunk's first byte that has not been parsed, of the record's */
+    int64_t offset, record_offset; /* in the unpacked file: of byte `begin`, and of the record */
     bool at_end, after_cr;
     size_t fed;            /* bytes of the record so far */
-    bool complete, failed; /* the parser has met the record's end; memory has run out */
+    bool complete, failed; /* the parser has reached the record's end; out of memory */
     tdi_vec(char) text;    /* the cells, each ended by a NUL */
-    tdi_vec(int) starts;   /* of the cells in it */
+    tdi_vec(int) starts;   /* of the cells in `text` */
     tdi_vec(char *) cells;
 };
 
@@ -39,7 +39,7 @@ bool tdi_csv_number(const tdi_csv *csv, const char *cell, double *number)
 {
     char *end;
     if (!strchr("+-.0123456789", *cell) || strpbrk(cell, "xXnN"))
-        return false; /* infinities, hexadecimals */
+        return false; /* infinities and hexadecimals */
     *number = strtod_l(cell, &end, csv->plain);
     return end != cell && !*end && isfinite(*number);
 }
@@ -59,7 +59,7 @@ static void take_cell(void *cell, size_t length, void *data)
     if (!tdi_push(&csv->starts, csv->text.count))
         csv->failed = true;
     for (size_t i = 0; i < length; i++)
-        add_char(csv, chars[i] ? chars[i] : '?'); /* a NUL would hide what follows it */
+        add_char(csv, chars[i] ? chars[i] : '?'); /* a NUL would hide the rest of the cell */
     add_char(csv, '\0');
 }
 
@@ -85,14 +85,14 @@ static td_status start_parser(tdi_csv *csv, unsigned char separator, tdi_error *
     return TD_OK;
 }
 
-/* zlib's words without the "<fd:3>: " that it puts in front. */
+/* zlib's message without its prefix "<fd:3>: ". */
 static const char *words_of(const char *reason)
 {
     const char *words = strstr(reason, ">: ");
     return words ? words + 3 : reason;
 }
 
-/* What was unpacked before a gzipped file's break is given first; the break is its end. */
+/* Reads more bytes. Where a gzipped file is damaged, the bytes unpacked before that are returned first. */
 static td_status read_chunk(tdi_csv *csv, tdi_error *error)
 {
     int code = Z_OK;
@@ -131,7 +131,7 @@ static td_status begin(tdi_csv *csv, tdi_error *error)
 {
     csv->line = 1;
     TDI_TRY(read_chunk(csv, error));
-    if (csv->end >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0) /* a byte order mark, as spreadsheets write */
+    if (csv->end >= 3 && memcmp(csv->chunk, "\xef\xbb\xbf", 3) == 0) /* spreadsheets write a byte order mark */
         csv->begin = 3;
     csv->offset = (int64_t)csv->begin;
     return start_parser(csv, most_frequent(csv->chunk + csv->begin, csv->end - csv->begin), error);
@@ -184,7 +184,7 @@ void tdi_csv_close(tdi_csv *csv)
 
 /* ---- records ---- */
 
-/* Goes on to the next line's first byte, whatever ends this one. */
+/* Moves to the next line's first byte, behind "\n", "\r" or "\r\n". */
 static void count_line(tdi_csv *csv, char last)
 {
     bool ended = (last == '\n' && !csv->after_cr) || last == '\r';
@@ -207,7 +207,7 @@ static bool is_blank(const char *from, size_t length)
     return true;
 }
 
-/* Feeds what is left of the line, or of the chunk. */
+/* Feeds the parser the rest of the line, or of the chunk. */
 static td_status feed(tdi_csv *csv, tdi_error *error)
 {
     const char *from = csv->chunk + csv->begin;

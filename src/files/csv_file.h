@@ -1,4 +1,4 @@
-/* csv_file.h - comma-separated values (RFC 4180), plain or gzipped: one record after the other. */
+/* csv_file.h - reads comma-separated values (RFC 4180), plain or gzipped, record by record. */
 #ifndef TDI_FILES_CSV_FILE_H
 #define TDI_FILES_CSV_FILE_H
 
@@ -9,23 +9,22 @@
 
 typedef struct tdi_csv tdi_csv;
 
-/* Cells without the quotes or blanks around them; borrowed until the next record is read. */
+/* A record's cells, without the quotes or blanks around them; borrowed until the next record is read. */
 typedef struct tdi_csv_record {
     int count;
     char *const *cells;
-    int64_t line;   /* of the file, from 1: where it begins */
-    int64_t offset; /* of its first byte in the (unpacked) file */
+    int64_t line;   /* number of its first line, from 1 */
+    int64_t offset; /* of its first byte in the unpacked file */
 } tdi_csv_record;
 
-/* Cells are set apart by commas, semicolons or tabs: whichever the first line has most of. */
+/* Opens a file. The separator is the comma, the semicolon or the tab: whichever the first line has most of. */
 td_status tdi_csv_open(const char *path, tdi_csv **csv, tdi_error *error);
-/* The next record; `*end`, with no record, behind the last. TD_BAD_FILE names file, line and offset, and the rest of
- * that line is behind the reader then; behind the break of a gzipped file there is the end. Empty lines are no
- * records. */
+/* Reads the next record; sets *end, and no record, behind the last. Empty lines are skipped. TD_BAD_FILE names file,
+ * line and offset; the next call goes on behind that line, or finds the end where a gzipped file is damaged. */
 td_status tdi_csv_next(tdi_csv *csv, tdi_csv_record *record, bool *end, tdi_error *error);
-void tdi_csv_close(tdi_csv *csv); /* NULL is accepted */
+void tdi_csv_close(tdi_csv *csv); /* accepts NULL */
 
-/* A cell as a decimal number, whatever the program's locale: false when it is none, or not finite. */
+/* Parses a cell as a decimal number, whatever the locale. False when it is none, or not finite. */
 bool tdi_csv_number(const tdi_csv *csv, const char *cell, double *number);
 
 #endif

@@ -1,5 +1,5 @@
-/* event_file.c - events as TensorFlow's tf.summary writes them: a tensor in each value, its plugin's name in the metadata.
- */
+/* event_file.c - events as TensorFlow's tf.summary writes them: each value is a tensor, with its plugin's name in the
+ * metadata. */
 #define _GNU_SOURCE
 #include "files/event_file.h"
 
@@ -196,7 +196,7 @@ static void write_summary(tdi_events *events, const char *tag, int64_t step, con
     write_event(events, &event);
 }
 
-/* A tensor of `rank` extents, whose content the caller fills in. */
+/* Writes a tensor of `rank` extents, whose content the caller has filled in. */
 static void write_tensor(tdi_events *events, const char *tag, int64_t step, const plugin *of, Tandem__Tensor *tensor,
                          size_t rank, const int64_t *extents)
 {
@@ -261,7 +261,7 @@ static bool find_range(const float *values, int64_t count, double *least, double
     return *least <= *greatest;
 }
 
-/* tensorboard/plugins/histogram/summary_v2.py; of one value all buckets are empty but the last. */
+/* Fills the buckets as tensorboard/plugins/histogram/summary_v2.py does; a single value goes into the last bucket. */
 static void fill_buckets(const float *values, int64_t count, bucket buckets[BUCKETS])
 {
     double least, greatest;
@@ -292,7 +292,7 @@ void tdi_events_histogram(tdi_events *events, const char *tag, int64_t step, con
 
 /* ---- images ---- */
 
-/* A vector of width, height and the PNGs. */
+/* The tensor is a vector of width, height and the PNGs. */
 void tdi_events_images(tdi_events *events, const char *tag, int64_t step, int64_t count, int64_t height, int64_t width,
                        const uint8_t *shades)
 {
@@ -384,7 +384,7 @@ void tdi_events_session_end(tdi_events *events, bool success)
 
 /* ---- graphs ---- */
 
-/* A node's message and all that it points to. */
+/* A node's message and the memory that it points to. */
 typedef struct node_message {
     Tandem__NodeDef node;
     Tandem__NodeDef__AttrEntry shape_entry, words_entry, *entries[2];

@@ -1,5 +1,5 @@
-/* image_codec.c - JPEG by libjpeg(-turbo), PNG by libpng. Both report failures by longjmp, which stays within this file; a
- * function that calls setjmp has no variable that changes after it. */
+/* image_codec.c - JPEG by libjpeg(-turbo), PNG by libpng. Both report failures by longjmp, which never leaves this
+ * file. A function that calls setjmp changes no variable of its own after that. */
 #include "files/image_codec.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#define MAX_EXTENT 65500 /* libjpeg's own */
+#define MAX_EXTENT 65500 /* libjpeg's limit */
 
 /* ---- JPEG ---- */
 
@@ -28,7 +28,7 @@ static void jpeg_fails(j_common_ptr codec)
     longjmp(failure->back, 1);
 }
 
-/* libjpeg only warns of data that is cut short, and makes up the rest. */
+/* libjpeg only warns of truncated data and invents the rest, so warnings become failures. */
 static void jpeg_warns(j_common_ptr codec, int level)
 {
     if (level < 0)
@@ -162,7 +162,7 @@ static td_status png_look(const void *bytes, size_t size, tdi_image_kind kind, t
     return png_end(&codec, &input, true, error);
 }
 
-/* Settles what the rows will be: bytes, of one shade or three, or the numbers as they are stored. */
+/* Tells libpng how to convert rows: to bytes of one channel or three, or not at all for labels. */
 static void png_convert(const png_codec *codec, tdi_image_kind kind, int64_t channels)
 {
     int type = png_get_color_type(codec->png, codec->info);

@@ -1,8 +1,8 @@
 /* npy_file.c - NumPy's array files.
  *
- * A file is "\x93NUMPY", two version bytes, the header's length (2 bytes little-endian, from version 2 on 4), the
- * header: a Python dictionary such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } padded with blanks,
- * and then the elements. The header is parsed as just that dictionary, nothing else of Python. */
+ * A file is "\x93NUMPY", two version bytes, the header's length (2 bytes little-endian; 4 from version 2 on), the
+ * header and the elements. The header is a Python dictionary padded with blanks, such as
+ * {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }; the parser knows nothing else of Python. */
 #include "files/npy_file.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static bool take_word(cursor *c, const char *word)
     return true;
 }
 
-/* A quoted string of less than `size` characters, without escapes. */
+/* Parses a quoted string of less than `size` characters, without escapes. */
 static bool take_string(cursor *c, char *text, size_t size)
 {
     char quote;
@@ -79,7 +79,7 @@ static bool take_number(cursor *c, int64_t *number)
     return digits > 0;
 }
 
-/* (), (3,), (3, 4): `rank` may exceed TD_MAX_RANK, then only the first extents are kept. */
+/* Parses (), (3,) or (3, 4). *rank may exceed TD_MAX_RANK; only the first extents are kept then. */
 static bool take_shape(cursor *c, td_shape *shape, int *rank)
 {
     *rank = 0;
@@ -134,7 +134,7 @@ static bool parse_dictionary(cursor *c, header *h)
 
 /* ---- reading ---- */
 
-/* "<f4": the order of bytes, the kind, the size; a bool is "|b1". */
+/* Parses "<f4": byte order, kind, size; a bool is "|b1". */
 static bool read_type(const char *descr, tdi_numbers *numbers)
 {
     static const char kinds[] = {[TDI_NUMBERS_UNSIGNED] = 'u', [TDI_NUMBERS_SIGNED] = 'i', [TDI_NUMBERS_FLOAT] = 'f'};
@@ -159,7 +159,7 @@ static td_status parse_type(const char *descr, const char *what, tdi_numbers *nu
         what, descr);
 }
 
-/* Where the header's text is. */
+/* Finds the header's text. */
 static td_status find_header(const unsigned char *bytes, size_t size, const char *what, cursor *text, tdi_error *error)
 {
     if (size < MAGIC_SIZE + 4 || memcmp(bytes, MAGIC, MAGIC_SIZE) != 0)
@@ -178,7 +178,7 @@ static td_status find_header(const unsigned char *bytes, size_t size, const char
     return TD_OK;
 }
 
-/* Counts the elements and sees that `room` bytes hold them. */
+/* Counts the elements and checks that `room` bytes hold them. */
 static td_status count_elements(const header *h, size_t room, const char *what, tdi_npy *npy, tdi_error *error)
 {
     int64_t limit = (int64_t)(room / npy->numbers.size), elements = 1;
@@ -196,7 +196,7 @@ static td_status count_elements(const header *h, size_t room, const char *what, 
     return TD_OK;
 }
 
-/* `bytes` are the first `size` of a file of `whole`: its header, at least. */
+/* Parses the first `size` bytes of a file of `whole` bytes; they contain at least the header. */
 static td_status parse(const void *bytes, size_t size, size_t whole, const char *what, tdi_npy *npy, tdi_error *error)
 {
     cursor text = {0};
@@ -236,7 +236,7 @@ td_status tdi_npy_look(const tdi_store *store, tdi_npy *npy, tdi_error *error)
 
 /* ---- .npz ---- */
 
-/* The entry of an array; NULL when there is none. */
+/* The name of an array's entry; NULL when there is none. */
 static const char *npz_entry(const tdi_zip *zip, const char *array, char name[128])
 {
     if (snprintf(name, 128, "%s.npy", array) < 128 && tdi_zip_has(zip, name))
@@ -266,11 +266,11 @@ td_status tdi_npz_open(tdi_zip *zip, const char *array, tdi_npy *npy, tdi_store 
 /* ---- writing ---- */
 
 static const struct {
-    const char *descr; /* as NumPy writes it on a little-endian machine */
+    const char *descr; /* the type as NumPy writes it on a little-endian machine */
     td_dtype dtype;
 } types[] = {{"<f4", TD_FLOAT32}, {"<f8", TD_FLOAT64}, {"<i4", TD_INT32}, {"<i8", TD_INT64}, {"|u1", TD_UINT8}};
 
-/* The dictionary, padded so that the elements begin at a multiple of 64. */
+/* The dictionary is padded so that the elements begin at a multiple of 64 bytes. */
 size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, size_t least, char out[TDI_NPY_HEADER])
 {
     char text[224];
@@ -293,7 +293,7 @@ size_t tdi_npy_header(td_dtype dtype, const td_shape *shape, size_t least, char 
     return total;
 }
 
-/* The bytes of the elements. */
+/* Sets *size to the bytes of the elements. */
 static td_status measure(td_dtype dtype, const td_shape *shape, const void *elements, size_t *size, tdi_error *error)
 {
     *size = td_dtype_size(dtype);

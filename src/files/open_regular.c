@@ -1,4 +1,4 @@
-/* open_regular.c - opening files, and nothing else. */
+/* open_regular.c - opens regular files. */
 #define _GNU_SOURCE
 #include "files/open_regular.h"
 

@@ -1,4 +1,4 @@
-/* stored_numbers.c - stored numbers, widened to Tandem's dtypes. */
+/* stored_numbers.c - converts stored numbers to Tandem's dtypes. */
 #include "files/stored_numbers.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static void turn_round(unsigned char *at, unsigned size, uint64_t count)
         }
 }
 
-/* IEEE half precision; subnormal ones are whole multiples of 2^-24. */
+/* IEEE half precision to float; subnormal numbers are multiples of 2^-24. */
 static float half(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u, fraction = bits & 0x3FFu;

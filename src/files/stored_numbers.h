@@ -1,4 +1,5 @@
-/* stored_numbers.h - numbers as files store them: either order of bytes, sizes that Tandem has no dtype of. */
+/* stored_numbers.h - the types of numbers in files, in either byte order and of sizes that are no dtype of Tandem's,
+ * and their conversion to dtypes. */
 #ifndef TDI_FILES_STORED_NUMBERS_H
 #define TDI_FILES_STORED_NUMBERS_H
 
@@ -12,15 +13,16 @@ typedef struct tdi_numbers {
     tdi_number_kind kind;
     unsigned size; /* bytes: 1, 2, 4, 8 */
     bool big_endian;
-    td_dtype dtype; /* the smallest of Tandem's that holds it, at least as large */
+    td_dtype dtype; /* the smallest dtype of at least that size that holds the numbers */
 } tdi_numbers;
 
-/* Integers of 8 to 64 bits, IEEE floats of 16 to 64 bits; false: there are no such numbers. Unsigned ones of 64 bits
- * are read as int64, those beyond it as its largest. */
+/* Describes integers of 8 to 64 bits and IEEE floats of 16 to 64 bits. False for other sizes. Unsigned 64-bit numbers
+ * become int64; those beyond it become its largest. */
 bool tdi_numbers_of(tdi_number_kind kind, unsigned size, bool big_endian, tdi_numbers *numbers);
-/* They lie in the file as `dtype` does in memory. */
+/* True when the bytes in the file are those of `dtype` in memory. */
 bool tdi_numbers_plain(const tdi_numbers *numbers);
-/* `count` numbers as numbers->dtype; `from` is the end of `to`'s memory, where they were read to as they are stored. */
+/* Converts `count` stored numbers at `from` to numbers->dtype at `to`. `from` is the end of the memory of `to`, so that
+ * no number is overwritten before it is read. */
 void tdi_numbers_widen(const tdi_numbers *numbers, unsigned char *from, void *to, uint64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* temporary_file.c - files without a name: made, and unlinked at once. */
+/* temporary_file.c - files that are unlinked as soon as they are made. */
 #define _GNU_SOURCE
 #include "files/temporary_file.h"
 

@@ -1,8 +1,7 @@
-/* tfrecord_file.c - TFRecord files. A record: [length 8] [masked CRC-32C of the length 4] [data] [masked CRC-32C of the data
- * 4], little-endian; the format is described in TensorFlow's core/lib/io/record_writer.h.
+/* tfrecord_file.c - TFRecord files. A record: [length 8] [masked CRC-32C of the length 4] [data] [masked CRC-32C of the
+ * data 4], little-endian; the format is described in TensorFlow's core/lib/io/record_writer.h.
  *
- * Only the lengths are read at first, and the checksums between them; they are held against the data when a record is
- * read. */
+ * Opening reads only the lengths and the checksums. Checksums are compared with the data when a record is read. */
 #define _GNU_SOURCE
 #include "files/tfrecord_file.h"
 
@@ -26,7 +25,7 @@
 #define MAX_DATA INT32_MAX
 
 typedef struct record {
-    int64_t offset, size; /* of the record; of its data */
+    int64_t offset, size; /* of the record; bytes of its data */
 } record;
 
 struct tdi_records {
@@ -34,9 +33,9 @@ struct tdi_records {
     int fd;
     int64_t bytes;
     tdi_vec(record) found;
-    char unpacking[128]; /* why unpacking a gzipped file ended before its end; "": it did not */
-    uint32_t checksum;   /* of their data's checksums */
-    char *broken;        /* the sentence of the break; NULL: none */
+    char unpacking[128]; /* why a gzipped file could not be unpacked to its end; "": it was */
+    uint32_t checksum;   /* over the checksums of the records' data */
+    char *broken;        /* the sentence of the break; NULL: there is none */
 };
 
 uint32_t tdi_crc32c(uint32_t crc, const void *bytes, size_t size)
@@ -67,7 +66,7 @@ static uint64_t little_endian(const unsigned char *at, int bytes)
 
 /* ---- bytes of the file ---- */
 
-/* All of [at, at + size), which the caller knows to be in the file. */
+/* Reads bytes [at, at + size), which the file is known to have. */
 static td_status read_at(const tdi_records *records, int64_t at, void *to, int64_t size, tdi_error *error)
 {
     for (int64_t done = 0; done < size;) {
@@ -81,7 +80,7 @@ static td_status read_at(const tdi_records *records, int64_t at, void *to, int64
     return TD_OK;
 }
 
-/* A gzipped file that is damaged or ends in the middle gives what it has; the chain of records then shows where. */
+/* Unpacks as much as a damaged or truncated gzipped file has; the chain of records then shows where it ends. */
 static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *error)
 {
     enum { PIECE = 1 << 17 };
@@ -92,7 +91,7 @@ static td_status unpack(tdi_records *records, gzFile gz, int to, tdi_error *erro
     int got, code = Z_OK;
     while (status == TD_OK && (got = gzread(gz, piece, PIECE)) > 0)
         status = tdi_temporary_write(to, piece, (size_t)got, records->path, error);
-    const char *reason = gzerror(gz, &code), *words = strstr(reason, ">: "); /* behind "<fd:3>" */
+    const char *reason = gzerror(gz, &code), *words = strstr(reason, ">: "); /* skips "<fd:3>" */
     if (status == TD_OK && code == Z_ERRNO)
         status = tdi_fail(error, TD_IO, "%s: cannot be read: %s", records->path, strerror(errno));
     else if (code != Z_OK && code != Z_STREAM_END)
@@ -133,7 +132,7 @@ static td_status broken(const tdi_records *records, int64_t offset, const char *
                     offset, reason);
 }
 
-/* The bytes end within a record, or behind the last where a gzipped file does not. */
+/* Fails because the bytes end within a record, or because a gzipped file goes on behind them. */
 static td_status ended(const tdi_records *records, int64_t offset, tdi_error *error)
 {
     char reason[192];
@@ -143,14 +142,14 @@ static td_status ended(const tdi_records *records, int64_t offset, tdi_error *er
     return broken(records, offset, reason, error);
 }
 
-/* At the end of a record: its foot, which is noted, and what stands behind it. */
+/* Reads a record's foot, which is added to the checksum, and the bytes behind it. */
 static td_status read_behind(tdi_records *records, int64_t offset, unsigned char *to, int64_t size, tdi_error *error)
 {
     unsigned char bytes[FOOT + HEAD];
     int64_t foot = records->found.count ? FOOT : 0;
     TDI_TRY(read_at(records, offset - foot, bytes, foot + size, error));
     records->checksum = tdi_crc32c(records->checksum, bytes, (size_t)foot);
-    if (size) /* at the file's end there is nothing */
+    if (size) /* nothing follows the last record */
         memcpy(to, bytes + foot, (size_t)size);
     return TD_OK;
 }

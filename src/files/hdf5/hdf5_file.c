@@ -1,9 +1,9 @@
 /* hdf5_file.c - opening an HDF5 file, its checksums, and the headers of its objects.
  *
- *   superblock   at 0, or behind a user's block of 512, 1024, ... bytes; leads to the root group's header
+ *   superblock   at 0, or behind a user's block of 512, 1024, ... bytes; has the address of the root group's header
  *   header       version 1: messages [type 2, size 2, flags 1, reserved 3, data]
  *                version 2: "OHDR", messages [type 1, size 2, flags 1, perhaps order 2, data], checksum
- *                both are continued elsewhere by a message, version 2's in "OCHK" */
+ *                a message gives the place of a continuation, which begins with "OCHK" in version 2 */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ td_status tdi_hdf5_block(tdi_hdf5_file *file, uint64_t address, uint64_t length,
                          tdi_error *error)
 {
     *block = NULL;
-    TDI_TRY(check_inside(file, address, length, error)); /* before memory is asked for */
+    TDI_TRY(check_inside(file, address, length, error)); /* before memory is allocated */
     if (length + 64 > file->budget)
         return tdi_hdf5_damaged(file, "its structures lead in circles: it is damaged", error);
     file->budget -= length + 64;
@@ -103,7 +103,7 @@ td_status tdi_hdf5_checked(tdi_hdf5_file *file, uint64_t address, uint64_t lengt
     TDI_TRY(tdi_hdf5_block(file, address, length, block, error));
     if (signature && memcmp(*block, signature, 4) != 0)
         return tdi_hdf5_damaged(file, "a structure is not what another one says it is: it is damaged", error);
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* there what lies behind the checksums is to be reached */
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* fuzzing must get past the checksums */
     if (tdi_hdf5_checksum(*block, length - 4) != tdi_hdf5_number(*block + length - 4, 4))
         return tdi_hdf5_damaged(file, "a checksum does not match: it is damaged", error);
 #endif
@@ -119,7 +119,7 @@ typedef struct range {
 typedef tdi_vec(range) range_list;
 
 static td_status add_range(const tdi_hdf5_file *file, const tdi_hdf5_message *message, range_list *ranges,
-                          tdi_error *error)
+                           tdi_error *error)
 {
     if (message->size < 16)
         return tdi_hdf5_damaged(file, "an object's header is damaged", error);
@@ -127,7 +127,7 @@ static td_status add_range(const tdi_hdf5_file *file, const tdi_hdf5_message *me
     return tdi_push(ranges, next) ? TD_OK : tdi_no_memory(error);
 }
 
-/* `head` bytes before each message's data; version 2's may end in a gap that is too small for one. */
+/* Each message's data has `head` bytes before it. Version 2 may end in a gap that is too small for a message. */
 static td_status read_messages(const tdi_hdf5_file *file, const unsigned char *at, uint64_t length, unsigned head,
                                tdi_hdf5_header *header, range_list *ranges, tdi_error *error)
 {
@@ -174,7 +174,7 @@ static td_status read_original(tdi_hdf5_file *file, range first, tdi_hdf5_header
     return TD_OK;
 }
 
-/* The bytes before the messages, by the flags. */
+/* The number of bytes before the messages, which depends on the flags. */
 static unsigned prefix_size(unsigned flags)
 {
     return 6 + (flags & 0x20u ? 16u : 0u) + (flags & 0x10u ? 4u : 0u) + (1u << (flags & 3u));
@@ -254,7 +254,7 @@ static td_status find_superblock(tdi_hdf5_file *file, unsigned char start[96], t
     return tdi_fail(error, TD_BAD_FILE, "%s: no HDF5 file, or a damaged one", file->name);
 }
 
-/* The end of the file as its superblock has it, which counts as its base address does. */
+/* Checks the file's size against the end that its superblock gives, which is relative to the base address. */
 static td_status check_end(const tdi_hdf5_file *file, uint64_t base, uint64_t end, tdi_error *error)
 {
     if (end >= base && end - base <= file->size)
@@ -321,7 +321,7 @@ static tdi_hdf5_file *make_file(const char *name)
     return NULL;
 }
 
-/* `status`: of what came before. */
+/* Completes the opening, or undoes it when `status` is a failure. */
 static td_status begin_file(tdi_hdf5_file *file, td_status status, tdi_hdf5_file **opened, tdi_error *error)
 {
     if (status == TD_OK)
