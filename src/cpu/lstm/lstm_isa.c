@@ -813,7 +813,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
-static size_t packed_cache_bytes(const tdi_call *call)
+static size_t cache_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
     return (size_t)kept_floats(&f) * sizeof(float);
@@ -869,7 +869,7 @@ static void run_forward_serially(const tdi_call *calls, int lanes)
 }
 
 TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = cache_bytes,
                .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
@@ -877,7 +877,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
                                                        .prepare = prepare_forward,
-                                                       .packed_cache_bytes = packed_cache_bytes,
+                                                       .packed_cache_bytes = cache_bytes,
                                                        .run = run_forward};
 
 /* ---- what is taken from the reserve ---- */
