@@ -853,7 +853,7 @@ static void run_forward(const tdi_call *call)
 }
 
 /* Step by step, so that no lane finds itself waiting. */
-static void run_forward_serially(const tdi_call *calls, int lanes)
+static void run_serially(const tdi_call *calls, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
         forward f = forward_of(&calls[lane]);
@@ -868,9 +868,8 @@ static void run_forward_serially(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = cache_bytes,
-               .run = run_forward);
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = run_forward, .run_serially = run_serially,
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = cache_bytes);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
