@@ -28,7 +28,7 @@ static tdi_node *input(tdi_graph *graph, int slot)
     return tdi_input(graph, slot, &shape, TD_FLOAT32);
 }
 
-/* All in one chain. */
+/* All are fused. */
 static tdi_node *plain(tdi_graph *graph)
 {
     tdi_node *x = input(graph, 0), *more = input(graph, 1);
@@ -51,7 +51,7 @@ static tdi_node *narrowed(tdi_graph *graph)
     return tdi_binary(graph, TDI_ADD, y, more);
 }
 
-static void make(const tdi_graph *graph, int lanes, made *result)
+static void make(tdi_graph *graph, int lanes, made *result)
 {
     lone_plan p = lone_plan_create(graph, ROWS, lanes);
     result->explained = lone_plan_explain(&p);

@@ -65,7 +65,7 @@ static tdi_graph *convolution(tdi_variable *filter)
     return graph;
 }
 
-/* Workers may then differ in whether they keep the filter as they want it. */
+/* Workers may then differ in whether they have a packed-weight cache. */
 static void any_buffer_may_be_missing(void **state)
 {
     (void)state;
