@@ -1,5 +1,5 @@
-/* cpu_device.c - the CPU as a device: cores dealt out among the devices named together, memory shared by all of them.
- */
+/* cpu_device.c - the CPU as a device. Devices that are opened together (cpu:0, cpu:1, ...) divide the cores among them
+ * and share the memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ static void close_device(tdi_device *device)
     free(device);
 }
 
-/* The first devices get the cores that are left over. */
+/* Cores that are left over go to the first devices. */
 static int lanes_of(int index, int siblings)
 {
     int cores = tdi_cores_allowed();
@@ -74,7 +74,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
                            .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
-                           .multiplies_bfloat16 = tdi_tiles_work() && tdi_cpu_library_has_tiles(),
+                           .multiplies_bfloat16 = tdi_amx_works() && tdi_cpu_library_has_amx(),
                            .allocate = allocate,
                            .release = release,
                            .convert_bytes = tdi_cpu_vector_loops()->convert_bytes,
@@ -90,7 +90,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     return TD_OK;
 }
 
-/* ---- for `tandem doctor` ---- */
+/* ---- the facts that `tandem doctor` prints ---- */
 
 static void add_name(char *text, size_t size, bool present, const char *name)
 {

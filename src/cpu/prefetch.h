@@ -1,6 +1,4 @@
-/* prefetch.h - memory that is read or written next, asked for meanwhile: all at once, or a line at each step of a
- * product.
- */
+/* prefetch.h - prefetches memory that is read or written next: all at once, or a line at each step of a product. */
 #ifndef TDI_CPU_PREFETCH_H
 #define TDI_CPU_PREFETCH_H
 
@@ -8,9 +6,9 @@
 
 #include "device/call.h"
 
-enum { TDI_LINE = 64 /* bytes of the cache's */ };
+enum { TDI_LINE = 64 /* bytes of a cache line */ };
 
-/* Elements [begin, end) of rows, asked for all at once: memory, or another core's cache, gives several lines in the
+/* Prefetches elements [begin, end) of rows, all at once: memory, or another core's cache, delivers several lines in the
  * time of one. */
 static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
 {
@@ -19,8 +17,8 @@ static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64
             __builtin_prefetch(from + i * row + k);
 }
 
-/* Lines of which other cores have copies, about to be written: by stores of what is there, many at a time. (prefetchw,
- * which is meant for this, leaves a line as it is on an AMD Zen 4 that has a copy too.) */
+/* Claims lines that are about to be written and of which other cores have copies, by storing what is there, many at a
+ * time. (prefetchw is meant for this, but an AMD Zen 4 that has a copy ignores it.) */
 static inline void tdi_claim(float *at, int64_t count)
 {
     for (int64_t i = 0; i < count; i += TDI_LINE / (int64_t)sizeof *at) {
@@ -29,11 +27,11 @@ static inline void tdi_claim(float *at, int64_t count)
     }
 }
 
-/* `runs` of `count` lines, `step` bytes apart. */
+/* A region to prefetch: `runs` runs, `run_step` bytes apart, of `count` lines, `step` bytes apart. */
 typedef struct tdi_ahead {
     const char *at;
     int64_t step, count, run_step, runs;
-    int64_t taken; /* of the first run */
+    int64_t taken; /* lines of the first run that have been taken */
 } tdi_ahead;
 
 typedef struct tdi_lines {
@@ -46,15 +44,15 @@ static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
     return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
 }
 
-/* Rows of `bytes`, so far apart. */
+/* The region of `rows` rows of `bytes`, `step` bytes apart. */
 static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t rows, int64_t bytes)
 {
     return (tdi_ahead){
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
 }
 
-/* What a product of so many steps is to ask for, from a run and what lies behind it; one line again and again when
- * nothing is left. */
+/* Takes the lines that a product of `steps` steps prefetches, one a step, from the first region that has any left; when
+ * none has, one line again and again. */
 static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
 {
     for (tdi_ahead *a = regions; a < regions + count; a++)

@@ -1,7 +1,6 @@
-/* checks.h - every kernel of the CPU device that takes a case, against the op's reference: whole, and shared by 2 and 3
- * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take samples abreast
- * are given them so, in every mixture with values that stand row after row; those that show what they make are followed
- * by what makes statistics, or a normalization, of it. */
+/* checks.h - holds every kernel of the CPU device that takes a case against the op's reference: whole, and shared by 2
+ * and 3 threads in each way that the kernel offers; for every instruction set that this CPU has. Kernels that take
+ * batch-interleaved values get them, in every mixture with values that are not. */
 #ifndef TEST_CPU_CHECKS_H
 #define TEST_CPU_CHECKS_H
 
@@ -27,7 +26,7 @@ enum { MAX_LANES = 3 };
 
 /* ---- running ---- */
 
-static context checked; /* what ran last */
+static context checked; /* what ran last, for messages */
 
 static void set_share(const context *at, int lane, tdi_call *call)
 {
@@ -53,7 +52,8 @@ static void expect_as_before(const context *at, const tdi_call *call, const char
         complain(at, "written outside the lane's share", from, 0, 0);
 }
 
-/* Shares of rows, or of a flat range, leave what is before and behind them; of columns, so in each row. */
+/* A share of rows, or of a flat range, leaves unchanged what is before and behind it; a share of columns, in each row.
+ */
 static void expect_outside_as_before(const context *at, const tdi_call *call, const char *before)
 {
     const td_shape *shape = &call->out.shape;
@@ -78,7 +78,7 @@ static void run_lane(const context *at, tdi_call *call)
     call->state = NULL;
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, &error), TD_OK);
-    assert_int_equal(error.status, TD_OK); /* what was tried before is no failure */
+    assert_int_equal(error.status, TD_OK); /* prepare succeeded: candidates that were tried before it left no error */
     call->scratch = guarded_create(scratch);
     at->kernel->run(call);
     expect_outside_as_before(at, call, before);
@@ -88,7 +88,7 @@ static void run_lane(const context *at, tdi_call *call)
     tdi_buffer_free(before);
 }
 
-/* As the plan: a share that a kernel cannot make leaves the whole to the next kernel. */
+/* As in the plan: where a kernel cannot make a share, the next kernel gets the whole op. */
 static bool can_share(const context *at, const tdi_call *call)
 {
     bool can = true;
@@ -107,7 +107,7 @@ static bool can_share(const context *at, const tdi_call *call)
     return can;
 }
 
-/* Lanes that wait for each other: each on a thread. */
+/* Calls that wait for each other, so that each runs on a thread of its own. */
 typedef struct together {
     const context *at;
     tdi_call calls[MAX_LANES];
@@ -120,8 +120,8 @@ static void run_lane_of(void *argument, int lane)
     all->calls[lane].run(&all->calls[lane]);
 }
 
-/* Shares are not held apart then, but what is made is compared all the same. False: a lane has nothing to do, which the
- * plan does not let happen. */
+/* What lies outside of a share is not checked then, but the result is compared all the same. Returns false when a
+ * thread has nothing to do, which the plan does not let happen. */
 static bool run_together(const context *at, const tdi_call *call)
 {
     together all = {.at = at};
@@ -163,7 +163,7 @@ static void run_reference(const tdi_op *op, tdi_call *call)
     tdi_buffer_free(room);
 }
 
-/* The library's and those compiled once are in every instruction set's list. */
+/* Kernels that are compiled once, oneDNN's among them, are in the list of every instruction set. */
 static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 {
     const tdi_kernel *const *k = isa > TDI_CPU_BASELINE ? tdi_cpu_kernels(isa - 1) : (const tdi_kernel *[]){NULL};
@@ -172,7 +172,7 @@ static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
     return *k;
 }
 
-/* False: nothing was run. */
+/* Returns false when nothing was run. */
 static bool run_lanes(const context *at, tdi_call *call)
 {
     if (at->kernel->together && at->split == TDI_COLUMNS)
@@ -194,7 +194,8 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
             memcpy(t->in[i].data, from->in[i].data, bytes_of(&from->in[i]));
 }
 
-/* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
+/* The packed-weight cache is made of zeros first; then, when the weights have another number, of the weights; then it
+ * is used again. */
 static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
@@ -245,9 +246,9 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     trial_release(&t);
 }
 
-/* ---- samples abreast ---- */
+/* ---- the batch-interleaved layout ---- */
 
-/* The value with its samples abreast, or back; where no sample stands there is NaN. */
+/* The value batch-interleaved, or back; places without a sample are NaN. */
 static void *turned(const tdi_value *value, int abreast, bool back)
 {
     int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
@@ -275,7 +276,7 @@ static void stand_abreast(tdi_value *value, int abreast)
     value->abreast = abreast;
 }
 
-/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
+/* `mask`: bit i says that input i is batch-interleaved, bit n_in that the result is. */
 static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
 {
     trial t;
@@ -323,7 +324,7 @@ static bool has_bfloat16(const tdi_call *call)
 
 /* ---- candidates ---- */
 
-/* Asked as the plan asks: without addresses. */
+/* Asks as the plan does, without addresses. */
 static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
 {
     tdi_call query = *call;
@@ -347,7 +348,7 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast 
     return status == TD_OK;
 }
 
-/* A product by depth: each lane's sums, then all lanes' shares of the result from them. */
+/* Runs a product by depth: each thread makes its sums, then its share of the result from all of them. */
 static void run_by_depth(const context *at, tdi_call *call)
 {
     int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
@@ -383,7 +384,7 @@ static void check_by_depth(const context *at, const tdi_call *call, const trial 
     trial_release(&t);
 }
 
-/* The result over each input that it may take the place of, by the kernel and by the reference. */
+/* Makes the result in the storage of each input that it may take the place of, by the kernel and by the reference. */
 static void check_in_place(const context *at, const tdi_call *call, const trial *expected)
 {
     const tdi_op *op = at->run->node->op;
@@ -403,7 +404,7 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
     }
 }
 
-/* Kernels whose lanes wait for each other are shared in tests of the whole. */
+/* Kernels whose threads wait for each other are left to the tests that run whole models. */
 static void check_kept(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
@@ -433,7 +434,7 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
             check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
 }
 
-/* The thread sanitizer, under which references take minutes, has nothing to see in a kernel whose lanes run in turn. */
+/* The thread sanitizer, under which references take minutes, sees nothing in a kernel whose threads run in turn. */
 static bool is_watched(const tdi_kernel *kernel)
 {
     return !SANITIZED_THREADS || kernel->together;
@@ -447,25 +448,25 @@ static bool has_watched(const tdi_op *op)
     return !SANITIZED_THREADS || *k;
 }
 
-/* How many kernels took a case. */
+/* How many kernels have taken a case. */
 typedef struct takers {
-    int of[TDI_CPU_AVX512 + 1]; /* an instruction set's */
-    int narrowed;               /* the best one's, in bfloat16, that the case is for */
+    int of[TDI_CPU_AVX512 + 1]; /* of each instruction set */
+    int narrowed;               /* of the best instruction set, in bfloat16, among those that the case is for */
 } takers;
 
-/* With AMX, a case of the kernels by tiles is for them. */
+/* With AMX, a case for the AMX kernels is for them alone. */
 static bool is_meant(const op_case *c, const tdi_kernel *kernel)
 {
-    return !strstr(c->name, "by tiles") || !tdi_tiles_work() || strstr(kernel->name, "by tiles");
+    return !strstr(c->name, "by tiles") || !tdi_amx_works() || strstr(kernel->name, "by tiles");
 }
 
-/* Which of all kernels are checked. */
+/* Which kernels are checked. */
 typedef struct wanted {
-    int64_t rows;     /* of the case; -1: its own */
-    const char *name; /* how theirs begins */
+    int64_t rows;     /* rows of the case; -1: its own number */
+    const char *name; /* how the kernels' names begin */
 } wanted;
 
-/* All that are wanted but those for `other` numbers, against one run of the reference. */
+/* Checks the wanted kernels, but those for `other` numbers, against one run of the reference. */
 static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_call *call, takers *taken)
 {
     tdi_cpu_isa best = tdi_cpu_best_isa();
@@ -493,14 +494,14 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
 
 /* ---- bfloat16 ---- */
 
-/* The call with its first `count` inputs that may be bfloat16 rounded to it. */
+/* The call with the first `count` of its inputs that may be bfloat16 rounded to it. */
 typedef struct narrowed {
     tdi_call call;
     tdi_value in[MAX_IN];
     void *rounded[MAX_IN + 1];
 } narrowed;
 
-/* A weight that kernels round: it is a bfloat16 already, in a float. */
+/* Rounds a weight that kernels round: its floats become bfloat16 numbers. */
 static void round_weight(narrowed *n, int i)
 {
     float *rounded = copy_of(&n->in[i]);
@@ -521,7 +522,7 @@ static void round_input(narrowed *n, int i)
     value->dtype = TD_BFLOAT16;
 }
 
-/* The result's type, by the op's own rule. */
+/* Finds the result's type by the op's own rule. */
 static void infer_result(const tdi_node *node, narrowed *n)
 {
     tdi_node result = *node, operand[MAX_IN], *in[MAX_IN] = {0};
@@ -565,7 +566,8 @@ static void narrowed_release(narrowed *n)
         tdi_buffer_free(n->rounded[i]);
 }
 
-/* All that may be is bfloat16; of a product also the left factor alone, as the right one may be a weight. */
+/* Checks with everything bfloat16 that may be; for a product also with the left factor alone, since the right one may
+ * be a weight. */
 static void check_narrowed(op_run *run, wanted want, const tdi_call *call, takers *taken)
 {
     for (int count = run->node->op->multiplies ? 1 : MAX_IN; count <= MAX_IN; count += MAX_IN - 1) {
