@@ -53,17 +53,17 @@ static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
 
 enum { TDI_MOST_ABREAST = 4 /* inputs */ };
 
-static inline size_t tdi_abreast_bytes(const tdi_value *value)
+static inline size_t tdi_batch_interleaved_bytes(const tdi_value *value)
 {
-    return value->abreast ? 0 : (size_t)(tdi_per_sample(value) * TDI_WIDTH) * sizeof(float);
+    return value->batch_interleaved ? 0 : (size_t)(tdi_per_sample(value) * TDI_WIDTH) * sizeof(float);
 }
 
 /* Scratch bytes to interleave those values of the call that are not interleaved. */
 static inline size_t tdi_abreast_room(const tdi_call *call)
 {
-    size_t room = tdi_abreast_bytes(&call->out);
+    size_t room = tdi_batch_interleaved_bytes(&call->out);
     for (int i = 0; i < call->n_in; i++)
-        room += tdi_abreast_bytes(&call->in[i]);
+        room += tdi_batch_interleaved_bytes(&call->in[i]);
     return room;
 }
 
@@ -74,8 +74,8 @@ static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, floa
     tdi_value seen = *value;
     seen.shape.dim[0] = 1;
     seen.shape.dim[seen.shape.rank - 1] *= TDI_WIDTH;
-    seen.data = value->abreast ? (float *)value->data + block * floats : *room;
-    *room += value->abreast ? 0 : floats;
+    seen.data = value->batch_interleaved ? (float *)value->data + block * floats : *room;
+    *room += value->batch_interleaved ? 0 : floats;
     return seen;
 }
 

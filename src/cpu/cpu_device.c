@@ -71,7 +71,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
                            .lanes = lanes_of(index, siblings),
-                           .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
+                           .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
                            .multiplies_bfloat16 = tdi_amx_works() && tdi_cpu_library_has_amx(),

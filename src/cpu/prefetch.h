@@ -34,20 +34,20 @@ typedef struct tdi_ahead {
     int64_t taken; /* lines of the first run that have been taken */
 } tdi_ahead;
 
-typedef struct tdi_lines {
+typedef struct tdi_prefetch_lines {
     const char *at;
     int64_t step;
-} tdi_lines;
+} tdi_prefetch_lines;
 
-static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
+static inline tdi_prefetch_region tdi_prefetch_run(const void *from, int64_t bytes)
 {
-    return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
+    return (tdi_prefetch_region){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
 }
 
 /* The region of `rows` rows of `bytes`, `step` bytes apart. */
 static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t rows, int64_t bytes)
 {
-    return (tdi_ahead){
+    return (tdi_prefetch_region){
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
 }
 
@@ -55,9 +55,9 @@ static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t r
  * none has, one line again and again. */
 static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
 {
-    for (tdi_ahead *a = regions; a < regions + count; a++)
+    for (tdi_prefetch_region *a = regions; a < regions + count; a++)
         if (a->runs > 0) {
-            tdi_lines lines = {a->at + a->taken * a->step, a->step};
+            tdi_prefetch_lines lines = {a->at + a->taken * a->step, a->step};
             a->taken += steps;
             if (a->taken >= a->count) {
                 a->taken = 0;
@@ -66,7 +66,7 @@ static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t st
             }
             return lines;
         }
-    return (tdi_lines){regions->at, 0};
+    return (tdi_prefetch_lines){regions->at, 0};
 }
 
 #endif

@@ -22,9 +22,10 @@ typedef struct widened {
 
 static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wide)
 {
-    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->together &&
+    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->run_serially &&
            (wide->split == TDI_WHOLE || kernel->splits >> wide->split & 1u) &&
-           !(kernel->declines && kernel->declines(wide)) && !(kernel->doubts && kernel->doubts(wide) == TDI_UNLIKELY);
+           !(kernel->declines && kernel->declines(wide)) &&
+           !(kernel->confidence && kernel->confidence(wide) == TDI_UNLIKELY);
 }
 
 static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, size_t *scratch, tdi_error *error)

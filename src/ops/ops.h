@@ -324,7 +324,7 @@ typedef struct tdi_buckets_attrs {
     } how;
     int thresholds;
     bool ends;         /* the first and the last lie a little outside 0..1, and are not in `list` */
-    bool apart;        /* those of the last axis's entry i are numbered from i * (thresholds + 1) on */
+    bool per_label;    /* buckets of the last axis's entry i are numbered from i * (thresholds + 1) on */
     const float *list; /* outlives the graph */
 } tdi_buckets_attrs;
 tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_attrs *attrs);

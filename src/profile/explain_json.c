@@ -35,7 +35,7 @@ static json_t *op_to_json(const tdi_plan_op *op)
                      "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
-                     op->barrier, "chained", op->chained);
+                     op->barrier, "chained", op->fused);
 }
 
 static json_t *timed_to_json(const tdi_op_time *time)

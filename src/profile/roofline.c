@@ -53,8 +53,6 @@ static void update_data(const trial *t, int thread, int64_t times)
 static void run_thread(void *argument, int index)
 {
     trial *t = argument;
-    if (index >= t->threads)
-        return;
     tdi_barrier_wait(&t->start);
     double began = tdi_seconds();
     t->work(t, index, t->times);
@@ -65,7 +63,7 @@ static void run_thread(void *argument, int index)
 static double once(trial *t)
 {
     double slowest = 0;
-    tdi_team_run(t->team, run_thread, t);
+    tdi_team_run(t->team, t->threads, run_thread, t);
     for (int i = 0; i < t->threads; i++)
         slowest = t->seconds[i] > slowest ? t->seconds[i] : slowest;
     return slowest;
@@ -140,7 +138,8 @@ static void release(trial *t)
 td_status tdi_roofline_measure(const tdi_device *device, tdi_team *team, int threads, bool bfloat16, double bytes,
                                tdi_roofline *roofline, tdi_error *error)
 {
-    trial t = {.team = team, .threads = threads, .start = {.count = (uint32_t)threads, .spin = tdi_team_spins(team)}};
+    trial t = {
+        .team = team, .threads = threads, .start = {.count = (uint32_t)threads, .spin = tdi_team_spins(team, threads)}};
     int sizes = sizes_for(bytes, threads);
     device->roofline(&t.loops);
     td_status status = make_data(&t, sizes, error);

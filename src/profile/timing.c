@@ -39,7 +39,7 @@ static td_status make_runtime(const td_model *model, tdi_timing *t, tdi_error *e
     if (own)
         way = (tdi_way){own->division, own->float32, own->sharing};
     TDI_TRY(tdi_runtime_create(&t->shadow.model, own && own->settled ? &way : NULL, &t->runtime, error));
-    if (!tdi_goes_apart(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
+    if (!tdi_needs_other_runtime(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
         return TD_OK;
     tdi_runtime_free(t->runtime);
     t->runtime = NULL;
@@ -244,7 +244,7 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
     if (status == TD_OK)
         status = time_steps(timing, error);
     if (status == TD_NOT_FINITE)
-        tdi_error_prefix(error, "steps on made-up rows cannot be timed");
+        tdi_error_prefix(error, "steps on synthetic rows cannot be timed");
     context->trace = users;
     return status;
 }

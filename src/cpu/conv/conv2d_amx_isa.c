@@ -469,13 +469,13 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define forward_declines declines
-#define back_declines    declines
-#define conv2d_doubts    NULL
-#define conv2d_prepare   NULL
-#define conv2d_run       NULL
-#define back_prepare     NULL
-#define back_run         NULL
+#define forward_declines  declines
+#define back_declines     declines
+#define conv2d_confidence NULL
+#define conv2d_prepare    NULL
+#define conv2d_run        NULL
+#define back_prepare      NULL
+#define back_run          NULL
 
 #endif
 

@@ -137,7 +137,7 @@ static inline bool tdi_is_for_broadcast(tdi_work w)
     return tdi_is_small_work(w) && (w.total <= 2e6 || w.total <= 6 * w.useful);
 }
 
-static inline tdi_doubt tdi_broadcast_doubts(tdi_work w)
+static inline tdi_confidence tdi_broadcast_confidence(tdi_work w)
 {
     return tdi_is_for_broadcast(w) ? TDI_SURE : w.total > 2 * w.useful ? TDI_UNLIKELY : TDI_LIKELY;
 }

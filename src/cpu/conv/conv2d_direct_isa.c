@@ -95,7 +95,7 @@ static void set_chunks(conv *v, const tdi_call *call)
     v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
     v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(room_for(v) / v->words, v->rows)), v->rows);
-    v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
+    v->whole = tdi_is_constant_input(call, 1) || v->chunk < v->pixels;
     v->span = v->whole ? places_of(v) : 1;
     int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / v->wide * v->wide;
     v->group = tdi_most(tdi_least(fits, v->f), v->wide);
@@ -277,13 +277,13 @@ static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, i
     int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter,
             size = v->c * v->filters;
     if (v->back)
-        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
-                            group * v->c * (int64_t)sizeof *filter);
-    return (tdi_ahead){.at = (const char *)(filter + place * size + v->filter + f),
-                       .step = v->filters * (int64_t)sizeof *filter,
-                       .count = v->c,
-                       .run_step = TDI_LINE,
-                       .runs = group / floats};
+        return tdi_prefetch_run(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
+                                group * v->c * (int64_t)sizeof *filter);
+    return (tdi_prefetch_region){.at = (const char *)(filter + place * size + v->filter + f),
+                                 .step = v->filters * (int64_t)sizeof *filter,
+                                 .count = v->c,
+                                 .run_step = TDI_LINE,
+                                 .runs = group / floats};
 }
 
 /* ---- multiplying ---- */
@@ -294,7 +294,7 @@ typedef struct product {
     float *sums;       /* [rows][wide]: sums kept from one span to the next */
     char *const *to;
     int64_t f;
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } product;
 
 /* Adds the products of a span's places and all channels. */
@@ -306,8 +306,8 @@ TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tdi_
         TDI_UNROLL_ALL
         for (int i = 0; i < rows_of(vectors); i++)
             x[i] = m.from[i];
-        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.ahead.at += m.ahead.step) {
-            _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.prefetch.at += m.prefetch.step) {
+            _mm_prefetch(m.prefetch.at, _MM_HINT_T1);
             TDI_UNROLL_ALL
             for (int t = 0; t < TURN; t++)
                 tdi_add_step(pairs, rows_of(vectors), vectors, x, k + t, m.filter + t * wide, SIDE, sums);
@@ -425,7 +425,7 @@ static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
     const tdi_word *x = (const tdi_word *)call->in[0].data + v->first * v->h * v->w * v->words;
-    return tdi_ahead_of(x + first * seen, count * seen * (int64_t)sizeof *x);
+    return tdi_prefetch_run(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
 /* Adds a span's share to filters [f, f + group) of the chunk's `count` pixels. */
@@ -441,7 +441,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
             m.sums = sums + i * v->wide;
             m.to = p->to + i;
             m.f = f;
-            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words / TURN);
+            m.prefetch = tdi_next_prefetch(prefetch, PREFETCHES, v->span * v->words / TURN);
             make_tile(v, &m);
         }
 }
@@ -449,7 +449,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first);
-    tdi_ahead ahead[AHEAD] = {{0}, x_ahead(v, call, first + count)};
+    tdi_prefetch_region prefetch[PREFETCHES] = {{0}, prefetch_of_x(v, call, first + count)};
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
@@ -458,9 +458,9 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
         for (int64_t place = 0; place < places_of(v); place += v->span) {
             if (packs) {
                 pack_span(v, call->in[1].data, place, f, packed_from(v, p, f));
-                ahead[0] = span_ahead(v, call->in[1].data, place, f);
+                prefetch[0] = prefetch_of_span(v, call->in[1].data, place, f);
             }
-            make_span(v, place, f, count, ahead, p);
+            make_span(v, place, f, count, prefetch, p);
         }
 }
 
@@ -489,11 +489,11 @@ static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    lay_out(v, call->kept, call->scratch, &p);
-    if (call->kept)
-        p.filter = tdi_kept(call);
+    lay_out(v, call->packed_cache, call->scratch, &p);
+    if (call->packed_cache)
+        p.filter = tdi_packed_cache(call);
     memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
-    bool packs = tdi_must_make(call);
+    bool packs = tdi_must_pack(call);
     for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, packs && first == 0, &p);
 }
@@ -532,13 +532,13 @@ static tdi_doubt direct_doubts(const tdi_call *call)
 
 static size_t bytes_to_keep(const tdi_call *call, const conv *v)
 {
-    return tdi_is_steady(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
+    return tdi_is_constant_input(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
 {
     packed p;
-    *scratch = lay_out(v, tdi_is_steady(call, 1), NULL, &p);
+    *scratch = lay_out(v, tdi_is_constant_input(call, 1), NULL, &p);
     return v->f % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
@@ -549,7 +549,7 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     return prepare(call, &v, scratch, error);
 }
 
-static size_t conv2d_keeps(const tdi_call *call)
+static size_t conv2d_packed_cache_bytes(const tdi_call *call)
 {
     conv v = forward_of(call);
     return bytes_to_keep(call, &v);
@@ -568,7 +568,7 @@ static td_status back_prepare(const tdi_call *call, void **state, size_t *scratc
     return prepare(call, &v, scratch, error);
 }
 
-static size_t back_keeps(const tdi_call *call)
+static size_t back_packed_cache_bytes(const tdi_call *call)
 {
     conv v = back_of(call);
     return bytes_to_keep(call, &v);
@@ -598,14 +598,14 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define back_declines  declines
-#define direct_doubts  NULL
-#define conv2d_prepare NULL
-#define conv2d_keeps   NULL
-#define conv2d_run     NULL
-#define back_prepare   NULL
-#define back_keeps     NULL
-#define back_run       NULL
+#define back_declines             declines
+#define direct_confidence         NULL
+#define conv2d_prepare            NULL
+#define conv2d_packed_cache_bytes NULL
+#define conv2d_run                NULL
+#define back_prepare              NULL
+#define back_packed_cache_bytes   NULL
+#define back_run                  NULL
 
 #endif
 
@@ -614,9 +614,9 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                         .declines = declines,
-                                                        .doubts = direct_doubts,
+                                                        .confidence = direct_confidence,
                                                         .prepare = conv2d_prepare,
-                                                        .keeps = conv2d_keeps,
+                                                        .packed_cache_bytes = conv2d_packed_cache_bytes,
                                                         .run = conv2d_run};
 
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_ISA_TEXT " direct conv2d_grad_input",
@@ -624,7 +624,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_I
                                                                    .takes = TDI_TAKES_BOTH,
                                                                    .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                    .declines = back_declines,
-                                                                   .doubts = direct_doubts,
+                                                                   .confidence = direct_confidence,
                                                                    .prepare = back_prepare,
-                                                                   .keeps = back_keeps,
+                                                                   .packed_cache_bytes = back_packed_cache_bytes,
                                                                    .run = back_run};

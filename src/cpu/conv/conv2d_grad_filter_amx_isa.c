@@ -380,9 +380,9 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define filter_prepare NULL
-#define filter_run     NULL
-#define filter_doubts  NULL
+#define filter_prepare    NULL
+#define filter_run        NULL
+#define filter_confidence NULL
 
 #endif
 

@@ -25,7 +25,7 @@ enum {
     LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
-    AHEAD = 2,
+    PREFETCHES = 2,
 };
 
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
@@ -172,8 +172,9 @@ TDI_INLINE void multiply(bool pairs, int rows, int vectors, product m, float *to
 {
     tdi_tile sums;
     begin(rows, vectors, &m, to, sums);
-    for (int64_t k = 0; k < m.steps; k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.ahead.at += m.ahead.step) {
-        _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+    for (int64_t k = 0; k < m.steps;
+         k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.prefetch.at += m.prefetch.step) {
+        _mm_prefetch(m.prefetch.at, _MM_HINT_T1);
         const tdi_word *x[TDI_TILE_ROWS];
         TDI_UNROLL_ALL
         for (int i = 0; i < rows; i++)
@@ -237,7 +238,7 @@ static void multiply_groups(const conv *v, packed *p, int64_t channels, int64_t 
         for (int64_t c = 0, i = 0; c < channels; c += tiles[i].rows, i = c % SIDE ? i + 1 : 0) {
             m.x = p->x + c / SIDE * SIDE * v->chunk + c % SIDE;
             m.dy = p->dy + f / SIDE * m.panel;
-            m.ahead = tdi_take_ahead(p->ahead, AHEAD, m.steps / TURN);
+            m.prefetch = tdi_next_prefetch(p->prefetch, PREFETCHES, m.steps / TURN);
             tiles[i].multiply(m, to + c * v->f + f);
         }
 }
@@ -302,13 +303,13 @@ static void ask_ahead(const conv *v, const tdi_call *call, int64_t first, packed
 {
     int64_t count = tdi_least(v->chunk * v->step, v->pixels - first);
     int64_t of_dy = v->f * v->element, of_x = v->stride_h * v->stride_w * v->c * v->element;
-    p->ahead[0] = tdi_ahead_of((const char *)call->in[1].data + first * of_dy, count * of_dy);
-    p->ahead[1] = tdi_ahead_of((const char *)call->in[0].data + first * of_x, count * of_x);
+    p->prefetch[0] = tdi_prefetch_run((const char *)call->in[1].data + first * of_dy, count * of_dy);
+    p->prefetch[1] = tdi_prefetch_run((const char *)call->in[0].data + first * of_x, count * of_x);
 }
 
 static void make_chunk(const conv *v, const tdi_call *call, packed *p, int64_t first, int64_t count)
 {
-    ask_ahead(v, call, first + count, p);
+    prefetch_pixels(v, call, first + count, p);
     for (int64_t f = v->begin; f < v->end; f += GROUP_OF_DY) {
         int64_t filters = tdi_least(GROUP_OF_DY, v->end - f);
         find_dy(v, call->in[1].data, first, count, p);
@@ -342,9 +343,9 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define filter_prepare NULL
-#define filter_run     NULL
-#define filter_doubts  NULL
+#define filter_prepare    NULL
+#define filter_run        NULL
+#define filter_confidence NULL
 
 #endif
 
@@ -353,6 +354,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_filter) = {.name = TDI_
                                                                     .takes = TDI_TAKES_BOTH,
                                                                     .splits = TDI_CAN_COLUMNS,
                                                                     .declines = declines,
-                                                                    .doubts = filter_doubts,
+                                                                    .confidence = filter_confidence,
                                                                     .prepare = filter_prepare,
                                                                     .run = filter_run};

@@ -171,9 +171,9 @@ static int64_t chunk_rows(const tdi_conv *p)
     return tdi_share_of(p->oh, tdi_most(rows, 1));
 }
 
-static int64_t chunk_floats(const tdi_conv *p, bool abreast)
+static int64_t chunk_floats(const tdi_conv *p, bool interleaved)
 {
-    return abreast ? 0 : chunk_rows(p) * tdi_conv_row_of_y(p);
+    return interleaved ? 0 : chunk_rows(p) * tdi_conv_row_of_y(p);
 }
 
 static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room,
@@ -223,7 +223,7 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
 static tdi_conv grad_filter_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -238,8 +238,8 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
 {
     (void)state;
     tdi_conv p = grad_filter_conv(call);
-    int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_span_floats(&p) +
-                     tdi_conv_filter_floats(&p) * TDI_WIDTH;
+    int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].batch_interleaved) +
+                     tdi_conv_span_floats(&p) + tdi_conv_filter_floats(&p) * TDI_WIDTH;
     *scratch = (size_t)floats * sizeof(float);
     return tdi_conv_check_samples(&p, error);
 }
@@ -252,5 +252,6 @@ static void conv2d_grad_filter_run(const tdi_call *call)
     TDI_ISA_NAME(tdi_conv_add_lanes)(sums, tdi_conv_filter_floats(&p), call->out.data);
 }
 
-TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines, .abreast = tdi_conv_leads_abreast,
-               .prepare = conv2d_grad_filter_prepare, .run = conv2d_grad_filter_run);
+TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines,
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_grad_filter_prepare,
+               .run = conv2d_grad_filter_run);

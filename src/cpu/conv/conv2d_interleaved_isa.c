@@ -30,7 +30,7 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
     for (int64_t i = 0; i < p->h; i++) {
         float *row = padded + i * tdi_conv_row_of_x(p), *inside = row + before;
         tdi_clear(row, before);
-        if (x->abreast)
+        if (x->batch_interleaved)
             memcpy(inside, from + i * line * TDI_WIDTH, (size_t)(columns * TDI_WIDTH) * sizeof *inside);
         else
             tdi_interleave(from + i * line, sample, tdi_conv_lanes(p, block), columns, inside);
@@ -241,7 +241,7 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
     if (p->nonblank)
         make_blank(p, bias, activation, blank);
     for (int64_t oy = 0; oy < p->oh; oy++) {
-        float *made = y->abreast ? to + oy * tdi_conv_row_of_y(p) : row;
+        float *made = y->batch_interleaved ? to + oy * tdi_conv_row_of_y(p) : row;
         tdi_rows seen = TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);
         tdi_conv_activate(p, seen, activation, made);
         fill(blank, column, (tdi_rows){0, seen.begin}, made);
@@ -285,7 +285,7 @@ static size_t convolve_room(const tdi_conv *p)
 static tdi_conv forward_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -312,8 +312,8 @@ static void conv2d_run(const tdi_call *call)
              call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines, .abreast = tdi_conv_leads_abreast,
-               .prepare = conv2d_prepare, .run = conv2d_run);
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines,
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */
 
@@ -321,7 +321,7 @@ static tdi_conv grad_input_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
     p = tdi_conv_turned_about(&p);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -364,4 +364,5 @@ static void conv2d_grad_input_run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_grad_input_declines,
-               .abreast = tdi_conv_leads_abreast, .prepare = conv2d_grad_input_prepare, .run = conv2d_grad_input_run);
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_grad_input_prepare,
+               .run = conv2d_grad_input_run);

@@ -137,7 +137,7 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
 static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
 {
     int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
-    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->in_place = interleaved && p->before_w == 0 && padded <= p->w;
     p->row = p->in_place ? p->w : padded;
 }
 
@@ -186,9 +186,9 @@ static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *err
                     (int)TDI_WIDTH);
 }
 
-static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)
+static inline tdi_batch_interleaving tdi_conv_prefers_interleaving(const tdi_call *call)
 {
-    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
+    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_PREFERS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
 #endif

@@ -209,11 +209,11 @@ static void zero_row_points(const winograd *p, const image *from, steps step, fl
             tdi_clear(to + k * step.point + t * step.tile, from->channels * TDI_WIDTH);
 }
 
-static const float *row_abreast(const image *from, int64_t i)
+static const float *interleaved_row(const image *from, int64_t i)
 {
     int64_t line = from->w * from->channels, sample = from->h * line;
     const float *data = (const float *)from->value->data + from->first * sample;
-    if (from->value->abreast)
+    if (from->value->batch_interleaved)
         return data + i * line * TDI_WIDTH;
     tdi_interleave(data + i * line, sample, from->lanes, line, from->row);
     return from->row;
@@ -224,7 +224,7 @@ static void image_points(const winograd *p, const image *from, tdi_rows rows, to
     steps step = steps_of(p, rows.end - rows.begin, from->channels);
     for (int64_t i = rows.begin; i < rows.end; i++, to += step.row)
         if (i >= 0 && i < from->h)
-            make(p, from, row_abreast(from, i), step, to);
+            make(p, from, interleaved_row(from, i), step, to);
         else
             zero_row_points(p, from, step, to);
 }
@@ -374,7 +374,7 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
     float *data = (float *)y->data + (c->first + block * TDI_WIDTH) * sample;
     steps step = steps_of(p, rows.end - rows.begin, c->f);
     for (int64_t i = rows.begin; i < rows.end; i++) {
-        float *row = y->abreast ? data + i * line * TDI_WIDTH : r->to_row;
+        float *row = y->batch_interleaved ? data + i * line * TDI_WIDTH : r->to_row;
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
         tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
         if (!y->abreast)
@@ -502,7 +502,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 
 /* ---- kernels ---- */
 
-static tdi_doubt likely(const tdi_call *call)
+static tdi_confidence likely(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -599,8 +599,8 @@ static void grad_filter_run(const tdi_call *call)
     extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem);                                                \
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem) = {.name = TDI_ISA_TEXT " winograd rows " #stem,       \
                                                                    .op = &tdi_op_##stem,                               \
-                                                                   .doubts = likely,                                   \
-                                                                   .abreast = tdi_conv_leads_abreast,                  \
+                                                                   .confidence = likely,                               \
+                                                                   .interleaving = tdi_conv_prefers_interleaving,      \
                                                                    __VA_ARGS__}
 
 WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .prepare = forward_prepare,

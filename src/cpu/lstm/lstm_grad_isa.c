@@ -119,7 +119,7 @@ static void unsquash_one(const blocks *b)
     unsquash(*b, 1);
 }
 
-static void unsquash_abreast(const blocks *b)
+static void unsquash_blocks(const blocks *b)
 {
     unsquash(*b, TDI_ABREAST);
 }
@@ -166,7 +166,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
         if (units < TDI_WIDTH)
             unsquash_rest(at, units);
         else if (count > TDI_WIDTH)
-            unsquash_abreast(&at);
+            unsquash_blocks(&at);
         else
             unsquash_one(&at);
         at = (blocks){at.made + count,
@@ -456,7 +456,7 @@ static void run_back_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_back_together,
+TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_back_serially,
                .declines = tdi_lstm_declines, .prepare = prepare_back, .run = run_back);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows);

@@ -73,7 +73,7 @@ static int64_t packed_floats(const forward *f)
 
 static int64_t kept_floats(const forward *f)
 {
-    return f->in_place && tdi_is_steady(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
+    return f->in_place && tdi_is_constant_input(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
 }
 
 static size_t forward_floats(const forward *f)
@@ -141,7 +141,7 @@ static forward forward_of(const tdi_call *call)
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
         f.biased = f.ahead && f.own.units % LONE == 0;
         f.row = f.sums + sums_floats(&f);
-        f.packed = tdi_kept(call);
+        f.packed = tdi_packed_cache(call);
         if (!f.packed && packed_floats(&f)) {
             f.packed = f.row;
             f.row += packed_floats(&f);
@@ -568,7 +568,7 @@ static void squash_one(const blocks *b)
     squash(*b, 1);
 }
 
-static void squash_abreast(const blocks *b)
+static void squash_blocks(const blocks *b)
 {
     squash(*b, TDI_ABREAST);
 }
@@ -604,7 +604,7 @@ static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit
         if (units < TDI_WIDTH)
             squash_rest(b, units);
         else if (count == TDI_ABREAST)
-            squash_abreast(&b);
+            squash_blocks(&b);
         else
             squash_one(&b);
         b.sums += count * b.next;
@@ -809,7 +809,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
-static size_t kept_bytes(const tdi_call *call)
+static size_t packed_cache_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
     return (size_t)kept_floats(&f) * sizeof(float);
@@ -817,7 +817,7 @@ static size_t kept_bytes(const tdi_call *call)
 
 static void begin_forward(const forward *f)
 {
-    if (!tdi_must_make(f->call))
+    if (!tdi_must_pack(f->call))
         return;
     if (f->lone)
         tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->reserve.units,
@@ -864,15 +864,16 @@ static void run_forward_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .keeps = kept_bytes, .run = run_forward);
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
+               .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
                                                        .prepare = prepare_forward,
-                                                       .keeps = kept_bytes,
+                                                       .packed_cache_bytes = packed_cache_bytes,
                                                        .run = run_forward};
 
 /* ---- what is taken from the reserve ---- */

@@ -173,9 +173,9 @@ static const char *conv2d_declines(const tdi_call *call)
     return declines_shapes(call, &call->in[1].shape, &call->out.shape);
 }
 
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->in[1].shape, &call->out.shape);
+    return confidence_of_shapes(&call->in[1].shape, &call->out.shape);
 }
 
 static conv forward_conv(const tdi_call *call)
@@ -210,7 +210,7 @@ const tdi_kernel tdi_cpu_conv2d_matmul_onednn = {.name = "onednn conv2d as matmu
                                                  .op = &tdi_op_conv2d,
                                                  .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                  .declines = conv2d_declines,
-                                                 .doubts = conv2d_doubts,
+                                                 .confidence = conv2d_confidence,
                                                  .prepare = conv2d_prepare,
                                                  .run = conv2d_run};
 
@@ -221,9 +221,9 @@ static const char *grad_input_declines(const tdi_call *call)
     return declines_shapes(call, &call->in[1].shape, &call->in[0].shape);
 }
 
-static tdi_doubt grad_input_doubts(const tdi_call *call)
+static tdi_confidence grad_input_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->in[1].shape, &call->in[0].shape);
+    return confidence_of_shapes(&call->in[1].shape, &call->in[0].shape);
 }
 
 static conv grad_input_conv(const tdi_call *call)
@@ -270,7 +270,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_matmul_onednn = {.name = "onednn conv
                                                             .op = &tdi_op_conv2d_grad_input,
                                                             .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                             .declines = grad_input_declines,
-                                                            .doubts = grad_input_doubts,
+                                                            .confidence = grad_input_confidence,
                                                             .prepare = grad_input_prepare,
                                                             .run = grad_input_run};
 
@@ -281,9 +281,9 @@ static const char *grad_filter_declines(const tdi_call *call)
     return declines_shapes(call, &call->out.shape, &call->in[1].shape);
 }
 
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->out.shape, &call->in[1].shape);
+    return confidence_of_shapes(&call->out.shape, &call->in[1].shape);
 }
 
 static conv grad_filter_conv(const tdi_call *call)
@@ -315,6 +315,6 @@ const tdi_kernel tdi_cpu_conv2d_grad_filter_matmul_onednn = {.name = "onednn con
                                                              .op = &tdi_op_conv2d_grad_filter,
                                                              .splits = TDI_CAN_COLUMNS,
                                                              .declines = grad_filter_declines,
-                                                             .doubts = grad_filter_doubts,
+                                                             .confidence = grad_filter_confidence,
                                                              .prepare = grad_filter_prepare,
                                                              .run = grad_filter_run};

@@ -375,10 +375,10 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
                                           .declines = declines,
-                                          .doubts = doubts,
+                                          .confidence = confidence,
                                           .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                           .prepare = prepare_forward,
-                                          .keeps = tdi_onednn_keeps,
+                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                           .release = tdi_onednn_release,
                                           .run = conv2d_run};
 
@@ -386,10 +386,10 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
                                                      .declines = grad_input_declines,
-                                                     .doubts = doubts,
+                                                     .confidence = confidence,
                                                      .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                      .prepare = prepare_grad_input,
-                                                     .keeps = tdi_onednn_keeps,
+                                                     .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                      .release = tdi_onednn_release,
                                                      .run = conv2d_grad_input_run};
 
@@ -397,7 +397,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_gra
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
                                                       .declines = grad_filter_declines,
-                                                      .doubts = grad_filter_doubts,
+                                                      .confidence = grad_filter_confidence,
                                                       .prepare = prepare_grad_filter,
                                                       .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};
@@ -507,9 +507,9 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_thin_onednn = {.name = "onednn conv2d
                                                           .op = &tdi_op_conv2d_grad_input,
                                                           .takes = TDI_TAKES_BOTH,
                                                           .declines = thin_declines,
-                                                          .doubts = thin_doubts,
+                                                          .confidence = thin_confidence,
                                                           .splits = TDI_CAN_ROWS,
                                                           .prepare = prepare_thin,
-                                                          .keeps = tdi_onednn_keeps,
+                                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                           .release = tdi_onednn_release,
                                                           .run = conv2d_grad_input_thin_run};

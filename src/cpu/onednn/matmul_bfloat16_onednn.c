@@ -139,8 +139,8 @@ const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matm
                                                    .takes = TDI_TAKES_BFLOAT16,
                                                    .splits = TDI_CAN_ROWS,
                                                    .declines = declines,
-                                                   .doubts = doubts,
+                                                   .confidence = confidence,
                                                    .prepare = prepare,
-                                                   .keeps = tdi_onednn_keeps,
+                                                   .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                    .release = tdi_onednn_release,
                                                    .run = matmul_run};

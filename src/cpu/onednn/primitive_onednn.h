@@ -17,7 +17,7 @@ typedef struct tdi_onednn_primitive {
     tdi_packing *packing;
     dnnl_memory_t src, weights, packed, bias, dst, scratchpad;
     size_t packed_bytes, scratchpad_bytes;
-    bool keeps; /* the packed weights */
+    bool caches_weights;
 } tdi_onednn_primitive;
 
 /* The operands' layouts in memory. */
@@ -41,8 +41,8 @@ typedef dnnl_status_t tdi_onednn_describe(const tdi_call *call, dnnl_engine_t en
  * TD_UNSUPPORTED when oneDNN refuses, or would use its reference loops, which are slower than anything here. */
 td_status tdi_onednn_prepare(const tdi_call *call, tdi_onednn_describe *describe, void **state, size_t *scratch,
                              tdi_error *error);
-/* A kernel's `keeps`: of weights that are the call's second input. */
-size_t tdi_onednn_keeps(const tdi_call *call);
+/* A kernel's packed_cache_bytes, of weights that are the call's second input. */
+size_t tdi_onednn_packed_cache_bytes(const tdi_call *call);
 /* A kernel's `release`. */
 void tdi_onednn_release(void *state);
 /* Runs the call's primitive on the operands at `at`, in `scratch`. `src`, `weights` and `dst` are oneDNN's names of the
