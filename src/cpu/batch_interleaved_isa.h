@@ -2,8 +2,9 @@
  * [blocks of TDI_WIDTH samples][elements of a sample][TDI_WIDTH] (tdi_value).
  *
  * With few channels the lanes would stay empty in [batch, height, width, channels]; in this layout they are always
- * full. Here are the functions that bring values into the layout and back, and tdi_abreast_run, which runs a kernel on
- * it that treats all channels alike: to such a kernel TDI_WIDTH samples of c channels are one sample of c * TDI_WIDTH.
+ * full. Here are the functions that bring values into the layout and back, and tdi_batch_interleaved_run, which runs a
+ * kernel on it that treats all channels alike: to such a kernel TDI_WIDTH samples of c channels are one sample of c *
+ * TDI_WIDTH.
  */
 #ifndef TDI_CPU_BATCH_INTERLEAVED_ISA_H
 #define TDI_CPU_BATCH_INTERLEAVED_ISA_H
@@ -51,7 +52,7 @@ static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
 
 /* ---- kernels that treat all channels alike ---- */
 
-enum { TDI_MOST_ABREAST = 4 /* inputs */ };
+enum { TDI_MOST_INTERLEAVED = 4 /* inputs */ };
 
 static inline size_t tdi_batch_interleaved_bytes(const tdi_value *value)
 {
@@ -59,7 +60,7 @@ static inline size_t tdi_batch_interleaved_bytes(const tdi_value *value)
 }
 
 /* Scratch bytes to interleave those values of the call that are not interleaved. */
-static inline size_t tdi_abreast_room(const tdi_call *call)
+static inline size_t tdi_batch_interleaved_room(const tdi_call *call)
 {
     size_t room = tdi_batch_interleaved_bytes(&call->out);
     for (int i = 0; i < call->n_in; i++)
@@ -79,10 +80,11 @@ static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, floa
     return seen;
 }
 
-/* Runs `run` on each block of samples. The call's scratch begins with tdi_abreast_room bytes for this function. */
-static inline void tdi_abreast_run(const tdi_call *call, void (*run)(const tdi_call *call))
+/* Runs `run` on each block of samples. The call's scratch begins with tdi_batch_interleaved_room bytes for this
+ * function. */
+static inline void tdi_batch_interleaved_run(const tdi_call *call, void (*run)(const tdi_call *call))
 {
-    tdi_value in[TDI_MOST_ABREAST];
+    tdi_value in[TDI_MOST_INTERLEAVED];
     int64_t per_sample = tdi_per_sample(&call->out), samples = call->out.shape.dim[0];
     for (int64_t block = 0; block * TDI_WIDTH < samples; block++) {
         float *room = call->scratch;
@@ -93,14 +95,14 @@ static inline void tdi_abreast_run(const tdi_call *call, void (*run)(const tdi_c
             const float *from = call->in[i].data;
             int64_t size = tdi_per_sample(&call->in[i]);
             in[i] = tdi_block_of(&call->in[i], block, &room);
-            if (!call->in[i].abreast)
+            if (!call->in[i].batch_interleaved)
                 tdi_interleave(from + block * TDI_WIDTH * size, size, lanes, size, in[i].data);
         }
         one.out = tdi_block_of(&call->out, block, &room);
         one.split = TDI_WHOLE;
         one.scratch = room;
         run(&one);
-        if (!call->out.abreast)
+        if (!call->out.batch_interleaved)
             tdi_deinterleave(one.out.data, lanes, per_sample, (float *)call->out.data + block * TDI_WIDTH * per_sample,
                              per_sample);
     }

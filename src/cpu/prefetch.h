@@ -28,11 +28,11 @@ static inline void tdi_claim(float *at, int64_t count)
 }
 
 /* A region to prefetch: `runs` runs, `run_step` bytes apart, of `count` lines, `step` bytes apart. */
-typedef struct tdi_ahead {
+typedef struct tdi_prefetch_region {
     const char *at;
     int64_t step, count, run_step, runs;
     int64_t taken; /* lines of the first run that have been taken */
-} tdi_ahead;
+} tdi_prefetch_region;
 
 typedef struct tdi_prefetch_lines {
     const char *at;
@@ -45,7 +45,7 @@ static inline tdi_prefetch_region tdi_prefetch_run(const void *from, int64_t byt
 }
 
 /* The region of `rows` rows of `bytes`, `step` bytes apart. */
-static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t rows, int64_t bytes)
+static inline tdi_prefetch_region tdi_prefetch_rows(const void *from, int64_t step, int64_t rows, int64_t bytes)
 {
     return (tdi_prefetch_region){
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
@@ -53,7 +53,7 @@ static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t r
 
 /* Takes the lines that a product of `steps` steps prefetches, one a step, from the first region that has any left; when
  * none has, one line again and again. */
-static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
+static inline tdi_prefetch_lines tdi_next_prefetch(tdi_prefetch_region *regions, int count, int64_t steps)
 {
     for (tdi_prefetch_region *a = regions; a < regions + count; a++)
         if (a->runs > 0) {

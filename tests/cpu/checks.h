@@ -196,7 +196,7 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
 
 /* The packed-weight cache is made of zeros first; then, when the weights have another number, of the weights; then it
  * is used again. */
-static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
     tdi_call *call = &t->call;
@@ -249,7 +249,7 @@ static void check(const context *at, const tdi_call *call, const trial *expected
 /* ---- the batch-interleaved layout ---- */
 
 /* The value batch-interleaved, or back; places without a sample are NaN. */
-static void *turned(const tdi_value *value, int abreast, bool back)
+static void *turned(const tdi_value *value, int interleaved, bool back)
 {
     int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
     int64_t padded = (samples + interleaved - 1) / interleaved * interleaved;
@@ -277,7 +277,8 @@ static void interleave(tdi_value *value, int interleaved)
 }
 
 /* `mask`: bit i says that input i is batch-interleaved, bit n_in that the result is. */
-static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask,
+                          int interleaved)
 {
     trial t;
     size_t scratch = 0;
@@ -325,7 +326,7 @@ static bool has_bfloat16(const tdi_call *call)
 /* ---- candidates ---- */
 
 /* Asks as the plan does, without addresses. */
-static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_interleaving *interleaved)
 {
     tdi_call query = *call;
     tdi_value in[MAX_IN];
@@ -405,7 +406,7 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
 }
 
 /* Kernels whose threads wait for each other are left to the tests that run whole models. */
-static void check_kept(const context *at, const tdi_call *call, const trial *expected)
+static void check_packed_cache(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
     if ((at->kernel->run_serially && at->split == TDI_COLUMNS) || !can_share(at, call))

@@ -424,7 +424,7 @@ static void conv2d_run(const tdi_call *call)
 }
 
 /* With few filters oneDNN is about as fast. */
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     enum { MANY = 256 };
     return call->out.shape.dim[3] < MANY ? TDI_LIKELY : TDI_SURE;
@@ -484,7 +484,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_amx_conv2d) = {.name = TDI_ISA_TEXT " conv
                                                      .takes = TDI_TAKES_BFLOAT16,
                                                      .splits = TDI_CAN_ROWS,
                                                      .declines = forward_declines,
-                                                     .doubts = conv2d_doubts,
+                                                     .confidence = conv2d_confidence,
                                                      .prepare = conv2d_prepare,
                                                      .run = conv2d_run};
 

@@ -28,7 +28,7 @@ enum {
     LEAST = 2 * SIDE,           /* filters of a tile, at least */
     TURN = 2,                   /* words in a turn of the loop over them */
     FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time */
-    AHEAD = 2,
+    PREFETCHES = 2,
 };
 
 /* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which the pixels of a grid and filters from `filter` on
@@ -267,7 +267,7 @@ static void pack_span(const conv *v, const float *filter, int64_t place, int64_t
 }
 
 /* The memory to prefetch for the next span of the filter. */
-static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, int64_t f)
+static tdi_prefetch_region prefetch_of_span(const conv *v, const float *filter, int64_t place, int64_t f)
 {
     place += v->span;
     if (place == places_of(v)) {
@@ -421,7 +421,7 @@ static void (*maker_of(const conv *v))(const conv *, const product *)
 }
 
 /* The memory of x to prefetch for the chunk that begins with pixel `first`. */
-static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
+static tdi_prefetch_region prefetch_of_x(const conv *v, const tdi_call *call, int64_t first)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
     const tdi_word *x = (const tdi_word *)call->in[0].data + v->first * v->h * v->w * v->words;
@@ -429,7 +429,8 @@ static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
 }
 
 /* Adds a span's share to filters [f, f + group) of the chunk's `count` pixels. */
-static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
+static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_prefetch_region *prefetch,
+                      const packed *p)
 {
     product m = {.begins = place == 0, .ends = place + v->span == places_of(v)};
     float *sums = p->sums;
@@ -525,7 +526,7 @@ static const char *back_declines(const tdi_call *call)
 }
 
 /* Not sure in float32: Winograd's method or oneDNN may be faster. */
-static tdi_doubt direct_doubts(const tdi_call *call)
+static tdi_confidence direct_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }

@@ -367,7 +367,7 @@ static void filter_run(const tdi_call *call)
 }
 
 /* Not sure for filters of several places, which read x several times, or read patches padded to a multiple of 32. */
-static tdi_doubt filter_doubts(const tdi_call *call)
+static tdi_confidence filter_confidence(const tdi_call *call)
 {
     const td_shape *filter = &call->out.shape;
     return filter->dim[0] * filter->dim[1] > 1 ? TDI_LIKELY : TDI_SURE;
@@ -390,6 +390,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_amx_conv2d_grad_filter) = {.name = TDI_ISA
                                                                  .op = &tdi_op_conv2d_grad_filter,
                                                                  .takes = TDI_TAKES_BFLOAT16,
                                                                  .declines = declines,
-                                                                 .doubts = filter_doubts,
+                                                                 .confidence = filter_confidence,
                                                                  .prepare = filter_prepare,
                                                                  .run = filter_run};

@@ -42,10 +42,10 @@ typedef struct conv {
 } conv;
 
 typedef struct packed {
-    const char **at;        /* [chunk * step] pixels */
-    char *zeros;            /* a pixel's worth, of x or of dy */
-    tdi_word *x, *dy;       /* [group / SIDE][chunk][SIDE] */
-    tdi_ahead ahead[AHEAD]; /* prefetches of the next pixels of dy and x */
+    const char **at;                          /* [chunk * step] pixels */
+    char *zeros;                              /* a pixel's worth, of x or of dy */
+    tdi_word *x, *dy;                         /* [group / SIDE][chunk][SIDE] */
+    tdi_prefetch_region prefetch[PREFETCHES]; /* prefetches of the next pixels of dy and x */
 } packed;
 
 static int64_t steps_of(const conv *v)
@@ -151,7 +151,7 @@ typedef struct product {
     int64_t steps;
     int64_t row; /* floats of a row of the filter */
     bool adds;   /* adds to what is there */
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } product;
 
 /* Clears a tile's sums and prefetches its rows of the filter, which storing, too, would have to wait for. */
@@ -299,7 +299,7 @@ static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i
 }
 
 /* Prepares the prefetches for the chunk that begins with pixel `first`. */
-static void ask_ahead(const conv *v, const tdi_call *call, int64_t first, packed *p)
+static void prefetch_pixels(const conv *v, const tdi_call *call, int64_t first, packed *p)
 {
     int64_t count = tdi_least(v->chunk * v->step, v->pixels - first);
     int64_t of_dy = v->f * v->element, of_x = v->stride_h * v->stride_w * v->c * v->element;
@@ -331,7 +331,7 @@ static void filter_run(const tdi_call *call)
 }
 
 /* Not sure in float32: Winograd's method or oneDNN may be faster. */
-static tdi_doubt filter_doubts(const tdi_call *call)
+static tdi_confidence filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }

@@ -183,14 +183,14 @@ static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy
     const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, room),
                 *from = (const float *)dy->data + block * TDI_WIDTH * sample;
     float *chunk = room + tdi_conv_padded_floats(p);
-    tdi_span *nonblank = (tdi_span *)(chunk + chunk_floats(p, dy->abreast));
+    tdi_span *nonblank = (tdi_span *)(chunk + chunk_floats(p, dy->batch_interleaved));
     bool any_blank = p->stride_w == 1 && TDI_ISA_NAME(tdi_conv_find_nonblank)(p, padded, nonblank);
     tdi_conv q = *p;
     for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
         tdi_rows y = {oy, tdi_least(oy + chunk_rows(p), p->oh)};
-        if (!dy->abreast)
+        if (!dy->batch_interleaved)
             tdi_interleave(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
-        const float *at = dy->abreast ? from + oy * tdi_conv_row_of_y(p) : chunk;
+        const float *at = dy->batch_interleaved ? from + oy * tdi_conv_row_of_y(p) : chunk;
         bool leave = any_blank && tdi_all_finite(at, 0, 1, NULL, (y.end - y.begin) * tdi_conv_row_of_y(p));
         q.nonblank = leave ? nonblank : NULL;
         TDI_ISA_NAME(tdi_conv_correlate)(&q, padded, at, y, false, sums);

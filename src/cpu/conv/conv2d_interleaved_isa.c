@@ -246,7 +246,7 @@ static void convolve_block(const tdi_conv *p, const float *x, const float *filte
         tdi_conv_activate(p, seen, activation, made);
         fill(blank, column, (tdi_rows){0, seen.begin}, made);
         fill(blank, column, (tdi_rows){seen.end, p->ow}, made);
-        if (!y->abreast)
+        if (!y->batch_interleaved)
             tdi_deinterleave(row, lanes, line, to + oy * line, sample);
     }
 }

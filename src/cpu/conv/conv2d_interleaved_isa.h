@@ -134,7 +134,7 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
 }
 
 /* Decides how rows of x are read: in place, when x is interleaved and needs no padding left or right. */
-static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
+static inline void tdi_conv_set_row(tdi_conv *p, bool interleaved)
 {
     int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
     p->in_place = interleaved && p->before_w == 0 && padded <= p->w;

@@ -104,7 +104,7 @@ typedef struct product {
     int64_t c_row;
     int64_t rows, depth;
     bool add;
-    tdi_ahead *ahead; /* [TAPS * TAPS] */
+    tdi_prefetch_region *prefetch; /* [TAPS * TAPS] */
 } product;
 
 TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i)
@@ -401,7 +401,7 @@ static void make_piece(const winograd *p, const float *filter, piece q, float *t
 }
 
 /* Prefetches the taps of the filter that a piece is made from, or is stored to. */
-static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ahead *ahead)
+static void prefetch_taps(const winograd *p, const float *filter, piece q, tdi_prefetch_region *prefetch)
 {
     enum { FLOAT = sizeof *filter };
     int64_t width = width_of(q);
@@ -679,7 +679,7 @@ static bool is_overlapping(const tdi_call *call)
 }
 
 /* Tiles must be many enough to pay for the filter's transform, and mostly lie inside of the image. */
-static tdi_doubt doubts_shape(const td_shape *y)
+static tdi_confidence confidence_of_shape(const td_shape *y)
 {
     int64_t tiles = tiles_in(y);
     int64_t made = y->dim[0] * y->dim[1] * y->dim[2];

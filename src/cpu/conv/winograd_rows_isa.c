@@ -377,7 +377,7 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
         float *row = y->batch_interleaved ? data + i * line * TDI_WIDTH : r->to_row;
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
         tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
-        if (!y->abreast)
+        if (!y->batch_interleaved)
             tdi_deinterleave(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
     }
 }

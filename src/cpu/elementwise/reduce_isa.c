@@ -144,7 +144,7 @@ static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, in
 }
 
 /* Takes batch-interleaved x for sums over all axes but the channels: the gradient of a bias. */
-static tdi_abreast follows_abreast(const tdi_call *call)
+static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
 {
     const tdi_reduce_attrs *attrs = call->attrs;
     const td_shape *x = &call->in[0].shape;
@@ -153,7 +153,7 @@ static tdi_abreast follows_abreast(const tdi_call *call)
 }
 
 /* Sums n channels from `first` on of a batch-interleaved x. */
-static void sum_abreast(const tdi_value *x, int64_t first, int64_t n, float *to)
+static void sum_interleaved(const tdi_value *x, int64_t first, int64_t n, float *to)
 {
     int64_t channels = tdi_last_extent(&x->shape), stride = channels * TDI_WIDTH;
     int64_t positions = tdi_per_sample(x) / channels, samples = x->shape.dim[0];

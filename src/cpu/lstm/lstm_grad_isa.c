@@ -438,7 +438,7 @@ static void run_back(const tdi_call *call)
 }
 
 /* Makes all threads' shares on one thread, step by step, so that none has to wait. */
-static void run_back_together(const tdi_call *calls, int lanes)
+static void run_back_serially(const tdi_call *calls, int lanes)
 {
     int64_t steps = calls[0].in[TDI_LSTM_GRAD_RESERVE].shape.dim[1];
     for (int lane = 0; lane < lanes; lane++) {

@@ -849,7 +849,7 @@ static void run_forward(const tdi_call *call)
 }
 
 /* Makes all threads' shares on one thread, step by step, so that none has to wait. */
-static void run_forward_together(const tdi_call *calls, int lanes)
+static void run_forward_serially(const tdi_call *calls, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
         forward f = forward_of(&calls[lane]);

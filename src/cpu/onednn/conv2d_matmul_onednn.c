@@ -149,7 +149,7 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *filter,
 }
 
 /* Where nothing is timed it is taken if the filter is larger than the images. */
-static tdi_doubt doubts_shapes(const td_shape *filter, const td_shape *y)
+static tdi_confidence confidence_of_shapes(const td_shape *filter, const td_shape *y)
 {
     int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2];
     return pixels < filter->dim[2] && pixels < filter->dim[3] ? TDI_LIKELY : TDI_UNLIKELY;

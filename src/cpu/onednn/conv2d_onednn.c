@@ -357,7 +357,7 @@ static const char *grad_filter_declines(const tdi_call *call)
 
 /* Confidence, forwards and for the input's gradient: on bfloat16 values float32 kernels may be faster, by Winograd's
  * method or where channels are few, but not faster than AMX with many channels. */
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     enum { MANY = 32 };
     const td_shape *filter = &call->in[1].shape;
@@ -366,7 +366,7 @@ static tdi_doubt doubts(const tdi_call *call)
 }
 
 /* oneDNN's kernels for the filter's gradient are slow with many channels too. */
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_SURE;
 }
@@ -498,7 +498,7 @@ static void conv2d_grad_input_thin_run(const tdi_call *call)
 }
 
 /* In bfloat16 there is so little to compute that writing the gaps may take longest. */
-static tdi_doubt thin_doubts(const tdi_call *call)
+static tdi_confidence thin_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_UNLIKELY;
 }

@@ -128,7 +128,7 @@ static const char *declines(const tdi_call *call)
 }
 
 /* With few rows, rounding and packing a weight on each run costs more than it saves. */
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
