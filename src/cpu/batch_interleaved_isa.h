@@ -44,7 +44,7 @@ static inline int64_t tdi_per_sample(const tdi_value *value)
 }
 
 /* The number of samples in block `block`, and thus of lanes in use. */
-static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
+static inline int64_t tdi_block_samples(const tdi_value *value, int64_t block)
 {
     int64_t rest = value->shape.dim[0] - block * TDI_WIDTH;
     return rest < TDI_WIDTH ? rest : TDI_WIDTH;
@@ -88,7 +88,7 @@ static inline void tdi_batch_interleaved_run(const tdi_call *call, void (*run)(c
     int64_t per_sample = tdi_per_sample(&call->out), samples = call->out.shape.dim[0];
     for (int64_t block = 0; block * TDI_WIDTH < samples; block++) {
         float *room = call->scratch;
-        int64_t lanes = tdi_lanes_at(&call->out, block);
+        int64_t lanes = tdi_block_samples(&call->out, block);
         tdi_call one = *call;
         one.in = in;
         for (int i = 0; i < call->n_in; i++) {

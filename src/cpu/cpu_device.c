@@ -49,11 +49,11 @@ static void close_device(tdi_device *device)
 }
 
 /* Cores that are left over go to the first devices. */
-static int lanes_of(int index, int siblings)
+static int threads_of(int index, int siblings)
 {
     int cores = tdi_cores_allowed();
-    int lanes = cores / siblings + (index < cores % siblings);
-    return lanes > 1 ? lanes : 1;
+    int threads = cores / siblings + (index < cores % siblings);
+    return threads > 1 ? threads : 1;
 }
 
 static const char *no_bfloat16(void)
@@ -70,7 +70,7 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
     if (!device)
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
-                           .lanes = lanes_of(index, siblings),
+                           .lanes = threads_of(index, siblings),
                            .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),

@@ -22,21 +22,21 @@
 #include "support/op_case.h"
 #include "support/sanitized.h"
 
-enum { MAX_LANES = 3 };
+enum { MAX_THREADS = 3 };
 
 /* ---- running ---- */
 
 static context checked; /* what ran last, for messages */
 
-static void set_share(const context *at, int lane, tdi_call *call)
+static void set_share(const context *at, int thread, tdi_call *call)
 {
     tdi_split split = (tdi_split)at->split;
     checked = *at;
     call->split = at->split;
-    call->lane = lane;
-    call->lanes = at->lanes;
+    call->lane = thread;
+    call->lanes = at->threads;
     call->state = NULL;
-    tdi_range(split, tdi_split_extent(split, &call->out.shape), lane, at->lanes, &call->begin, &call->end);
+    tdi_range(split, tdi_split_extent(split, &call->out.shape), thread, at->threads, &call->begin, &call->end);
 }
 
 static void free_scratch(const context *at, void *scratch, size_t size)
@@ -49,7 +49,7 @@ static void expect_as_before(const context *at, const tdi_call *call, const char
 {
     size_t size = td_dtype_size(call->out.dtype), first = (size_t)from * size;
     if (from < to && memcmp(before + first, (const char *)call->out.data + first, (size_t)(to - from) * size) != 0)
-        complain(at, "written outside the lane's share", from, 0, 0);
+        complain(at, "written outside the thread's share", from, 0, 0);
 }
 
 /* A share of rows, or of a flat range, leaves unchanged what is before and behind it; a share of columns, in each row.
@@ -70,7 +70,7 @@ static void expect_outside_as_before(const context *at, const tdi_call *call, co
     }
 }
 
-static void run_lane(const context *at, tdi_call *call)
+static void run_thread(const context *at, tdi_call *call)
 {
     size_t scratch = 0;
     void *before = copy_of(&call->out);
@@ -92,10 +92,10 @@ static void run_lane(const context *at, tdi_call *call)
 static bool can_share(const context *at, const tdi_call *call)
 {
     bool can = true;
-    for (int lane = 0; lane < at->lanes && at->kernel->prepare; lane++) {
+    for (int thread = 0; thread < at->threads && at->kernel->prepare; thread++) {
         tdi_call share = *call;
         size_t scratch = 0;
-        set_share(at, lane, &share);
+        set_share(at, thread, &share);
         if (share.begin >= share.end)
             continue;
         td_status status = at->kernel->prepare(&share, &share.state, &scratch, NULL);
@@ -110,14 +110,14 @@ static bool can_share(const context *at, const tdi_call *call)
 /* Calls that wait for each other, so that each runs on a thread of its own. */
 typedef struct together {
     const context *at;
-    tdi_call calls[MAX_LANES];
-    size_t scratch[MAX_LANES];
+    tdi_call calls[MAX_THREADS];
+    size_t scratch[MAX_THREADS];
 } together;
 
-static void run_lane_of(void *argument, int lane)
+static void run_thread_of(void *argument, int thread)
 {
     const together *all = argument;
-    all->calls[lane].run(&all->calls[lane]);
+    all->calls[thread].run(&all->calls[thread]);
 }
 
 /* What lies outside of a share is not checked then, but the result is compared all the same. Returns false when a
@@ -127,26 +127,26 @@ static bool run_together(const context *at, const tdi_call *call)
     together all = {.at = at};
     tdi_lockstep lockstep;
     tdi_team *team;
-    for (int lane = 0; lane < at->lanes; lane++) {
-        tdi_call *share = &all.calls[lane];
+    for (int thread = 0; thread < at->threads; thread++) {
+        tdi_call *share = &all.calls[thread];
         size_t scratch = 0;
         *share = *call;
-        set_share(at, lane, share);
+        set_share(at, thread, share);
         if (share->begin >= share->end)
             return false;
         assert_int_equal(at->kernel->prepare(share, &share->state, &scratch, NULL), TD_OK);
         share->run = at->kernel->run;
         share->lockstep = &lockstep;
         share->scratch = guarded_create(scratch);
-        all.scratch[lane] = scratch;
+        all.scratch[thread] = scratch;
     }
-    assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
-    assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
-    tdi_team_run(team, at->lanes, run_lane_of, &all);
+    assert_int_equal(tdi_lockstep_create(&lockstep, at->threads, at->threads <= tdi_cores_allowed(), NULL), TD_OK);
+    assert_int_equal(tdi_team_create(at->threads, &team, NULL), TD_OK);
+    tdi_team_run(team, at->threads, run_thread_of, &all);
     tdi_team_free(team);
     tdi_lockstep_release(&lockstep);
-    for (int lane = 0; lane < at->lanes; lane++)
-        free_scratch(at, all.calls[lane].scratch, all.scratch[lane]);
+    for (int thread = 0; thread < at->threads; thread++)
+        free_scratch(at, all.calls[thread].scratch, all.scratch[thread]);
     return true;
 }
 
@@ -173,14 +173,14 @@ static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 }
 
 /* Returns false when nothing was run. */
-static bool run_lanes(const context *at, tdi_call *call)
+static bool run_threads(const context *at, tdi_call *call)
 {
     if (at->kernel->run_serially && at->split == TDI_COLUMNS)
         return run_together(at, call);
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, call);
         if (call->begin < call->end)
-            run_lane(at, call);
+            run_thread(at, call);
     }
     return true;
 }
@@ -196,7 +196,7 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
 
 /* The packed-weight cache is made of zeros first; then, when the weights have another number, of the weights; then it
  * is used again. */
-static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
+static void run_cached_thread(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
     tdi_call *call = &t->call;
@@ -222,12 +222,12 @@ static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
     call->packed_cache = NULL;
 }
 
-static void run_cached_lanes(const context *at, const tdi_call *call, trial *t)
+static void run_cached_threads(const context *at, const tdi_call *call, trial *t)
 {
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, &t->call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, &t->call);
         if (t->call.begin < t->call.end)
-            run_cached_lane(at, call, t);
+            run_cached_thread(at, call, t);
     }
 }
 
@@ -237,7 +237,7 @@ static void check(const context *at, const tdi_call *call, const trial *expected
     if (!can_share(at, call))
         return;
     trial_init(&t, call);
-    if (run_lanes(at, &t.call)) {
+    if (run_threads(at, &t.call)) {
         compare_values(at, "the result", &t.call.out, &expected->call.out);
         for (int i = 0; i < call->n_in; i++)
             if (t.in[i].data != t.call.out.data)
@@ -353,19 +353,19 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_in
 static void run_by_depth(const context *at, tdi_call *call)
 {
     int64_t depth = tdi_split_extent(TDI_COLUMNS, &call->in[0].shape);
-    call->sums = tdi_buffer_create((size_t)(at->lanes * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
+    call->sums = tdi_buffer_create((size_t)(at->threads * tdi_shape_elements(&call->out.shape)) * sizeof(float) + 1);
     assert_non_null(call->sums);
-    for (int lane = 0; lane < at->lanes; lane++) {
-        set_share(at, lane, call);
+    for (int thread = 0; thread < at->threads; thread++) {
+        set_share(at, thread, call);
         call->other_half = (tdi_share){call->split, call->begin, call->end};
         call->split = TDI_DEPTH;
-        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->begin, &call->end);
+        tdi_range(TDI_DEPTH, depth, thread, at->threads, &call->begin, &call->end);
         at->kernel->run(call);
     }
-    for (int lane = 0; lane < at->lanes; lane++) {
+    for (int thread = 0; thread < at->threads; thread++) {
         call->other_half.split = TDI_DEPTH;
-        tdi_range(TDI_DEPTH, depth, lane, at->lanes, &call->other_half.begin, &call->other_half.end);
-        set_share(at, lane, call);
+        tdi_range(TDI_DEPTH, depth, thread, at->threads, &call->other_half.begin, &call->other_half.end);
+        set_share(at, thread, call);
         if (call->begin < call->end)
             at->kernel->finish(call);
     }
@@ -376,7 +376,7 @@ static void check_by_depth(const context *at, const tdi_call *call, const trial 
 {
     const tdi_matmul_attrs *attrs = call->attrs;
     bool plain = !attrs->transpose_a && !attrs->transpose_b && call->in[1].shape.rank == 2;
-    if (!plain || call->in[1].shape.dim[0] < at->lanes)
+    if (!plain || call->in[1].shape.dim[0] < at->threads)
         return;
     trial t;
     trial_init(&t, call);
@@ -412,7 +412,7 @@ static void check_packed_cache(const context *at, const tdi_call *call, const tr
     if ((at->kernel->run_serially && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
-    run_cached_lanes(at, call, &t);
+    run_cached_threads(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
@@ -423,17 +423,18 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
     double terms = summed(kernel, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
-    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->packed_cache_bytes;
-         lanes++)
-        check_packed_cache(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
+    for (int threads = 1; threads <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_THREADS : 1) && kernel->packed_cache_bytes;
+         threads++)
+        check_packed_cache(&(context){run, kernel, threads > 1 ? TDI_COLUMNS : TDI_WHOLE, threads, terms}, call,
+                           expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
-        for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
-            check(&(context){run, kernel, split, lanes, terms}, call, expected);
+        for (int threads = 2; threads <= MAX_THREADS && (kernel->splits & 1u << split); threads++)
+            check(&(context){run, kernel, split, threads, terms}, call, expected);
     if (interleaved != TDI_NO_INTERLEAVING && !has_bfloat16(call))
         check_interleaved(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
     for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
-        for (int lanes = 2; lanes <= MAX_LANES; lanes++)
-            check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
+        for (int threads = 2; threads <= MAX_THREADS; threads++)
+            check_by_depth(&(context){run, kernel, split, threads, terms}, call, expected);
 }
 
 /* The thread sanitizer, under which references take minutes, sees nothing in a kernel whose threads run in turn. */

@@ -34,8 +34,8 @@ static uint64_t number_in(const char *variable, uint64_t otherwise)
 static void say_what_failed(void)
 {
     if (is_open)
-        print_error("case \"%s\": %s, split %d, %d lanes\n", drawn.name,
-                    checked.kernel ? checked.kernel->name : "no kernel yet", checked.split, checked.lanes);
+        print_error("case \"%s\": %s, split %d, %d threads\n", drawn.name,
+                    checked.kernel ? checked.kernel->name : "no kernel yet", checked.split, checked.threads);
 }
 
 static int end_kind(void **state)

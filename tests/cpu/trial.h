@@ -93,14 +93,14 @@ static void trial_release(trial *t)
 typedef struct context {
     const op_run *run;
     const tdi_kernel *kernel;
-    int split, lanes;
+    int split, threads;
     double summed;
 } context;
 
 static void complain(const context *at, const char *what, int64_t i, double seen, double expected)
 {
-    fail_msg("%s, case \"%s\", split %d, %d lanes: %s: element %lld is %.9g, not %.9g", at->kernel->name,
-             at->run->c->name, at->split, at->lanes, what, (long long)i, seen, expected);
+    fail_msg("%s, case \"%s\", split %d, %d threads: %s: element %lld is %.9g, not %.9g", at->kernel->name,
+             at->run->c->name, at->split, at->threads, what, (long long)i, seen, expected);
 }
 
 /* Values that are moved, counted or drawn must have the reference's bits; computed ones are within rounding errors of

@@ -179,7 +179,7 @@ static int64_t chunk_floats(const tdi_conv *p, bool interleaved)
 static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room,
                       float *sums)
 {
-    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    int64_t line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_block_samples(p, block);
     const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, room),
                 *from = (const float *)dy->data + block * TDI_WIDTH * sample;
     float *chunk = room + tdi_conv_padded_floats(p);

@@ -33,7 +33,7 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
         if (x->batch_interleaved)
             memcpy(inside, from + i * line * TDI_WIDTH, (size_t)(columns * TDI_WIDTH) * sizeof *inside);
         else
-            tdi_interleave(from + i * line, sample, tdi_conv_lanes(p, block), columns, inside);
+            tdi_interleave(from + i * line, sample, tdi_conv_block_samples(p, block), columns, inside);
         tdi_clear(inside + columns * TDI_WIDTH, tdi_conv_row_of_x(p) - before - columns * TDI_WIDTH);
     }
     return padded;
@@ -236,7 +236,8 @@ static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
 static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
                            int64_t block, float *row, const tdi_value *y)
 {
-    int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
+    int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line,
+            lanes = tdi_conv_block_samples(p, block);
     float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
     if (p->nonblank)
         make_blank(p, bias, activation, blank);

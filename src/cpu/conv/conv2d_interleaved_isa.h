@@ -103,7 +103,7 @@ static inline int64_t tdi_conv_filter_floats(const tdi_conv *p)
 }
 
 /* The number of samples in block `block`. */
-static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
+static inline int64_t tdi_conv_block_samples(const tdi_conv *p, int64_t block)
 {
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
 }

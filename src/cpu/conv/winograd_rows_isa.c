@@ -156,8 +156,8 @@ typedef void transform(int pairs, int count, const tdi_vector *from, tdi_vector 
 /* A block of samples, [h, w, channels], that is turned into points. */
 typedef struct image {
     const tdi_value *value;
-    int64_t first, lanes, h, w, channels; /* the first sample; how many */
-    float *row, *zeros;                   /* room for a row that is not interleaved; a column of zeros */
+    int64_t first, samples, h, w, channels; /* the first sample; how many */
+    float *row, *zeros;                     /* room for a row that is not interleaved; a column of zeros */
 } image;
 
 /* Makes the points of tile t of a row [w, channels, lane], from `count` columns from t * out - before on. */
@@ -215,7 +215,7 @@ static const float *interleaved_row(const image *from, int64_t i)
     const float *data = (const float *)from->value->data + from->first * sample;
     if (from->value->batch_interleaved)
         return data + i * line * TDI_WIDTH;
-    tdi_interleave(data + i * line, sample, from->lanes, line, from->row);
+    tdi_interleave(data + i * line, sample, from->samples, line, from->row);
     return from->row;
 }
 
@@ -378,7 +378,7 @@ static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t 
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
         tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
         if (!y->batch_interleaved)
-            tdi_deinterleave(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
+            tdi_deinterleave(row, tdi_conv_block_samples(c, block), line, data + i * line, sample);
     }
 }
 
@@ -388,8 +388,8 @@ static void convolve(const winograd *p, const room *r, const tdi_value *x, const
 {
     const tdi_conv *c = &p->conv;
     for (int64_t block = 0; block * TDI_WIDTH < c->samples; block++) {
-        image from = {x,       c->first + block * TDI_WIDTH, tdi_conv_lanes(c, block), c->h, c->w, c->c, r->from_row,
-                      r->zeros};
+        image from = {
+            x, c->first + block * TDI_WIDTH, tdi_conv_block_samples(c, block), c->h, c->w, c->c, r->from_row, r->zeros};
         for (int64_t begin = 0; begin < c->oh; begin += p->band) {
             tdi_rows made = band_at(p, begin), read = rows_from(p, made);
             image_points(p, &from, read, p->turned ? y_row_points : x_row_points, r->from);
@@ -417,7 +417,7 @@ static void correlate_block(const winograd *p, const room *r, const tdi_value *x
 {
     const tdi_conv *c = &p->conv;
     float *zeros = sums + TDI_POINTS * sums_floats(p);
-    int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_lanes(c, block);
+    int64_t first = c->first + block * TDI_WIDTH, lanes = tdi_conv_block_samples(c, block);
     image of_x = {x, first, lanes, c->h, c->w, c->c, r->from_row, r->zeros};
     image of_dy = {dy, first, lanes, c->oh, c->ow, c->f, r->to_row, zeros};
     tdi_clear(zeros, c->f * TDI_WIDTH);

@@ -166,7 +166,7 @@ static void sum_interleaved(const tdi_value *x, int64_t first, int64_t n, float 
         else
             sum_wide(from, positions, stride, n * TDI_WIDTH, totals);
         for (int64_t c = 0; c < n; c++)
-            for (int64_t lane = 0; lane < tdi_lanes_at(x, block); lane++)
+            for (int64_t lane = 0; lane < tdi_block_samples(x, block); lane++)
                 sums[c] += totals[c * TDI_WIDTH + lane];
     }
     for (int64_t c = 0; c < n; c++)
