@@ -1,4 +1,4 @@
-/* update.c - the numbers of an optimizer's step. */
+/* update.c - the numbers of an optimizer's step, and updates row by row. */
 #include "cpu/elementwise/update.h"
 
 #include <math.h>
