@@ -9,7 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "base/text.h"
-#include "plan/plan_struct.h"
+#include "plan/choose.h"
 
 enum { ROUNDS = 3, MOST_ROUNDS = 6, MOST_REPETITIONS = 64 };
 static const double shortest_round = 4e-4; /* seconds */

@@ -213,7 +213,8 @@ static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int
 {
     const tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     const tdi_traced *traced = &r->runtime->traced;
-    tdi_notes notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish, r->job->first_step + i};
+    tdi_step_trace notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish,
+                            r->job->first_step + i};
     double began = r->noted ? tdi_seconds() : 0;
     td_status status =
         tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,

@@ -59,7 +59,7 @@ static int chained(const tdi_plan *plan)
     int count = 0;
     tdi_plan_op op;
     for (int s = 0; s < tdi_plan_steps(plan); s++)
-        count += tdi_plan_op_at(plan, s, &op) && op.chained;
+        count += tdi_plan_op_at(plan, s, &op) && op.fused;
     return count;
 }
 

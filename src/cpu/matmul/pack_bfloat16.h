@@ -1,11 +1,11 @@
-/* pack.h - float32 matrices rounded into a layout of blocks and pairs, as instructions that multiply pairs of bfloat16
- * read them.
+/* pack_bfloat16.h - float32 matrices rounded into a layout of blocks and pairs, as instructions that multiply pairs of
+ * bfloat16 read them.
  *
  * Element (r, c) goes to row_at[r] + column_at[c]: so any layout of blocks is described whose blocks divide the axes
  * one by one. Pairs stand along rows or along columns; in a layout that fits, elements of the other axis follow each
  * other pair by pair, for at least as many as TDI_PACK_RUN. */
-#ifndef TDI_CPU_MATMUL_PACK_H
-#define TDI_CPU_MATMUL_PACK_H
+#ifndef TDI_CPU_MATMUL_PACK_BFLOAT16_H
+#define TDI_CPU_MATMUL_PACK_BFLOAT16_H
 
 #include <stdbool.h>
 #include <stdint.h>

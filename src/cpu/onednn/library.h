@@ -1,6 +1,6 @@
-/* library_threads.h - what the CPU device says of oneDNN, with it or without. */
-#ifndef TDI_CPU_ONEDNN_LIBRARY_THREADS_H
-#define TDI_CPU_ONEDNN_LIBRARY_THREADS_H
+/* library.h - what the CPU device says of oneDNN, with it or without. */
+#ifndef TDI_CPU_ONEDNN_LIBRARY_H
+#define TDI_CPU_ONEDNN_LIBRARY_H
 
 #include "cpu/cpu.h"
 

@@ -1,7 +1,7 @@
-/* words_isa.h - products over words of 32 bits: a float each, or a pair of bfloat16s, of which an instruction of
- * AVX512-BF16 adds both products to a float. */
-#ifndef TDI_CPU_CONV_WORDS_ISA_H
-#define TDI_CPU_CONV_WORDS_ISA_H
+/* pair_products_isa.h - products over words of 32 bits: a float each, or a pair of bfloat16s, of which an instruction
+ * of AVX512-BF16 adds both products to a float. */
+#ifndef TDI_CPU_CONV_PAIR_PRODUCTS_ISA_H
+#define TDI_CPU_CONV_PAIR_PRODUCTS_ISA_H
 
 #include <immintrin.h>
 

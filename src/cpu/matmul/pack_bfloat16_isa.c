@@ -1,8 +1,8 @@
-/* pack_isa.c - float32 matrices rounded to bfloat16 in pairs (pack.h): a line of the result at a time. */
-#include "cpu/matmul/pack.h"
+/* pack_bfloat16_isa.c - float32 matrices rounded to bfloat16 in pairs (pack.h): a line of the result at a time. */
+#include "cpu/matmul/pack_bfloat16.h"
 
-#include "cpu/loops.h"
-#include "cpu/narrow_isa.h"
+#include "cpu/bfloat16_isa.h"
+#include "cpu/vector_loops.h"
 
 /* Elements of a and b in turn; as numbers of 32 bits, whose lower half comes first in memory. */
 TDI_INLINE void store_pairs(const float *a, const float *b, tdi_bfloat16 *to)

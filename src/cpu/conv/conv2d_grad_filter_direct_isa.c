@@ -1,16 +1,17 @@
-/* conv2d_filter_direct_isa.c - the gradient of a convolution's filter of many channels by AVX-512, of bfloat16 values
- * by AVX512-BF16: x^T . dy for each place of the filter, [c, pixels] . [pixels, f] over the pixels of all samples' dy.
+/* conv2d_grad_filter_direct_isa.c - the gradient of a convolution's filter of many channels by AVX-512, of bfloat16
+ * values by AVX512-BF16: x^T . dy for each place of the filter, [c, pixels] . [pixels, f] over the pixels of all
+ * samples' dy.
  *
  * bfloat16s go in pairs of pixels. Of some hundred pixels dy is packed once, x for each place of the filter, as that
  * place sees it: nothing is multiplied for being beside an image but zeros in x. Both are packed by so many channels at
  * a time as L2 holds with the filter's share, and the next pixels are asked for while these are multiplied. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = TDI_SIDE,
@@ -23,7 +24,7 @@ enum {
     LARGE = 1 << 15,
     GROUP_OF_X = 256, /* channels that are packed at a time */
     GROUP_OF_DY = 256,
-    AHEAD = 2,
+    PREFETCHES = 2,
 };
 
 /* x [samples, h, w, c], dy [samples, oh, ow, f] */
@@ -40,10 +41,10 @@ typedef struct conv {
 } conv;
 
 typedef struct packed {
-    const char **at;        /* [chunk * step] pixels */
-    char *zeros;            /* a pixel of x or of dy */
-    tdi_word *x, *dy;       /* [group / SIDE][chunk][SIDE] */
-    tdi_ahead ahead[AHEAD]; /* of the next pixels: dy, x */
+    const char **at;                          /* [chunk * step] pixels */
+    char *zeros;                              /* a pixel of x or of dy */
+    tdi_word *x, *dy;                         /* [group / SIDE][chunk][SIDE] */
+    tdi_prefetch_region prefetch[PREFETCHES]; /* of the next pixels: dy, x */
 } packed;
 
 static int64_t steps_of(const conv *v)
@@ -149,7 +150,7 @@ typedef struct product {
     int64_t steps;
     int64_t row; /* of the filter, in floats */
     bool adds;   /* to what is there */
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } product;
 
 /* Sets a tile's sums to zero and asks for its rows, also where they will only be written: they would be waited for. */
@@ -170,8 +171,9 @@ TDI_INLINE void multiply(bool pairs, int rows, int vectors, product m, float *to
 {
     tdi_tile sums;
     begin(rows, vectors, &m, to, sums);
-    for (int64_t k = 0; k < m.steps; k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.ahead.at += m.ahead.step) {
-        _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+    for (int64_t k = 0; k < m.steps;
+         k += TURN, m.x += TURN * SIDE, m.dy += TURN * SIDE, m.prefetch.at += m.prefetch.step) {
+        _mm_prefetch(m.prefetch.at, _MM_HINT_T1);
         const tdi_word *x[TDI_TILE_ROWS];
         TDI_UNROLL_ALL
         for (int i = 0; i < rows; i++)
@@ -235,7 +237,7 @@ static void multiply_groups(const conv *v, packed *p, int64_t channels, int64_t 
         for (int64_t c = 0, i = 0; c < channels; c += tiles[i].rows, i = c % SIDE ? i + 1 : 0) {
             m.x = p->x + c / SIDE * SIDE * v->chunk + c % SIDE;
             m.dy = p->dy + f / SIDE * m.panel;
-            m.ahead = tdi_take_ahead(p->ahead, AHEAD, m.steps / TURN);
+            m.prefetch = tdi_next_prefetch(p->prefetch, PREFETCHES, m.steps / TURN);
             tiles[i].multiply(m, to + c * v->f + f);
         }
 }
@@ -296,17 +298,17 @@ static void make_place(const conv *v, const tdi_call *call, packed *p, int64_t i
 }
 
 /* For the chunk that begins with that pixel. */
-static void ask_ahead(const conv *v, const tdi_call *call, int64_t first, packed *p)
+static void prefetch_pixels(const conv *v, const tdi_call *call, int64_t first, packed *p)
 {
     int64_t count = tdi_least(v->chunk * v->step, v->pixels - first);
     int64_t of_dy = v->f * v->element, of_x = v->stride_h * v->stride_w * v->c * v->element;
-    p->ahead[0] = tdi_ahead_of((const char *)call->in[1].data + first * of_dy, count * of_dy);
-    p->ahead[1] = tdi_ahead_of((const char *)call->in[0].data + first * of_x, count * of_x);
+    p->prefetch[0] = tdi_prefetch_run((const char *)call->in[1].data + first * of_dy, count * of_dy);
+    p->prefetch[1] = tdi_prefetch_run((const char *)call->in[0].data + first * of_x, count * of_x);
 }
 
 static void make_chunk(const conv *v, const tdi_call *call, packed *p, int64_t first, int64_t count)
 {
-    ask_ahead(v, call, first + count, p);
+    prefetch_pixels(v, call, first + count, p);
     for (int64_t f = v->begin; f < v->end; f += GROUP_OF_DY) {
         int64_t filters = tdi_least(GROUP_OF_DY, v->end - f);
         find_dy(v, call->in[1].data, first, count, p);
@@ -328,7 +330,7 @@ static void filter_run(const tdi_call *call)
 }
 
 /* In float32 Winograd's method may be faster, and so may the library be. */
-static tdi_doubt filter_doubts(const tdi_call *call)
+static tdi_confidence filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
@@ -340,9 +342,9 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define filter_prepare NULL
-#define filter_run     NULL
-#define filter_doubts  NULL
+#define filter_prepare    NULL
+#define filter_run        NULL
+#define filter_confidence NULL
 
 #endif
 
@@ -351,6 +353,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_filter) = {.name = TDI_
                                                                     .takes = TDI_TAKES_BOTH,
                                                                     .splits = TDI_CAN_COLUMNS,
                                                                     .declines = declines,
-                                                                    .doubts = filter_doubts,
+                                                                    .confidence = filter_confidence,
                                                                     .prepare = filter_prepare,
                                                                     .run = filter_run};

@@ -1,7 +1,7 @@
-/* narrow_isa.h - bfloat16 in vector loops: widened and rounded in registers, or a tile at a time in the first-level
+/* bfloat16_isa.h - bfloat16 in vector loops: widened and rounded in registers, or a tile at a time in the first-level
  * cache. */
-#ifndef TDI_CPU_NARROW_ISA_H
-#define TDI_CPU_NARROW_ISA_H
+#ifndef TDI_CPU_BFLOAT16_ISA_H
+#define TDI_CPU_BFLOAT16_ISA_H
 
 #include "base/bfloat16.h"
 #include "cpu/isa.h"

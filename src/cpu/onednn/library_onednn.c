@@ -1,7 +1,7 @@
-/* threads_onednn.c - keeps oneDNN's OpenMP to one thread in the engine's threads, and says which oneDNN this is. */
+/* library_onednn.c - keeps oneDNN's OpenMP to one thread in the engine's threads, and says which oneDNN this is. */
 #include <oneapi/dnnl/dnnl.h>
 
-#include "cpu/onednn/library_threads.h"
+#include "cpu/onednn/library.h"
 
 /* libgomp's; omp.h is not at hand with every compiler. */
 extern int omp_get_max_threads(void);

@@ -1,4 +1,4 @@
-/* conv2d_filter_broadcast_isa.c - the gradient of a convolution's filter, with filters in the lanes
+/* conv2d_grad_filter_broadcast_isa.c - the gradient of a convolution's filter, with filters in the lanes
  * (conv2d_broadcast_isa.h): a vector of dy meets some neighbouring numbers of x, whose sums stay in registers over some
  * rows of dy, which stay in the caches for the whole filter. */
 #include "cpu/conv/conv2d_broadcast_isa.h"
@@ -168,10 +168,10 @@ static const char *declines(const tdi_call *call)
     return tdi_broadcast_declines(&v.x, &v.rows, &v.columns, &call->out.shape, work_of(call, &v));
 }
 
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     conv v = conv_of(call);
-    return tdi_broadcast_doubts(work_of(call, &v));
+    return tdi_broadcast_confidence(work_of(call, &v));
 }
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -201,6 +201,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_filter) = {.name = T
                                                                        .op = &tdi_op_conv2d_grad_filter,
                                                                        .splits = TDI_CAN_COLUMNS,
                                                                        .declines = declines,
-                                                                       .doubts = doubts,
+                                                                       .confidence = confidence,
                                                                        .prepare = prepare,
                                                                        .run = run};

@@ -1,4 +1,4 @@
-/* winograd_tiles_isa.h - Winograd's transforms for F(4x4, 3x3), of vectors.
+/* winograd_transforms_isa.h - Winograd's transforms for F(4x4, 3x3), of vectors.
  *
  * An output tile of 4x4 is a polynomial product: the 6x6 input tile d and the filter g are evaluated at the points
  * 0, +-A, +-B and infinity in both directions, multiplied point by point, and interpolated:
@@ -7,8 +7,8 @@
  *
  * The windows dd of neighbours overlap and are added up. Points of nearly the same size keep rounding errors small,
  * here A = 1/sqrt(2), B = sqrt(2); they stay larger than those of a direct sum. */
-#ifndef TDI_CPU_CONV_WINOGRAD_TILES_ISA_H
-#define TDI_CPU_CONV_WINOGRAD_TILES_ISA_H
+#ifndef TDI_CPU_CONV_WINOGRAD_TRANSFORMS_ISA_H
+#define TDI_CPU_CONV_WINOGRAD_TRANSFORMS_ISA_H
 
 #include "cpu/isa.h"
 

@@ -1,7 +1,8 @@
-/* roofs.c - what this machine can do at most: arithmetic, bandwidth by the size of the data, hand-over between cores.
+/* roofline.c - what this machine can do at most: arithmetic, bandwidth by the size of the data, hand-over between
+ * cores.
  *
- * bench_roofs [THREADS]      everything, as one JSON object (some seconds)
- * bench_roofs THREADS meet   the hand-over latency alone
+ * bench_roofline [THREADS]      everything, as one JSON object (some seconds)
+ * bench_roofline THREADS meet   the hand-over latency alone
  *
  * A thread is pinned to each of the first THREADS allowed cores (default: all). Every number is the best of several
  * repetitions: a roof is what nothing has disturbed. Bandwidth is measured over private data of each thread: "read"
@@ -54,7 +55,7 @@ struct team {
     int64_t times;
     int active;   /* members that work; the others wait at the gate */
     size_t count; /* floats of each member's data in use */
-    tdi_roof_loops loops;
+    tdi_roofline_loops loops;
     _Alignas(64) atomic_long turn;
 };
 
@@ -92,7 +93,7 @@ static void start(team *t)
         CPU_SET((size_t)t->cores[i], &one);
         t->members[i] = (member){.team = t, .index = i};
         if (pthread_create(&t->members[i].thread, NULL, live, &t->members[i]) != 0) {
-            fprintf(stderr, "bench_roofs: no thread for core %d\n", t->cores[i]);
+            fprintf(stderr, "bench_roofline: no thread for core %d\n", t->cores[i]);
             exit(1);
         }
         pthread_setaffinity_np(t->members[i].thread, sizeof one, &one);
@@ -239,7 +240,7 @@ static void make_data(team *t)
     for (int i = 0; i < t->size; i++) {
         void *memory = NULL;
         if (posix_memalign(&memory, 4096, t->count * sizeof(float)) != 0) {
-            fprintf(stderr, "bench_roofs: 256 MB a thread are needed, and there is not enough memory\n");
+            fprintf(stderr, "bench_roofline: 256 MB a thread are needed, and there is not enough memory\n");
             exit(1);
         }
         t->members[i].data = memory;
@@ -268,8 +269,8 @@ int main(int count, char **arguments)
     int wanted = count > 1 ? atoi(arguments[1]) : MAX_THREADS;
     bool meeting = count > 2 && strcmp(arguments[2], "meet") == 0;
     if (count > 3 || wanted < 1 || wanted > MAX_THREADS || (count == 3 && !meeting))
-        return fprintf(stderr, "usage: bench_roofs [THREADS [meet]]\n"), 2;
-    tdi_cpu_roofs(&t.loops);
+        return fprintf(stderr, "usage: bench_roofline [THREADS [meet]]\n"), 2;
+    tdi_cpu_roofline_loops(&t.loops);
     find_cores(&t, wanted);
     start(&t);
     printf("{\"threads\": %d, ", t.size);

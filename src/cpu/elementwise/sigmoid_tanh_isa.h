@@ -1,8 +1,9 @@
-/* squash_isa.h - sigmoid and tanh of some vectors abreast, for the loops that wait for them: one vector's is a chain of
- * instructions that wait for each other. As in math_isa.h, within the range that leads to a float other than 0 and 1.
+/* sigmoid_tanh_isa.h - sigmoid and tanh of some vectors at a time, for the loops that wait for them: one vector's is a chain
+ * of instructions that wait for each other. As in math_isa.h, within the range that leads to a float other than 0
+ * and 1.
  */
-#ifndef TDI_CPU_ELEMENTWISE_SQUASH_ISA_H
-#define TDI_CPU_ELEMENTWISE_SQUASH_ISA_H
+#ifndef TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
+#define TDI_CPU_ELEMENTWISE_SIGMOID_TANH_ISA_H
 
 #include "cpu/isa.h"
 #include "cpu/math_isa.h"
@@ -20,7 +21,7 @@ static inline tdi_vector tdi_reciprocal(tdi_vector x)
 #endif
 }
 
-/* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors abreast: each is a chain of instructions that wait
+/* e^x = scale (1 + p), scale = 2^n, |x| <= 87, of `count` vectors at a time: each is a chain of instructions that wait
  * for each other. */
 TDI_INLINE void tdi_exponentials(const tdi_vector *x, tdi_vector *scale, tdi_vector *p, int count)
 {

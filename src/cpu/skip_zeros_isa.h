@@ -1,9 +1,9 @@
-/* zeros_isa.h - which steps of a product multiply by nothing but zeros.
+/* skip_zeros_isa.h - which steps of a product multiply by nothing but zeros.
  *
  * Pixels along the border of images, words that a sample does not have, units that none wakes: whatever such elements
  * are multiplied by, they add nothing, so that a product need not take their steps. */
-#ifndef TDI_CPU_ZEROS_ISA_H
-#define TDI_CPU_ZEROS_ISA_H
+#ifndef TDI_CPU_SKIP_ZEROS_ISA_H
+#define TDI_CPU_SKIP_ZEROS_ISA_H
 
 #include "cpu/isa.h"
 

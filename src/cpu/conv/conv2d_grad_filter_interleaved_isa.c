@@ -1,8 +1,8 @@
-/* conv2d_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, a sample in each lane
- * (conv2d_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank in all of a
- * block's images are left out, where what they are multiplied by is finite and columns are not strided. */
+/* conv2d_grad_filter_interleaved_isa.c - the gradient of the filter of a convolution of few channels, a sample in each
+ * lane (conv2d_interleaved_isa.h): it keeps one sum per lane, and adds the lanes up last. Columns of x that are blank
+ * in all of a block's images are left out, where what they are multiplied by is finite and columns are not strided. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/zeros_isa.h"
+#include "cpu/skip_zeros_isa.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS, SUMS = TDI_CONV_SUMS };
 enum { CHUNK_BYTES = 24 * 1024 /* of dy: what stays in the first cache */ };
@@ -170,9 +170,9 @@ static int64_t chunk_rows(const tdi_conv *p)
     return tdi_share_of(p->oh, tdi_most(rows, 1));
 }
 
-static int64_t chunk_floats(const tdi_conv *p, bool abreast)
+static int64_t chunk_floats(const tdi_conv *p, bool interleaved)
 {
-    return abreast ? 0 : chunk_rows(p) * tdi_conv_row_of_y(p);
+    return interleaved ? 0 : chunk_rows(p) * tdi_conv_row_of_y(p);
 }
 
 static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy, int64_t block, float *room,
@@ -182,14 +182,14 @@ static void add_block(const tdi_conv *p, const tdi_value *x, const tdi_value *dy
     const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, room),
                 *from = (const float *)dy->data + block * TDI_WIDTH * sample;
     float *chunk = room + tdi_conv_padded_floats(p);
-    tdi_span *filled = (tdi_span *)(chunk + chunk_floats(p, dy->abreast));
+    tdi_span *filled = (tdi_span *)(chunk + chunk_floats(p, dy->batch_interleaved));
     bool any_blank = p->stride_w == 1 && TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled);
     tdi_conv q = *p;
     for (int64_t oy = 0; oy < p->oh; oy += chunk_rows(p)) {
         tdi_rows y = {oy, tdi_least(oy + chunk_rows(p), p->oh)};
-        if (!dy->abreast)
+        if (!dy->batch_interleaved)
             tdi_turn_in(from + oy * line, sample, lanes, (y.end - y.begin) * line, chunk);
-        const float *at = dy->abreast ? from + oy * tdi_conv_row_of_y(p) : chunk;
+        const float *at = dy->batch_interleaved ? from + oy * tdi_conv_row_of_y(p) : chunk;
         bool leave = any_blank && tdi_all_finite(at, 0, 1, NULL, (y.end - y.begin) * tdi_conv_row_of_y(p));
         q.filled = leave ? filled : NULL;
         TDI_ISA_NAME(tdi_conv_correlate)(&q, padded, at, y, false, sums);
@@ -222,7 +222,7 @@ void TDI_ISA_NAME(tdi_conv_add_lanes)(const float *sums, int64_t count, float *t
 static tdi_conv grad_filter_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->out.shape, &call->in[1].shape);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -237,8 +237,8 @@ static td_status conv2d_grad_filter_prepare(const tdi_call *call, void **state, 
 {
     (void)state;
     tdi_conv p = grad_filter_conv(call);
-    int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].abreast) + tdi_conv_span_floats(&p) +
-                     tdi_conv_filter_floats(&p) * TDI_WIDTH;
+    int64_t floats = tdi_conv_padded_floats(&p) + chunk_floats(&p, call->in[1].batch_interleaved) +
+                     tdi_conv_span_floats(&p) + tdi_conv_filter_floats(&p) * TDI_WIDTH;
     *scratch = (size_t)floats * sizeof(float);
     return tdi_conv_check_samples(&p, error);
 }
@@ -251,5 +251,6 @@ static void conv2d_grad_filter_run(const tdi_call *call)
     TDI_ISA_NAME(tdi_conv_add_lanes)(sums, tdi_conv_filter_floats(&p), call->out.data);
 }
 
-TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines, .abreast = tdi_conv_leads_abreast,
-               .prepare = conv2d_grad_filter_prepare, .run = conv2d_grad_filter_run);
+TDI_CPU_KERNEL(conv2d_grad_filter, .declines = conv2d_grad_filter_declines,
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_grad_filter_prepare,
+               .run = conv2d_grad_filter_run);

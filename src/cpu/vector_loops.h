@@ -1,12 +1,12 @@
-/* loops.h - vector loops that kernels outside the *_isa.c files call. */
-#ifndef TDI_CPU_LOOPS_H
-#define TDI_CPU_LOOPS_H
+/* vector_loops.h - vector loops that kernels outside the *_isa.c files call. */
+#ifndef TDI_CPU_VECTOR_LOOPS_H
+#define TDI_CPU_VECTOR_LOOPS_H
 
 #include "base/bfloat16.h"
 #include "cpu/elementwise/update.h"
-#include "cpu/matmul/pack.h"
+#include "cpu/matmul/pack_bfloat16.h"
 
-typedef struct tdi_loops {
+typedef struct tdi_vector_loops {
     /* to = activation(to + bias) over [rows, columns], rows `stride` apart; bias [columns] or NULL. Every activation
      * that can be fused has its loop. */
     void (*epilogue)(int64_t rows, int64_t columns, int64_t stride, const float *bias, int activation, float *to);
@@ -21,10 +21,10 @@ typedef struct tdi_loops {
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale);
     /* One step of the optimizer for n elements. */
     tdi_update_loop *update;
-} tdi_loops;
+} tdi_vector_loops;
 
 #define TDI_DECLARE_LOOPS_(isa)                                                                                        \
-    extern const tdi_loops tdi_loops_##isa;                                                                            \
+    extern const tdi_vector_loops tdi_vector_loops_##isa;                                                              \
     tdi_update_loop tdi_update_stretch_##isa;                                                                          \
     void tdi_convert_bytes_##isa(const uint8_t *from, float *to, int64_t count, double scale);                         \
     void tdi_pack_##isa(const tdi_packing *packing, const float *from, tdi_bfloat16 *to);
@@ -36,6 +36,6 @@ TDI_DECLARE_LOOPS_(avx512)
 #undef TDI_DECLARE_LOOPS_
 
 /* Those of the best instruction set this CPU has. */
-const tdi_loops *tdi_cpu_loops(void);
+const tdi_vector_loops *tdi_cpu_vector_loops(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* winograd_points_isa.h - Winograd's transforms along a row, of vectors.
+/* winograd_rows_transforms_isa.h - Winograd's transforms along a row, of vectors.
  *
  * A tile of y is a polynomial product of the TDI_POINTS columns of x under it and a row of the filter: both are
  * evaluated at 0, +-A, +-B, +-C and infinity, multiplied point by point, and interpolated:
@@ -11,8 +11,8 @@
  *
  * A narrow tile, which lacks two columns or more, does without +-C, whose places, the two before infinity's, are left
  * as they are: D makes good by p^2 - C^2 what the filter at p has been divided by too much. */
-#ifndef TDI_CPU_CONV_WINOGRAD_POINTS_ISA_H
-#define TDI_CPU_CONV_WINOGRAD_POINTS_ISA_H
+#ifndef TDI_CPU_CONV_WINOGRAD_ROWS_TRANSFORMS_ISA_H
+#define TDI_CPU_CONV_WINOGRAD_ROWS_TRANSFORMS_ISA_H
 
 #include "cpu/isa.h"
 

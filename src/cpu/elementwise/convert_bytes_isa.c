@@ -1,7 +1,7 @@
-/* convert_isa.c - bytes as floats. The scale comes in two parts, the first of 16 bits: byte * high is then exact in a
- * float, and the sum rounds once, as byte / 255 would. */
+/* convert_bytes_isa.c - bytes as floats. The scale comes in two parts, the first of 16 bits: byte * high is then exact
+ * in a float, and the sum rounds once, as byte / 255 would. */
 #include "cpu/isa.h"
-#include "cpu/loops.h"
+#include "cpu/vector_loops.h"
 
 void TDI_ISA_NAME(tdi_convert_bytes)(const uint8_t *from, float *restrict to, int64_t count, double scale)
 {

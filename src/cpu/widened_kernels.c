@@ -1,5 +1,5 @@
-/* widened.c - products and convolutions of bfloat16 values by float32 kernels: operands are widened, the result is
- * rounded. For what no bfloat16 kernel takes, and where the clock finds it faster than those that do. */
+/* widened_kernels.c - products and convolutions of bfloat16 values by float32 kernels: operands are widened, the result
+ * is rounded. For what no bfloat16 kernel takes, and where the clock finds it faster than those that do. */
 #include <stdlib.h>
 
 #include "cpu/kernels.h"
@@ -46,9 +46,10 @@ static tdi_call wide_call(const tdi_call *call, tdi_value *in, char *room, size_
 
 static bool takes(const tdi_kernel *kernel, const tdi_op *op, const tdi_call *wide)
 {
-    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->together &&
+    return kernel->op == op && kernel->takes != TDI_TAKES_BFLOAT16 && !kernel->run_serially &&
            (wide->split == TDI_WHOLE || kernel->splits >> wide->split & 1u) &&
-           !(kernel->declines && kernel->declines(wide)) && !(kernel->doubts && kernel->doubts(wide) == TDI_UNLIKELY);
+           !(kernel->declines && kernel->declines(wide)) &&
+           !(kernel->confidence && kernel->confidence(wide) == TDI_UNLIKELY);
 }
 
 static td_status prepare(const tdi_op *op, const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -91,7 +92,7 @@ static void release(void *state)
 static void run(const tdi_call *call)
 {
     const widened *w = call->state;
-    const tdi_loops *loops = tdi_cpu_loops();
+    const tdi_vector_loops *loops = tdi_cpu_vector_loops();
     tdi_value in[MOST_IN];
     size_t values;
     tdi_call wide = wide_call(call, in, call->scratch, &values);

@@ -1,4 +1,4 @@
-/* conv2d_filter_amx_isa.c - the gradient of a convolution's filter from bfloat16 values, by AMX: x^T . dy for each
+/* conv2d_grad_filter_amx_isa.c - the gradient of a convolution's filter from bfloat16 values, by AMX: x^T . dy for each
  * place of the filter, [c, pixels] . [pixels, f] over the pixels of all samples.
  *
  * The images lie end to end in one line of pixels: a row of x is followed by as many zeros as the filter reaches beyond
@@ -9,8 +9,8 @@
  *
  * Of images of few channels each pixel of dy sees a patch, whose rows lie in one piece: the patches are the pixels of
  * an image of kh * kw * c channels, of which the filter has one place. Strides are no matter then. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
@@ -367,7 +367,7 @@ static void filter_run(const tdi_call *call)
 }
 
 /* Filters of several places take x several times, and patches are filled up to a multiple of 32. */
-static tdi_doubt filter_doubts(const tdi_call *call)
+static tdi_confidence filter_confidence(const tdi_call *call)
 {
     const td_shape *filter = &call->out.shape;
     return filter->dim[0] * filter->dim[1] > 1 ? TDI_LIKELY : TDI_SURE;
@@ -380,9 +380,9 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define filter_prepare NULL
-#define filter_run     NULL
-#define filter_doubts  NULL
+#define filter_prepare    NULL
+#define filter_run        NULL
+#define filter_confidence NULL
 
 #endif
 
@@ -390,6 +390,6 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d_grad_filter) = {.name = TDI_I
                                                                    .op = &tdi_op_conv2d_grad_filter,
                                                                    .takes = TDI_TAKES_BFLOAT16,
                                                                    .declines = declines,
-                                                                   .doubts = filter_doubts,
+                                                                   .confidence = filter_confidence,
                                                                    .prepare = filter_prepare,
                                                                    .run = filter_run};
