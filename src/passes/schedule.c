@@ -176,17 +176,32 @@ static void finish_pending(scheduler *s)
     s->pending.count = 0;
 }
 
-/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. */
+static bool reduces(const update *update)
+{
+    for (int i = 0; i < update->nodes.count; i++)
+        if (update->nodes.at[i]->op->reduces)
+            return true;
+    return false;
+}
+
+/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. Those
+ * that have been reduced by a step before this one are only met about. */
 static tdi_collective reduction_of(const scheduler *s)
 {
-    int64_t begin = INT64_MAX, end = 0;
+    tdi_collective range = {.kind = TDI_MEET};
+    int64_t end = 0;
     for (int i = 0; i < s->bucket.count; i++) {
-        const tdi_variable *variable = s->updates[s->bucket.at[i]].variable;
+        const update *update = &s->updates[s->bucket.at[i]];
+        const tdi_variable *variable = update->variable;
         int64_t last = variable->offset + variable->elements;
-        begin = variable->offset < begin ? variable->offset : begin;
+        if (!reduces(update))
+            continue;
+        range.offset = range.kind == TDI_MEET || variable->offset < range.offset ? variable->offset : range.offset;
+        range.kind = TDI_REDUCE;
         end = last > end ? last : end;
     }
-    return (tdi_collective){.kind = TDI_REDUCE, .offset = begin, .size = end - begin};
+    range.size = end - range.offset;
+    return range;
 }
 
 static void close_bucket(scheduler *s)

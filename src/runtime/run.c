@@ -289,7 +289,8 @@ static void run_steps_in_turn(run *r)
     for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         begin_all(r, i, plans);
-        if (tdi_plans_run_in_turn(plans, d->parts, d->workers, mode->steps + (uint32_t)i + 1, mode->communicators)) {
+        uint32_t step = mode->steps + (uint32_t)i + 1;
+        if (tdi_plans_run_in_turn(plans, d->parts, d->workers, step, mode->communicators) != TD_OK) {
             break_off(r, 0, i);
             return;
         }

@@ -184,16 +184,16 @@ static void replicas_share_parts(void **state)
     static const net normal[] = {{"normalized", normalized, 25}, {"images", images, 25}};
     for (size_t n = 0; n < 2; n++) {
         int64_t count;
-        float *apart = train_replicas(&normal[n], REPLICAS, REPLICAS, 1, &count);
+        float *separate = train_replicas(&normal[n], REPLICAS, REPLICAS, 1, &count);
         for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
             float *made = train_replicas(&normal[n], REPLICAS, divisions[i][0], divisions[i][1], &count);
-            double difference = relative_difference(made, apart, count);
+            double difference = relative_difference(made, separate, count);
             if (!(difference < 5e-6))
                 fail_msg("%s, %d parts of %d lanes: off by %g", normal[n].name, divisions[i][0], divisions[i][1],
                          difference);
             free(made);
         }
-        free(apart);
+        free(separate);
     }
 }
 

@@ -19,7 +19,7 @@ static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
 typedef struct setting {
     const char *devices;
     int shards;
-    bool apart;
+    bool separate;
     int64_t batch;
     td_optimizer optimizer;
     small_kind kind;
@@ -32,7 +32,7 @@ static float *train(const setting *s, int64_t *count, td_logs *logs)
     td_model *model =
         small_model(context, s->kind, s->optimizer, (td_strategy){.devices = s->devices, .shards = s->shards});
     assert_string_equal(td_error(context), "");
-    model->separate_replicas = s->apart;
+    model->separate_replicas = s->separate;
     model->precision = s->precision;
     td_epoch last = {0};
     td_data *data = td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y);
@@ -64,26 +64,26 @@ static void expect_same_as_one(setting s, const char *devices, double tolerance)
 {
     setting alone = s;
     alone.devices = "cpu:0";
-    alone.apart = true;
+    alone.separate = true;
     s.devices = devices;
     expect_same(&s, &alone, tolerance);
 }
 
 static const char *const LISTS[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"};
 
-static void check_kind(small_kind kind, bool apart)
+static void check_kind(small_kind kind, bool separate)
 {
     const int64_t batches[] = {1, 3, 14, 21, 43, 64}; /* 43 = 3 * 14 + 1 = 2 * 21 + 1 */
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
         for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
             expect_same_as_one((setting){.kind = kind,
-                                         .apart = apart,
+                                         .separate = separate,
                                          .batch = batches[b],
                                          .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f)},
                                LISTS[l], 3e-6);
 }
 
-static void test_mlp_apart(void **state)
+static void test_mlp_separately(void **state)
 {
     (void)state;
     check_kind(SMALL_MLP, true);
@@ -95,7 +95,7 @@ static void test_mlp_as_one(void **state)
     check_kind(SMALL_MLP, false);
 }
 
-static void test_cnn_apart(void **state)
+static void test_cnn_separately(void **state)
 {
     (void)state;
     check_kind(SMALL_CNN, true);
@@ -110,7 +110,7 @@ static void test_bfloat16(void **state)
     const int64_t batches[] = {1, 14, 43};
     for (size_t i = 0; i < 12; i++)
         expect_same_as_one((setting){.kind = kinds[i % 2],
-                                     .apart = i >= 6,
+                                     .separate = i >= 6,
                                      .batch = batches[i / 2 % 3],
                                      .precision = TD_PRECISION_BFLOAT16,
                                      .optimizer = td_sgd(.learning_rate = 0.05f)},
@@ -130,15 +130,16 @@ static void test_synchronized_batch_norm(void **state)
     const int64_t batches[] = {14, 21, 43};
     for (size_t b = 0; b < 3; b++)
         for (size_t l = 0; l < 3; l++)
-            for (int apart = 0; apart < 2; apart++)
+            for (int separate = 0; separate < 2; separate++)
                 expect_same_as_one((setting){.kind = SMALL_SYNC,
-                                             .apart = apart == 1,
+                                             .separate = separate == 1,
                                              .batch = batches[b],
                                              .optimizer = td_sgd(.learning_rate = 0.02f)},
                                    LISTS[l], 1e-5);
 }
 
-/* Replicas with batch statistics of their own are computed as one, several to a core; apart each is a part. */
+/* Replicas with batch statistics of their own are computed as one, several to a core; kept separate, each is a shard.
+ */
 static void test_batch_norm_per_replica(void **state)
 {
     (void)state;
@@ -151,9 +152,9 @@ static void test_batch_norm_per_replica(void **state)
                      .devices = lists[i % 4],
                      .batch = batches[i / 12],
                      .optimizer = td_sgd(.learning_rate = 0.02f)};
-        setting apart = s;
-        apart.apart = true;
-        expect_same(&s, &apart, 1e-5);
+        setting separate = s;
+        separate.separate = true;
+        expect_same(&s, &separate, 1e-5);
     }
 }
 
@@ -202,9 +203,10 @@ static void test_common_arguments(void **state)
     for (int i = 0; i < COMMON; i++)
         for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
             for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
-                for (int apart = 0; apart < 2; apart++)
+                for (int separate = 0; separate < 2; separate++)
                     expect_same_as_one(
-                        (setting){.kind = SMALL_MLP, .apart = apart == 1, .batch = batches[b], .optimizer = common[i]},
+                        (setting){
+                            .kind = SMALL_MLP, .separate = separate == 1, .batch = batches[b], .optimizer = common[i]},
                         LISTS[l], 1e-5);
 }
 
@@ -262,7 +264,7 @@ static void test_moving_statistics_per_replica(void **state)
     td_context_free(context);
 }
 
-/* A synchronized layer of a model whose replicas are otherwise apart takes its statistics from all of them. */
+/* A synchronized layer of a model whose replicas are otherwise separate takes its statistics from all of them. */
 static void test_synchronized_beside_per_replica(void **state)
 {
     (void)state;
@@ -289,9 +291,9 @@ int main(void)
 {
     small_data(SAMPLES, x, y);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp_apart),
+        cmocka_unit_test(test_mlp_separately),
         cmocka_unit_test(test_mlp_as_one),
-        cmocka_unit_test(test_cnn_apart),
+        cmocka_unit_test(test_cnn_separately),
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_synchronized_batch_norm),

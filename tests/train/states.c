@@ -113,13 +113,13 @@ static void fit(td_model *model, int64_t batch)
 }
 
 /* Trained on one device: the weights, and predictions that go on from the last batch's states. */
-static void expect_the_same(td_strategy strategy, bool apart, double tolerance)
+static void expect_the_same(td_strategy strategy, bool separate, double tolerance)
 {
     int64_t count;
     float p[BATCH], q[BATCH];
     td_context *context = context_create();
     td_model *one = forecaster(context, (td_strategy){.devices = "cpu:0"}), *many = forecaster(context, strategy);
-    many->separate_replicas = apart;
+    many->separate_replicas = separate;
     fit(one, BATCH);
     fit(many, 0);
     float *a = small_weights(one, &count), *b = small_weights(many, &count);

@@ -77,7 +77,8 @@ static double reduce_scatter_flops(const tdi_call *call)
     return (double)others * (double)tdi_shape_elements(&call->out.shape);
 }
 
-const tdi_op tdi_op_reduce_scatter = {.name = "reduce_scatter",
+const tdi_op tdi_op_reduce_scatter = {.reduces = true,
+                                      .name = "reduce_scatter",
                                       .min_in = 1,
                                       .max_in = 1,
                                       .infer = reduce_scatter_infer,

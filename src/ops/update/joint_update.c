@@ -142,7 +142,8 @@ static void joint_update_describe(const tdi_node *node, char *text, size_t size)
     snprintf(text, size, "%s of what the parts left", ((const tdi_joint_update_attrs *)node->attrs)->of.update->name);
 }
 
-const tdi_op tdi_op_joint_update = {.name = "joint_update",
+const tdi_op tdi_op_joint_update = {.reduces = true,
+                                    .name = "joint_update",
                                     .min_in = 2,
                                     .max_in = 5,
                                     .attrs_size = sizeof(tdi_joint_update_attrs),
