@@ -142,7 +142,7 @@ typedef struct made {
     size_t activation_bytes;
 } made;
 
-static void make(const tdi_graph *graph, int lanes, made *result)
+static void make(tdi_graph *graph, int lanes, made *result)
 {
     lone_plan p = lone_plan_create(graph, ROWS, lanes);
     char *text = lone_plan_explain(&p);
