@@ -93,7 +93,7 @@ static int64_t sections_of(const tdi_lstm_attrs *attrs)
     return attrs->gates ? TDI_LSTM_GATES + 2 : 2;
 }
 
-td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
+td_status tdi_lstm_check_reserve(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
 {
     const td_shape *reserve = &node->in[0]->shape;
     TDI_TRY(check_attrs(attrs, error));
@@ -143,7 +143,8 @@ static td_status lstm_infer(tdi_node *node, tdi_error *error)
 }
 
 /* z, or x W + b, at one column. */
-static double outside_sum(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step, int64_t column)
+static double outside_sum(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
+                          int64_t column)
 {
     int64_t features = tdi_lstm_features(call), columns = TDI_LSTM_GATES * reserve->units;
     if (!features)
@@ -168,7 +169,7 @@ static float sum_of(const tdi_call *call, double sum, const float *h, const floa
 }
 
 /* Computes a gate's values, and writes to the reserve what it keeps of the gate. */
-static void make_gate(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step, int gate,
+static void make_gate(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step, int gate,
                       float *to)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
@@ -188,7 +189,7 @@ static void make_gate(const tdi_call *call, const tdi_lstm_tape *reserve, int64_
 }
 
 /* c's place, then h's, holds one gate after the other meanwhile. */
-static void make_step(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step)
+static void make_step(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const float *before = tdi_lstm_c_before(call, reserve, TDI_LSTM_C, row, step);
     float *c = tdi_lstm_c(reserve, row, step), *h = tdi_lstm_h(reserve, row, step);
@@ -205,7 +206,7 @@ static void make_step(const tdi_call *call, const tdi_lstm_tape *reserve, int64_
 
 static void lstm_reference(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->out);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->out);
     for (int64_t row = 0; row < reserve.rows; row++)
         for (int64_t step = 0; step < reserve.steps; step++)
             make_step(call, &reserve, row, step);
@@ -213,7 +214,7 @@ static void lstm_reference(const tdi_call *call)
 
 static double lstm_flops(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->out);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->out);
     double units = (double)reserve.units, depth = units + (double)tdi_lstm_features(call);
     return (double)(reserve.rows * reserve.steps) * units * (TDI_LSTM_GATES * (2 * depth + 1) + 5);
 }
@@ -268,7 +269,7 @@ td_shape tdi_lstm_output_shape(const td_shape *reserve, const tdi_lstm_attrs *at
 static td_status lstm_output_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
+    TDI_TRY(tdi_lstm_check_reserve(node, attrs, error));
     node->shape = tdi_lstm_output_shape(&node->in[0]->shape, attrs);
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -306,7 +307,7 @@ static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy,
 static void lstm_output_reference(const tdi_call *call)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[0]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[0]);
     size_t size = (size_t)reserve.units * sizeof(float);
     float *out = call->out.data;
     for (int64_t row = 0; row < reserve.rows; row++) {
@@ -322,7 +323,7 @@ static void lstm_output_reference(const tdi_call *call)
 
 static tdi_split lstm_output_reads(const tdi_node *node, int i, tdi_split split)
 {
-    if (i == TDI_LSTM_OUTPUT_TAPE)
+    if (i == TDI_LSTM_OUTPUT_RESERVE)
         return split == TDI_ROWS || split == TDI_COLUMNS ? split : TDI_WHOLE;
     return lstm_reads(node, i - TDI_LSTM_OUTPUT_REST, split);
 }
@@ -362,7 +363,7 @@ static td_status lstm_keep_infer(tdi_node *node, tdi_error *error)
 static void lstm_keep_reference(const tdi_call *call)
 {
     const tdi_lstm_keep_attrs *attrs = call->attrs;
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[0]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[0]);
     float *state = (float *)call->out.data + call->part->first_row * reserve.units;
     for (int64_t row = 0; row < reserve.rows; row++, state += reserve.units)
         memcpy(state,

@@ -13,37 +13,37 @@
 #include "ops/common.h"
 
 /* Positions of an op's inputs. */
-enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C, TDI_LSTM_W, TDI_LSTM_B };      /* lstm */
-enum { TDI_LSTM_OUTPUT_TAPE, TDI_LSTM_OUTPUT_REST };                                                 /* lstm_output */
-enum { TDI_LSTM_GRAD_TAPE, TDI_LSTM_GRAD_DY, TDI_LSTM_GRAD_R, TDI_LSTM_GRAD_MASK, TDI_LSTM_GRAD_C }; /* lstm_grad */
-enum { TDI_LSTM_RECURRENT_TAPE, TDI_LSTM_RECURRENT_DZ, TDI_LSTM_RECURRENT_MASK, TDI_LSTM_RECURRENT_H };
+enum { TDI_LSTM_Z, TDI_LSTM_R, TDI_LSTM_MASK, TDI_LSTM_H, TDI_LSTM_C, TDI_LSTM_W, TDI_LSTM_B }; /* lstm */
+enum { TDI_LSTM_OUTPUT_RESERVE, TDI_LSTM_OUTPUT_REST };                                         /* lstm_output */
+enum { TDI_LSTM_GRAD_RESERVE, TDI_LSTM_GRAD_DY, TDI_LSTM_GRAD_R, TDI_LSTM_GRAD_MASK, TDI_LSTM_GRAD_C }; /* lstm_grad */
+enum { TDI_LSTM_RECURRENT_RESERVE, TDI_LSTM_RECURRENT_DZ, TDI_LSTM_RECURRENT_MASK, TDI_LSTM_RECURRENT_H };
 
 enum { TDI_LSTM_GATES = 4, TDI_LSTM_I = 0, TDI_LSTM_F, TDI_LSTM_G, TDI_LSTM_O };
 
 /* A reserve [rows, steps, sections, units]; the last two sections are c and h. */
-typedef struct tdi_lstm_tape {
+typedef struct tdi_lstm_reserve {
     float *data;
     int64_t rows, steps, sections, units;
-} tdi_lstm_tape;
+} tdi_lstm_reserve;
 
-static inline tdi_lstm_tape tdi_lstm_tape_of(const tdi_value *value)
+static inline tdi_lstm_reserve tdi_lstm_reserve_of(const tdi_value *value)
 {
     const int64_t *dim = value->shape.dim;
-    return (tdi_lstm_tape){value->data, dim[0], dim[1], dim[2], dim[3]};
+    return (tdi_lstm_reserve){value->data, dim[0], dim[1], dim[2], dim[3]};
 }
 
 /* [units] of one row, step and section. */
-static inline float *tdi_lstm_at(const tdi_lstm_tape *reserve, int64_t row, int64_t step, int64_t section)
+static inline float *tdi_lstm_at(const tdi_lstm_reserve *reserve, int64_t row, int64_t step, int64_t section)
 {
     return reserve->data + ((row * reserve->steps + step) * reserve->sections + section) * reserve->units;
 }
 
-static inline float *tdi_lstm_c(const tdi_lstm_tape *reserve, int64_t row, int64_t step)
+static inline float *tdi_lstm_c(const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     return tdi_lstm_at(reserve, row, step, reserve->sections - 2);
 }
 
-static inline float *tdi_lstm_h(const tdi_lstm_tape *reserve, int64_t row, int64_t step)
+static inline float *tdi_lstm_h(const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     return tdi_lstm_at(reserve, row, step, reserve->sections - 1);
 }
@@ -85,14 +85,14 @@ static inline const float *tdi_lstm_state(const tdi_call *call, int i, int64_t r
 }
 
 /* c, or h, before a step; NULL: zeros. `first` is the input that holds the first state. */
-static inline const float *tdi_lstm_c_before(const tdi_call *call, const tdi_lstm_tape *reserve, int first, int64_t row,
-                                             int64_t step)
+static inline const float *tdi_lstm_c_before(const tdi_call *call, const tdi_lstm_reserve *reserve, int first,
+                                             int64_t row, int64_t step)
 {
     return step ? tdi_lstm_c(reserve, row, step - 1) : tdi_lstm_state(call, first, row);
 }
 
-static inline const float *tdi_lstm_h_before(const tdi_call *call, const tdi_lstm_tape *reserve, int first, int64_t row,
-                                             int64_t step)
+static inline const float *tdi_lstm_h_before(const tdi_call *call, const tdi_lstm_reserve *reserve, int first,
+                                             int64_t row, int64_t step)
 {
     return step ? tdi_lstm_h(reserve, row, step - 1) : tdi_lstm_state(call, first, row);
 }
@@ -116,13 +116,13 @@ static inline const float *tdi_lstm_mask(const tdi_call *call, int i, int64_t ro
     return mask ? mask + row * tdi_shape_elements(&call->in[i].shape) / call->in[i].shape.dim[0] : NULL;
 }
 
-static inline int64_t tdi_lstm_time(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve, int64_t step)
+static inline int64_t tdi_lstm_time(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve, int64_t step)
 {
     return attrs->backwards ? reserve->steps - 1 - step : step;
 }
 
 /* [4, units]: what a step reads of z, or writes of dz. */
-static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve,
+static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve,
                                 int64_t row, int64_t step)
 {
     const int64_t *dim = z->shape.dim;
@@ -130,7 +130,7 @@ static inline float *tdi_lstm_z(const tdi_value *z, const tdi_lstm_attrs *attrs,
 }
 
 /* [features]: what a step reads of x, where the op has W. */
-static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step)
+static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const tdi_value *x = &call->in[TDI_LSTM_Z];
     return (const float *)x->data +
@@ -138,15 +138,15 @@ static inline const float *tdi_lstm_x(const tdi_call *call, const tdi_lstm_tape 
 }
 
 /* [4, units], behind dz: the gradients of a passed h and c, then zeros. */
-static inline float *tdi_lstm_dstate(const tdi_value *dz, const tdi_lstm_tape *reserve, int64_t row)
+static inline float *tdi_lstm_dstate(const tdi_value *dz, const tdi_lstm_reserve *reserve, int64_t row)
 {
     const int64_t *dim = dz->shape.dim;
     return (float *)dz->data + (row * dim[1] + reserve->steps) * dim[2] * dim[3];
 }
 
 /* [units] of lstm_output's gradient: what arrives from outside at a step's h, or at the last c; NULL: nothing. */
-static inline const float *tdi_lstm_dh(const tdi_value *dy, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve,
-                                       int64_t row, int64_t step)
+static inline const float *tdi_lstm_dh(const tdi_value *dy, const tdi_lstm_attrs *attrs,
+                                       const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     int64_t given = attrs->sequences ? reserve->steps : 1, first = reserve->steps - given;
     if (step < first)
@@ -154,8 +154,8 @@ static inline const float *tdi_lstm_dh(const tdi_value *dy, const tdi_lstm_attrs
     return (const float *)dy->data + (row * (given + attrs->state) + step - first) * reserve->units;
 }
 
-static inline const float *tdi_lstm_dc(const tdi_value *dy, const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve,
-                                       int64_t row)
+static inline const float *tdi_lstm_dc(const tdi_value *dy, const tdi_lstm_attrs *attrs,
+                                       const tdi_lstm_reserve *reserve, int64_t row)
 {
     int64_t given = attrs->sequences ? reserve->steps : 1;
     return attrs->state ? (const float *)dy->data + (row * (given + 1) + given) * reserve->units : NULL;
@@ -168,7 +168,7 @@ td_status tdi_lstm_check_recurrent(const tdi_node *node, int i, int64_t units, t
 td_status tdi_lstm_check_mask(const tdi_node *node, int i, int64_t units, tdi_error *error);
 td_status tdi_lstm_check_state(const tdi_node *node, int i, int64_t units, const tdi_lstm_attrs *attrs,
                                tdi_error *error);
-td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error);
+td_status tdi_lstm_check_reserve(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error);
 /* lstm_output's shape, for a reserve's. */
 td_shape tdi_lstm_output_shape(const td_shape *reserve, const tdi_lstm_attrs *attrs);
 

@@ -8,8 +8,8 @@
 static td_status lstm_grad_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
-    const td_shape *reserve = &node->in[TDI_LSTM_GRAD_TAPE]->shape;
+    TDI_TRY(tdi_lstm_check_reserve(node, attrs, error));
+    const td_shape *reserve = &node->in[TDI_LSTM_GRAD_RESERVE]->shape;
     td_shape dy = tdi_lstm_output_shape(reserve, attrs);
     if (!attrs->gates)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "the reserve %s has no gates", TDI_TEXT(reserve));
@@ -38,8 +38,8 @@ static double through_recurrence(const tdi_call *call, const float *dz, const fl
     return sum;
 }
 
-static float gate_value(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve, int64_t row, int64_t step, int gate,
-                        int64_t unit)
+static float gate_value(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
+                        int gate, int64_t unit)
 {
     float kept = tdi_lstm_at(reserve, row, step, gate)[unit];
     int activation = tdi_lstm_activation(attrs, gate);
@@ -48,7 +48,7 @@ static float gate_value(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserv
 
 /* Takes what arrives at h, from the last gate's place, on to c, in the first gate's place; the other two places are
  * scratch. What arrives at the output gate is left in the last place. */
-static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reserve, int64_t row, int64_t step,
+static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
                          float *dz)
 {
     int64_t units = reserve->units;
@@ -67,7 +67,8 @@ static void through_cell(const tdi_lstm_attrs *attrs, const tdi_lstm_tape *reser
 
 /* dz of a step, from what arrives at c and h in the first and the last gate's place. dc_before takes what goes on to
  * the c before; NULL: nobody wants it. */
-static void gates_back(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step, float *dc_before)
+static void gates_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
+                       float *dc_before)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     int64_t units = reserve->units;
@@ -88,7 +89,7 @@ static void gates_back(const tdi_call *call, const tdi_lstm_tape *reserve, int64
 }
 
 /* dc goes from step to step in the first gate's place of the step before, whose own dz is computed later. */
-static void row_back(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row, int64_t step)
+static void row_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
     const tdi_value *dy = &call->in[TDI_LSTM_GRAD_DY];
@@ -110,7 +111,7 @@ static void row_back(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t
 }
 
 /* dc is in its place already. */
-static void passed_back(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t row)
+static void passed_back(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row)
 {
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_GRAD_MASK, row);
     float *to = tdi_lstm_dstate(&call->out, reserve, row);
@@ -122,7 +123,7 @@ static void passed_back(const tdi_call *call, const tdi_lstm_tape *reserve, int6
 
 static void lstm_grad_reference(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_GRAD_RESERVE]);
     for (int64_t row = 0; row < reserve.rows; row++) {
         for (int64_t step = reserve.steps - 1; step >= 0; step--)
             row_back(call, &reserve, row, step);
@@ -133,7 +134,7 @@ static void lstm_grad_reference(const tdi_call *call)
 
 static double lstm_grad_flops(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_GRAD_RESERVE]);
     double units = (double)reserve.units;
     return (double)(reserve.rows * reserve.steps) * units * (2 * TDI_LSTM_GATES * units + 20);
 }
@@ -170,8 +171,8 @@ tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *reserve, tdi_node *dy, const
 static td_status lstm_grad_recurrent_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
-    const td_shape *reserve = &node->in[TDI_LSTM_RECURRENT_TAPE]->shape;
+    TDI_TRY(tdi_lstm_check_reserve(node, attrs, error));
+    const td_shape *reserve = &node->in[TDI_LSTM_RECURRENT_RESERVE]->shape;
     td_shape dz = *reserve;
     dz.dim[2] = TDI_LSTM_GATES;
     TDI_TRY(tdi_want_shape(node, TDI_LSTM_RECURRENT_DZ, &dz, error));
@@ -182,7 +183,7 @@ static td_status lstm_grad_recurrent_infer(tdi_node *node, tdi_error *error)
     return TD_OK;
 }
 
-static double recurrent_element(const tdi_call *call, const tdi_lstm_tape *reserve, int64_t unit, int64_t column)
+static double recurrent_element(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t unit, int64_t column)
 {
     double sum = 0;
     for (int64_t row = 0; row < reserve->rows; row++) {
@@ -199,7 +200,7 @@ static double recurrent_element(const tdi_call *call, const tdi_lstm_tape *reser
 
 static void lstm_grad_recurrent_reference(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[TDI_LSTM_RECURRENT_TAPE]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_RECURRENT_RESERVE]);
     float *out = call->out.data;
     for (int64_t unit = 0; unit < reserve.units; unit++)
         for (int64_t column = 0; column < TDI_LSTM_GATES * reserve.units; column++)
@@ -208,7 +209,7 @@ static void lstm_grad_recurrent_reference(const tdi_call *call)
 
 static double lstm_grad_recurrent_flops(const tdi_call *call)
 {
-    tdi_lstm_tape reserve = tdi_lstm_tape_of(&call->in[TDI_LSTM_RECURRENT_TAPE]);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_RECURRENT_RESERVE]);
     return 2.0 * (double)(reserve.rows * reserve.steps) * (double)tdi_shape_elements(&call->out.shape);
 }
 

@@ -326,7 +326,7 @@ typedef struct tdi_buckets_attrs {
     } how;
     int thresholds;
     bool ends;         /* the first and the last lie a little outside 0..1, and are not in `list` */
-    bool apart;        /* entry i of the last axis has buckets of its own, from i * (thresholds + 1) on */
+    bool per_label;    /* entry i of the last axis has buckets of its own, from i * (thresholds + 1) on */
     const float *list; /* outlives the graph */
 } tdi_buckets_attrs;
 tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_attrs *attrs);
