@@ -1,4 +1,4 @@
-/* output_conflicts.c - one file under two options, of which the second would destroy what the first reads or writes. */
+/* output_conflicts.c - finds options that name the same file. */
 #include "output_conflicts.h"
 
 #include <fnmatch.h>
@@ -10,10 +10,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "output.h"
+#include "output_path.h"
 
 struct file {
-    const char *option, *path; /* NULL: not given */
+    const char *option, *path; /* path NULL: not given */
 };
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -21,7 +21,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Of files that are not there yet: of one name in one folder. */
+/* True when two paths, of files that do not exist yet, have the same folder and name. */
 static bool will_be_one(const char *a, const char *b)
 {
     struct stat of_a, of_b;
@@ -46,7 +46,7 @@ static int check(const struct file *written, const struct file *other)
     return tool_refuse("%s and %s name one file, %s; give them two", written->option, other->option, written->path);
 }
 
-/* What may be data in a folder of images or of IDX files, or beside one: other files there are none of it. */
+/* True for names that can be data in or beside a folder of images or IDX files. */
 static bool may_be_data(const char *path)
 {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".gz", "ubyte", "classes.txt"};
@@ -58,7 +58,7 @@ static bool may_be_data(const char *path)
     return false;
 }
 
-/* A file that is there, in a folder of data, in one within, or as the names of its classes beside it. */
+/* Refuses to write an existing file that belongs to a folder of data: in it, in a folder within, or its classes.txt. */
 static int check_folder(const struct file *written, const char *option, const char *data)
 {
     struct stat folder, above;
@@ -77,7 +77,7 @@ static int check_folder(const struct file *written, const char *option, const ch
                   : TOOL_DONE;
 }
 
-/* "file.h5:/x,/y", 'a*.csv', x.npy,y.npy: what of it are files. */
+/* Refuses to write one of the files that a data path names: "file.h5:/x,/y", 'a*.csv', x.npy,y.npy. */
 static int check_data(const struct file *written, const char *option, const char *data)
 {
     char list[OUTPUT_SIZE], *rest = list;
@@ -112,7 +112,7 @@ static int check_all_data(const struct options *options, const struct file *writ
     return status;
 }
 
-/* "ckpt/{epoch:02d}.keras" as a pattern of the shell: true when one of its names may be `path`. */
+/* True when a name of the pattern "ckpt/{epoch:02d}.keras" may be `path`. */
 static bool may_name(const char *checkpoint, const char *path)
 {
     char pattern[2 * OUTPUT_SIZE], folder[OUTPUT_SIZE], other[OUTPUT_SIZE];
@@ -140,8 +140,7 @@ static int check_checkpoint(const struct options *options, const struct file *re
                        read->option, read->path);
 }
 
-/* The result, and a checkpoint of the model's own name, may take the place of the model that was read: it is written
- * whole. */
+/* The result, and a checkpoint, may replace the model that was read, because files are written whole. */
 int output_conflicts_check(const struct options *options, const char *output)
 {
     const struct file model = {"MODEL", options->argument}, weights = {"--weights", options->weights};

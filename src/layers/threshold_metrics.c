@@ -214,9 +214,9 @@ static tally tally_from(const double *sums, int first, int count)
     return t;
 }
 
-static double ratio(double part, double whole)
+static double ratio(double numerator, double denominator)
 {
-    return whole > 0 ? part / whole : 0;
+    return denominator > 0 ? numerator / denominator : 0;
 }
 
 static double positives_result(const td_metric *metric, const double *sums, int which)

@@ -119,7 +119,7 @@ static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *o
     bool ends_otherwise = by->depth && by->lanes != by->depth;
     if ((lanes == 1 || lanes == all) && !ends_otherwise)
         return;
-    fprintf(out, "%-22s   %s over %d of %d lanes", "", tdi_planned_share(plan, step), lanes, all);
+    fprintf(out, "%-22s   %s over %d of %d threads", "", tdi_planned_share(plan, step), lanes, all);
     if (ends_otherwise)
         fprintf(out, ", ended by %d", by->lanes);
     fprintf(out, "\n");
@@ -129,7 +129,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
 {
     const tdi_node *node = step->node;
     if (step->barrier)
-        fprintf(out, "- the lanes meet -\n");
+        fprintf(out, "- the threads meet -\n");
     char shape[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
         node->op->describe(node, details, sizeof details);
@@ -142,7 +142,7 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
         fprintf(out, "%-22s   %d batch-interleaved samples\n", "", tdi_placed_of(plan, node)->batch_interleaved);
     explain_lanes(plan, step, out);
     if (step->fused)
-        fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
+        fprintf(out, "%-22s   fused with the op before it%s\n", "",
                 step->forwarded_inputs ? ", whose value is not stored" : "");
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
@@ -216,8 +216,9 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
         explain_step(plan, step, out);
         barriers += step->barrier + (step->finish != NULL);
     }
-    fprintf(out,
-            "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
-            tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
-            (double)plan->scratch_bytes / 1e6, barriers);
+    fprintf(
+        out,
+        "one shard: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d thread barriers\n",
+        tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
+        (double)plan->scratch_bytes / 1e6, barriers);
 }

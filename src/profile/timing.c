@@ -244,7 +244,7 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
     if (status == TD_OK)
         status = time_steps(timing, error);
     if (status == TD_NOT_FINITE)
-        tdi_error_prefix(error, "steps on made-up rows cannot be timed");
+        tdi_error_prefix(error, "steps on synthetic rows cannot be timed");
     context->trace = users;
     return status;
 }

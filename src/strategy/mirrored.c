@@ -55,7 +55,7 @@ static void divide_separately(int replicas, int groups, int cores, tdi_division 
     int parts = groups > 1 && replicas < cores ? cores / replicas * replicas : replicas;
     *d = (tdi_division){
         .replicas = replicas, .parts = parts, .groups = groups, .workers = least(parts, cores), .lanes = 1};
-    snprintf(d->why, sizeof d->why, "the %d replicas are kept apart%s", replicas,
+    snprintf(d->why, sizeof d->why, "the %d replicas are computed separately%s", replicas,
              groups > 1 ? ": batch normalization takes its statistics per replica" : "");
 }
 
@@ -82,9 +82,9 @@ static void divide_as_one(int replicas, int groups, int cores, bool by_columns, 
                         .lanes = cores / workers,
                         .either = cores > 1 && tdi_division_nests(cores, groups)};
     snprintf(d->why, sizeof d->why, "%s%s", together,
-             by_columns         ? "without convolutions the lanes share the weights"
+             by_columns         ? "without convolutions the threads share the weights"
              : workers == cores ? "with convolutions each core computes rows of the batch"
-                                : "cores cannot be dealt out to them evenly, so lanes share each op");
+                                : "cores cannot be dealt out to them evenly, so threads share each op");
 }
 
 static td_status divide(const td_model *model, int count, int cores, tdi_division *division, tdi_error *error)

@@ -470,7 +470,7 @@ static void test_rules(void **state)
     check_rules(convolutions, 2, "2 shards fix the sums");
     setenv("TANDEM_CACHE", "off", 1);
     check_rules(convolutions, 0, "with convolutions each core computes rows");
-    check_rules(dense, 0, "the lanes share the weights");
+    check_rules(dense, 0, "the threads share the weights");
     check_rules(many_steps, 0, "with more activations than weights each core computes rows");
 }
 
