@@ -315,12 +315,12 @@ static td_status build(builder *b)
     TDI_TRY(emit_layers(b));
     if (b->mode == TDI_PREDICT) {
         emit_outputs(b);
-        return b->graph->error.status != TD_OK ? b->graph->error.status : tdi_fold(b->graph, &b->program->notes);
+        return b->graph->error.status != TD_OK ? b->graph->error.status : tdi_fold(b->graph, &b->program->remarks);
     }
     tdi_node *loss = emit_loss(b);
     if (!loss)
         return b->graph->error.status;
-    TDI_TRY(tdi_fold(b->graph, &b->program->notes));
+    TDI_TRY(tdi_fold(b->graph, &b->program->remarks));
     b->graph->scope = "regularization";
     emit_regularization_metric(b); /* before the update changes the weights */
     emit_metrics(b);
@@ -342,9 +342,9 @@ static td_status run_passes(const builder *b, const tdi_device *device, tdi_erro
     if (device)
         TDI_TRY(tdi_precision(program->graph, device->kernels));
     TDI_TRY(tdi_graph_verify(program->graph, error));
-    TDI_TRY(tdi_fuse(program->graph, &program->notes));
+    TDI_TRY(tdi_fuse(program->graph, &program->remarks));
     if (b->model->rematerialize && b->graph->backward)
-        TDI_TRY(tdi_rematerialize(program->graph, b->graph->backward->id, &program->notes));
+        TDI_TRY(tdi_rematerialize(program->graph, b->graph->backward->id, &program->remarks));
     TDI_TRY(tdi_graph_verify(program->graph, error));
     return tdi_schedule_make(program->graph, &program->schedule, &program->collectives, error);
 }
@@ -405,7 +405,7 @@ void tdi_program_release(tdi_program *program)
     tdi_graph_free(program->graph);
     tdi_vec_free(&program->schedule);
     tdi_vec_free(&program->collectives);
-    tdi_text_free(&program->notes);
+    tdi_text_free(&program->remarks);
     *program = (tdi_program){0};
 }
 

@@ -42,7 +42,7 @@ typedef struct tdi_program {
     tdi_schedule schedule;
     tdi_collectives collectives;
     tdi_metric_slots slots;
-    tdi_text notes; /* what was fused */
+    tdi_text remarks; /* one line per fusion, for explain */
 } tdi_program;
 
 /* How a model is divided, and what runs it. */

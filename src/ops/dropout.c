@@ -1,7 +1,7 @@
 /* dropout.c - zeroes elements at random and scales the rest, by 1 / (1 - rate).
  *
- * What is kept is a function of (seed, stream, step, row in the global batch, element): it does not depend on how the
- * batch is cut, and the gradient is the same op on dy. */
+ * Whether an element is kept is a function of (seed, stream, step, row in the global batch, element). So it does not
+ * depend on how the batch is cut into shards, and the gradient is the same op on dy. */
 #include "ops/common.h"
 
 static td_status dropout_infer(tdi_node *node, tdi_error *error)
@@ -24,7 +24,7 @@ static void dropout_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi
     dx[0] = tdi_dropout(graph, dy, node->attrs);
 }
 
-/* splitmix64's finisher: streams next to each other give unrelated keys. */
+/* splitmix64's finisher: neighbouring streams get unrelated keys. */
 static uint64_t mixed(uint64_t stream)
 {
     uint64_t z = (stream + 1) * 0x9E3779B97F4A7C15u;

@@ -17,8 +17,8 @@ tdi_call tdi_widened_call(const tdi_call *call, tdi_value *in, char *room);
 bool tdi_needs_widening(const tdi_op *op, const tdi_call *call);
 /* Bytes of `room` for tdi_widened_run. */
 size_t tdi_widened_bytes(const tdi_call *call);
-/* Runs op->reference on float32 copies of the operands that are bfloat16, made in `room` (64-byte aligned), and rounds
- * the result. */
+/* Runs op->reference on float32 copies of the bfloat16 operands, which lie in `room` (64-byte aligned), and rounds the
+ * result. */
 void tdi_widened_run(const tdi_op *op, const tdi_call *call, void *room);
 
 #endif

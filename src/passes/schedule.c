@@ -1,10 +1,16 @@
-/* schedule.c - the order of a step: what is live, when the weights may change, when replicas meet. */
+/* schedule.c - the order of a step: which nodes are live, when the weights may change, when replicas meet.
+ *
+ * Updates run in the middle of backpropagation, as soon as they can: their gradients are in the caches then, and while
+ * one bucket of gradients is reduced the next is computed. An update waits for all readers of the old weight and for
+ * every value that it reads; each of these blocks it once, and it is ready when none is left.
+ *
+ * Nodes stay in creation order otherwise: nothing is moved to save memory. */
 
 #include "graph/def_use.h"
 #include "passes/passes.h"
 
-/* Gradients are reduced in buckets of about this many bytes: enough to hide the cost of a meeting, few enough that most
- * of the reduction happens while backpropagation goes on. */
+/* Gradients are reduced in buckets of about this many bytes. They are large enough to hide the cost of a meeting, and
+ * small enough that most of the reduction happens while backpropagation goes on. */
 enum { BUCKET_BYTES = 256 * 1024 };
 
 /* A trained variable and what makes its new value. */
@@ -81,7 +87,7 @@ static int begin_collective(scheduler *s, tdi_collective collective)
     return id;
 }
 
-/* The variable whose update a node belongs to: trained ones only. */
+/* The trained variable whose update the node belongs to; NULL: none. */
 static tdi_variable *updated_variable(const tdi_node *node)
 {
     return node->once && node->variable && node->variable->trainable ? node->variable : NULL;

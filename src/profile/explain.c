@@ -86,7 +86,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;
     fprintf(out, "collectives: %d\n", program->collectives.count);
-    fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
+    fprintf(out, "fused:\n%s", program->remarks.chars ? program->remarks.chars : "nothing\n");
 }
 
 double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode)

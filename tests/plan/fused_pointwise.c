@@ -73,7 +73,7 @@ static tdi_graph *graph_of(tdi_node *(*build)(tdi_graph *graph), const tdi_node 
     return graph;
 }
 
-static void check(const tdi_graph *graph, int least_chained, const float *expected, double tolerance)
+static void check(tdi_graph *graph, int least_chained, const float *expected, double tolerance)
 {
     static made one, two;
     make(graph, 1, &one);

@@ -864,7 +864,7 @@ static void run_forward_serially(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = run_forward, .run_serially = run_serially,
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run = run_forward, .run_serially = run_forward_serially,
                .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = cache_bytes);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);

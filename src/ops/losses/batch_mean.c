@@ -1,5 +1,5 @@
-/* batch_mean.c - a part's share of the mean over the global batch: the parts' results add up to it, however the batch
- * is cut. */
+/* batch_mean.c - a shard's share of the mean over the global batch: the shards' results add up to the mean, however the
+ * batch is cut. */
 #include "ops/common.h"
 
 static td_status batch_mean_infer(tdi_node *node, tdi_error *error)
@@ -57,7 +57,7 @@ static void batch_mean_grad_reference(const tdi_call *call)
         out[i] = share;
 }
 
-/* The input is one number. */
+/* dy is one number, which every thread reads whole. */
 static tdi_split batch_mean_grad_reads(const tdi_node *node, int i, tdi_split split)
 {
     (void)node;

@@ -1,7 +1,8 @@
 /* clip_norm.c - gradients scaled down to a norm of at most `limit`, as Keras's clipnorm and global_clipnorm.
  *
- * A norm is the root of the sum of what the blocks of TDI_NORM_BLOCK elements of each variable square to: the blocks
- * are the same however many lanes and replicas make them, and with them the bits. */
+ * The squares are added up over fixed blocks of TDI_NORM_BLOCK elements of each variable, then over blocks: so the bits
+ * are the same however many threads and replicas compute them. All updates wait for the end of backpropagation and two
+ * meetings: one when the blocks' sums are there, one when the factors are. */
 #include "ops/update/optimizer.h"
 
 /* ---- squared_norm ---- */
@@ -72,7 +73,7 @@ static td_status clip_factor_infer(tdi_node *node, tdi_error *error)
     return tdi_want_floats(node, error);
 }
 
-/* Of a norm that is not finite Keras makes NaN when it is the global one. */
+/* As in Keras, a global norm that is not finite gives NaN. */
 static void clip_factor_reference(const tdi_call *call)
 {
     const tdi_clip_factor_attrs *attrs = call->attrs;

@@ -1,5 +1,5 @@
-/* matmul_update.c - an optimizer's step whose gradient is a product, a' . b: the gradient is consumed as it is made and
- * never stored. Made by the fuse pass. */
+/* matmul_update.c - an optimizer's step whose gradient is a product, a' . b: the gradient is consumed as it is
+ * computed, and never stored. Only the fuse pass makes it. */
 #include "ops/update/optimizer.h"
 
 static const td_shape *shape_of(const tdi_node *node, int i)

@@ -1,6 +1,6 @@
-/* moving_average.c - Keras's use_ema: after each step average = momentum * average + (1 - momentum) * weight, the first
- * average being the weight; every `overwrite_frequency` updates the weight becomes its average. With accumulated
- * gradients the steps that update nothing count as the update that follows them, as in Keras. */
+/* moving_average.c - Keras's use_ema: after each step average = momentum * average + (1 - momentum) * weight. The first
+ * average is the weight, and every `overwrite_frequency` updates the weight takes over the average. With accumulated
+ * gradients, steps that update nothing count as part of the update that follows them, as in Keras. */
 #include "ops/update/optimizer.h"
 
 static td_status moving_average_infer(tdi_node *node, tdi_error *error)

@@ -1,4 +1,4 @@
-/* optimizer.c - what the optimizers share: the update of one variable, and what its gradient goes through, as nodes. */
+/* optimizer.c - what the optimizers share: the nodes of a variable's update, and of its gradient's way there. */
 #include "ops/update/optimizer.h"
 
 enum { MAX_SLOTS = 3 };

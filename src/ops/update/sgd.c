@@ -1,5 +1,5 @@
-/* sgd.c - v = momentum * v - lr * g; w += v, or with Nesterov w += momentum * v - lr * g; w -= lr * g without momentum.
- * The learning rate is inside the velocity, as in Keras. */
+/* sgd.c - with momentum v = momentum * v - lr * g and w += v, or with Nesterov w += momentum * v - lr * g; without
+ * momentum w -= lr * g. The velocity contains the learning rate, as in Keras. */
 #include "ops/update/optimizer.h"
 
 static td_status sgd_infer(tdi_node *node, tdi_error *error)
