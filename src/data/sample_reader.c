@@ -9,6 +9,19 @@
 #include "base/thread.h"
 #include "data/convert.h"
 
+void *tdi_sample_reader_create(size_t size, const char *name, void (*release)(tdi_source *source), tdi_error *error)
+{
+    tdi_source *source = calloc(1, size);
+    if (!source) {
+        tdi_no_memory(error);
+        return NULL;
+    }
+    snprintf(source->name, sizeof source->name, "%s", name);
+    source->gather = tdi_sample_reader_gather;
+    source->release = release;
+    return source;
+}
+
 /* ---- class numbers ---- */
 
 static td_status not_a_class(const tdi_source *source, int column, int64_t row, const char *element, tdi_error *error)

@@ -398,9 +398,5 @@ td_status tdi_source_generator(const td_generator_args *args, tdi_source **sourc
     source_of(of)->release = generator_release;
     pthread_mutex_init(&of->lock, NULL);
     td_status status = fill(of, error);
-    if (status == TD_OK)
-        *source = source_of(of);
-    else
-        generator_release(source_of(of));
-    return status;
+    return tdi_source_finish(source_of(of), status, source);
 }

@@ -90,6 +90,7 @@ td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_
         return tdi_no_memory(error);
     made->source = *whole;
     made->source.samples = count;
+    made->source.of = NULL;
     made->source.gather = range_gather;
     made->source.begin = whole->begin ? range_begin : NULL;
     made->source.end = whole->end ? range_end : NULL;
