@@ -1,14 +1,14 @@
-/* camvid.c - a small network learns to classify every pixel of a street into CamVid's 11 classes. Unlabelled pixels (void)
- * count neither in the loss nor in the metric.
+/* camvid.c - a small network learns to classify every pixel of a street into CamVid's 11 classes. Unlabelled pixels
+ * (void) count neither in the loss nor in the metric.
  *
  *     camvid DIR [EPOCHS [FOLDER [DEVICES]]]          20 epochs, to camvid/, on all cores
  *
  * DEVICES "cpu:0,cpu:1" make two replicas.
  *
- * DIR has images in train and val, and label maps of the same names (PNG, classes 0 to 10, 11 is void) in trainannot and
- * valannot; heights and widths are multiples of 4. Each epoch ends with the mean intersection over union on val
- * (val_mean_io_u). The model goes into FOLDER, and so do its predictions for val as 000.png, 001.png, ...: class numbers
- * with a palette of CamVid's colours. */
+ * DIR has images in train and val, and label maps of the same names (PNG, classes 0 to 10, 11 is void) in trainannot
+ * and valannot; heights and widths are multiples of 4. Each epoch ends with the mean intersection over union on val
+ * (val_mean_io_u). The model goes into FOLDER, and so do its predictions for val as 000.png, 001.png, ...: class
+ * numbers with a palette of CamVid's colours. */
 #include <errno.h>
 #include <png.h>
 #include <stdio.h>
@@ -98,8 +98,8 @@ static int write_png(const char *folder, int64_t number, const td_shape *image, 
     return 0;
 }
 
-/* Draws the predictions for all images of `data`, one at a time. Returns 0 on failure, with a sentence on stderr or in the
- * context. */
+/* Draws the predictions for all images of `data`, one at a time. Returns 0 on failure, with a sentence on stderr or in
+ * the context. */
 static int draw(td_context *ctx, td_model *model, td_data *data, const td_shape *image, const char *folder)
 {
     int64_t pixels = image->dim[0] * image->dim[1];

@@ -1,5 +1,5 @@
-/* pendulum.c - a network learns where a pendulum will be a moment later. Samples come from a simulation in the program, not
- * from a file. Training samples are measured with noise, which is drawn anew each epoch.
+/* pendulum.c - a network learns where a pendulum will be a moment later. Samples come from a simulation in the program,
+ * not from a file. Training samples are measured with noise, which is drawn anew each epoch.
  *
  *     pendulum [EPOCHS [OUTPUT.keras]]          10 epochs, to pendulum.keras */
 #include <math.h>

@@ -283,15 +283,15 @@ static void metrics_that_cannot_be(void **state)
     check_unresolved(td_metric_mean_iou(.ignore_class = TD_SET(0.5f)), "ignore_class is 0.5");
     check_unresolved(td_metric_precision(.threshold = TD_SET(NAN)), "precision: the threshold");
     check_unresolved(td_metric_recall(.thresholds = TD_THRESHOLDS(0.5f, 1.5f)),
-                    "recall: thresholds: 1.5 is not from 0 to 1");
+                     "recall: thresholds: 1.5 is not from 0 to 1");
     check_unresolved(td_metric_recall(.thresholds = TD_THRESHOLDS(NAN)), "thresholds: nan is not");
     check_unresolved((td_metric){.kind = TD_METRIC_RECALL, .thresholds = (const float[]){TD_THRESHOLDS_END}},
-                    "none is listed");
+                     "none is listed");
     check_unresolved(td_metric_auc(.num_thresholds = 1), "auc: num_thresholds is 1");
     check_unresolved(td_metric_auc(.num_thresholds = INT_MAX), "2147483647 thresholds of 1 labels are more than");
     check_unresolved(td_metric_auc(.num_labels = 5), "num_labels goes with multi_label alone");
     check_unresolved(td_metric_auc(.multi_label = TD_YES, .num_labels = 3),
-                    "num_labels is 3, but the output has 5 numbers");
+                     "num_labels is 3, but the output has 5 numbers");
     check_unresolved(td_metric_f1_score(.threshold = TD_SET(0)), "f1_score: the threshold is 0 and must be above 0");
     check_unresolved((td_metric){.kind = TD_METRIC_ACCURACY, .name = "share"}, "can only be called so");
 }
