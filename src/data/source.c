@@ -139,7 +139,7 @@ static td_status add_own(const tdi_source *source, uint32_t *crc, const atomic_i
 {
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         const tdi_column *column = &source->columns[i];
-        size_t sample = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        size_t sample = tdi_column_bytes(column);
         if (column->values)
             *crc = tdi_crc32c(*crc, column->values, (size_t)source->samples * sample);
         else if (source->checksum)

@@ -41,6 +41,9 @@ float tdi_stored_scale(const tdi_column *column);
 /* The number of elements of one sample. */
 int64_t tdi_sample_elements(const td_shape *shape);
 
+/* The bytes of one stored sample of a column. */
+size_t tdi_column_bytes(const tdi_column *column);
+
 /* Gathers rows[0 .. count) of a column whose `values` are in memory, as scaled floats, packed. `convert_bytes` is
  * tdi_convert_bytes or a device's faster loop with the same results. */
 void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t count, float *to,

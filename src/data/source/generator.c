@@ -190,7 +190,7 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
     int32_t place = row < of->base ? NOT_WANTED : *place_of(of, row);
     if (place < 0)
         return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", source_of(of)->name, row);
-    memcpy(to, of->window.at[place] + of->joint.begin[column], tdi_joint_bytes(&of->joint, column));
+    memcpy(to, of->window.at[place] + of->joint.begin[column], tdi_column_bytes(&source_of(of)->columns[column]));
     if (--of->gathers.at[place] == 0) {
         of->unused.at[of->unused.count++] = place;
         *place_of(of, row) = NOT_WANTED;

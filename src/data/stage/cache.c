@@ -103,7 +103,7 @@ static void set_columns(cache_source *cache)
     tdi_source *source = &cache->reader.source;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         tdi_column *column = &source->columns[i];
-        cache->row_bytes[i] = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
+        cache->row_bytes[i] = tdi_column_bytes(column);
         column->scale = tdi_stored_scale(column);
         column->values = NULL;
     }
