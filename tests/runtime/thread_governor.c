@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "runtime/runtime_struct.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 /* Windows of steps that take so long; how many of them one thread made. */
@@ -148,9 +149,9 @@ static float *train(int kind, bool in_turn, int64_t *count)
     for (int i = 0; i < SAMPLES; i++)
         y[i] = (float)(i % SMALL_CLASSES);
     td_context *context = td_context_create(NULL);
-    td_model *model = kind < 0
-                          ? lstm_model(context, kind)
-                          : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
+    td_model *model =
+        kind < 0 ? lstm_model(context, kind)
+                 : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = test_devices(2)});
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
     runtime->modes[TDI_TRAIN].pace = (tdi_pace){.in_turn = in_turn, .wait = 1e9};

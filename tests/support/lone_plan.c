@@ -12,6 +12,7 @@
 
 #include "cpu/cpu.h"
 #include "passes/passes.h"
+#include "support/devices.h"
 
 lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes)
 {
@@ -24,7 +25,7 @@ lone_plan lone_plan_create_shared(const tdi_graph *graph, int64_t rows, int lane
     lone_plan p = {.rows = rows, .lanes = lanes};
     int collectives;
     assert_true(lanes <= LONE_PLAN_LANES);
-    assert_int_equal(tdi_cpu_device.open(0, 1, &p.device, &error), TD_OK);
+    p.device = test_device_open();
     assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
     tdi_plan_spec spec = {.graph = graph,
                           .schedule = &p.schedule,

@@ -20,7 +20,8 @@ typedef enum small_kind {
 
 enum { SMALL_HEIGHT = 6, SMALL_WIDTH = 5, SMALL_CHANNELS = 2, SMALL_CLASSES = 4, SMALL_SAMPLE = 60 };
 
-/* A compiled model on [6, 5, 2]; the same weights each time. */
+/* A compiled model on [6, 5, 2]; the same weights each time. Without devices in the strategy it has those of the test,
+ * test_devices(0). */
 td_model *small_model(td_context *context, small_kind kind, td_optimizer optimizer, td_strategy strategy);
 
 /* `samples` samples of noise around a mean per class, the same each time; x and y must hold them. */
