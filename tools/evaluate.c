@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apart.h"
 #include "confusion.h"
 #include "options.h"
 #include "output.h"
+#include "output_conflicts.h"
 #include "picture.h"
 #include "session.h"
 
@@ -96,7 +96,7 @@ static int run(const struct options *options)
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = apart_check(options, NULL);
+    int status = output_conflicts_check(options, NULL);
     if (status == TOOL_DONE)
         status = session_load(options, &session);
     if (status == TOOL_DONE)

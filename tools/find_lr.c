@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apart.h"
 #include "chart.h"
 #include "options.h"
+#include "output_conflicts.h"
 #include "picture.h"
 #include "session.h"
 #include "stop.h"
@@ -146,7 +146,7 @@ static int prepare(struct find *find)
     if (status == TOOL_DONE && options->output)
         status = picture_check_path("output", options->output);
     if (status == TOOL_DONE)
-        status = apart_check(options, options->output);
+        status = output_conflicts_check(options, options->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
     return status == TOOL_DONE ? open_log(find) : status;

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apart.h"
 #include "log.h"
 #include "options.h"
 #include "output.h"
+#include "output_conflicts.h"
 #include "session.h"
 #include "stop.h"
 
@@ -52,7 +52,7 @@ static int prepare(struct fit *fit)
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = apart_check(options, fit->output);
+        status = output_conflicts_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)

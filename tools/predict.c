@@ -1,9 +1,9 @@
 /* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
 #include <stdio.h>
 
-#include "apart.h"
 #include "options.h"
 #include "output.h"
+#include "output_conflicts.h"
 #include "session.h"
 #include "stop.h"
 
@@ -66,7 +66,7 @@ static int settle_path(const struct options *options, const td_model *model, cha
     if (!options->output) {
         int status = output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
                                  several ? ".npz" : ".npy", path);
-        return status == TOOL_DONE ? apart_check(options, path) : status;
+        return status == TOOL_DONE ? output_conflicts_check(options, path) : status;
     }
     if (several && !output_ends_in(path, ".npz"))
         return tool_refuse("--output: the model has several outputs: expected a name that ends in .npz, got '%s'",
@@ -95,7 +95,7 @@ static int run(const struct options *options)
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
-        status = apart_check(options, given);
+        status = output_conflicts_check(options, given);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);

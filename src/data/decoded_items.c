@@ -195,7 +195,7 @@ static td_status sift_all(sift *work, tdi_error *error)
 {
     tdi_team *team;
     TDI_TRY(tdi_team_create(work->threads, &team, error));
-    tdi_team_run(team, sift_share, work);
+    tdi_team_run(team, work->threads, sift_share, work);
     tdi_team_free(team);
     for (int i = 0; i < work->threads; i++)
         if (work->failed[i].status != TD_OK)

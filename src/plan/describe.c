@@ -11,7 +11,7 @@ static double planned_flops(const tdi_planned *step)
 
 static bool is_taken(const tdi_planned *step, int i)
 {
-    return step->taken && step->taken >> i & 1u;
+    return step->forwarded_inputs && step->forwarded_inputs >> i & 1u;
 }
 
 /* Slots are read by what writes them too; what one op of a chain passes on to the next stays in the cache. */
@@ -31,17 +31,9 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
     return node->op->moves && bytes > made ? made : bytes;
 }
 
-/* What its maker makes is written over while it is in the caches. */
-static bool is_written_over(const tdi_plan *plan, const tdi_planned *step)
-{
-    const tdi_placed *placed = tdi_placed_of(plan, step->node);
-    return step->maker && placed->storage >= 0 && placed->storage == tdi_placed_of(plan, step->maker->node)->storage;
-}
-
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    bool written = !step->passes && !is_written_over(plan, step);
-    return bytes_read(plan, step, false) + (written ? (double)tdi_node_bytes(plan, step->node) : 0);
+    return bytes_read(plan, step, false) + (step->forwards ? 0 : (double)tdi_node_bytes(plan, step->node));
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
@@ -104,8 +96,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .once = node->once,
                         .barrier = step->barrier,
-                        .chained = step->chained,
-                        .within = step->maker};
+                        .fused = step->fused};
     return true;
 }
 
@@ -134,16 +125,6 @@ static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *o
     fprintf(out, "\n");
 }
 
-static void explain_asking(const tdi_planned *step, FILE *out)
-{
-    int64_t floats = 0;
-    for (int i = 0; i < step->calls[0].n_soon; i++)
-        floats += step->calls[0].soon[i].count;
-    if (floats)
-        fprintf(out, "%-22s   asks meanwhile for %.1f kB of weights that other cores update\n", "",
-                (double)floats * sizeof(float) / 1e3);
-}
-
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
@@ -157,21 +138,18 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
-    if (tdi_placed_of(plan, node)->abreast)
-        fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
+    if (tdi_placed_of(plan, node)->batch_interleaved)
+        fprintf(out, "%-22s   %d batch-interleaved samples\n", "", tdi_placed_of(plan, node)->batch_interleaved);
     explain_lanes(plan, step, out);
-    explain_asking(step, out);
-    if (step->maker)
-        fprintf(out, "%-22s   by the op that makes its input, of rows that are in the caches\n", "");
-    if (step->chained)
+    if (step->fused)
         fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
-                step->taken ? ", whose value is not stored" : "");
+                step->forwarded_inputs ? ", whose value is not stored" : "");
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
         tdi_choice_explain(step->choice, out);
     }
-    if (step->notes.length)
-        fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
+    if (step->remarks.length)
+        fprintf(out, "%-22s   declined: %s\n", "", step->remarks.chars);
 }
 
 double tdi_plan_flops(const tdi_plan *plan)

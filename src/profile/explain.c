@@ -86,7 +86,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     explain_sharing(runtime, mode, batch, out);
     explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;
-    fprintf(out, "collectives: %d\n", program->collectives);
+    fprintf(out, "collectives: %d\n", program->collectives.count);
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
 }
 

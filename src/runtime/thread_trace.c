@@ -1,4 +1,4 @@
-/* thread_trace.c - a runtime's threads in a trace. */
+/* thread_trace.c - a track for each of a runtime's threads, and what the events on it are called. */
 #include <stdio.h>
 
 #include "runtime/runtime_struct.h"

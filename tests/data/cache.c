@@ -111,9 +111,9 @@ static void test_threads_share_it(void **state)
         counted of;
         td_data *data = td_cache(counted_data(&of), .file = i ? folder_path(in, "shared") : NULL);
         fine(data);
-        tdi_team_run(team, read_all, data);
+        tdi_team_run(team, 4, read_all, data);
         atomic_store(&of.reads, 0);
-        tdi_team_run(team, read_all, data);
+        tdi_team_run(team, 4, read_all, data);
         assert_int_equal(atomic_load(&of.reads), 0);
         td_data_release(data);
     }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "strategy/division.h"
+#include "strategy/device_list.h"
 
 enum { LIST_LENGTH = 256 };
 
