@@ -137,7 +137,8 @@ static td_model *lstm_model(td_context *context, int kind)
     td_tensor *steps = td_reshape(in, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH * SMALL_CHANNELS));
     td_tensor *out = td_lstm(td_lstm(steps, kind == LSTM ? 48 : 128, .return_sequences = TD_YES), 32);
     td_model *model = td_model_create(in, td_dense(out, SMALL_CLASSES), .seed = 5);
-    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
+    td_compile(model, .optimizer = td_adam(), .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS,
+               .strategy = td_mirrored(test_devices(0)));
     return model;
 }
 
