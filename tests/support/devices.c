@@ -1,3 +1,4 @@
+/* devices.c - lists of devices by the type that the environment names. */
 #include "support/devices.h"
 
 #include <setjmp.h>
