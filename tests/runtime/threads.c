@@ -12,6 +12,7 @@
 
 #include "base/machine.h"
 #include "runtime/runtime_struct.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 64, SIDE = 28, SAMPLE = SIDE * SIDE, CLASSES = 10, STEPS = 3 };
@@ -73,7 +74,8 @@ static td_model *make_undivided(td_context *context, const net *net)
     td_tensor *out = net->make(in);
     td_model *model = td_model_create(in, out, .seed = 3);
     td_compile(model, .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f),
-               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY));
+               .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS, .metrics = TD_METRICS(TD_ACCURACY),
+               .strategy = td_mirrored(test_devices(0)));
     assert_string_equal(td_error(context), "");
     return model;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "strategy/strategy.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 static void check_refused(const char *list, const char *sentence)
@@ -47,7 +48,7 @@ static void devices_keep_the_names_given(void **state)
 
 static td_status divide(small_kind kind, int shards, int replicas, tdi_division *division)
 {
-    static const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2"};
+    const char *const lists[] = {test_devices(1), test_devices(2), test_devices(3)};
     tdi_device *devices[TDI_MAX_PARTS];
     int count;
     td_context *context = td_context_create(NULL);

@@ -12,6 +12,7 @@
 
 #include "cpu/cpu.h"
 #include "passes/passes.h"
+#include "support/devices.h"
 
 lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
 {
@@ -24,7 +25,7 @@ lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int
     lone_plan p = {.rows = rows, .lanes = lanes};
     tdi_collectives collectives = {0};
     assert_true(lanes <= LONE_PLAN_LANES);
-    assert_int_equal(tdi_cpu_device.open(0, 1, &p.device, &error), TD_OK);
+    p.device = test_device_open();
     assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
     assert_int_equal(collectives.count, 0);
     tdi_plan_spec spec = {.graph = graph,

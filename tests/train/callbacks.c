@@ -13,6 +13,7 @@
 #include <tandem/tandem.h>
 #include <unistd.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 #include "train/callbacks/callbacks.h"
 #include "train/callbacks/path_pattern.h"
@@ -31,7 +32,7 @@ typedef struct bench {
 static void bench_open(bench *b)
 {
     *b = (bench){.context = td_context_create(NULL)};
-    b->training.model = small_model(b->context, SMALL_MLP, td_sgd(.learning_rate = 0.1f), td_mirrored("cpu:0"));
+    b->training.model = small_model(b->context, SMALL_MLP, td_sgd(.learning_rate = 0.1f), td_mirrored(test_devices(1)));
     assert_non_null(b->training.model);
 }
 
@@ -225,7 +226,7 @@ static td_data *samples(void)
 
 static td_model *fresh(td_context *context)
 {
-    return small_model(context, SMALL_MLP, td_sgd(.learning_rate = 0.05f), td_mirrored("cpu:0"));
+    return small_model(context, SMALL_MLP, td_sgd(.learning_rate = 0.05f), td_mirrored(test_devices(1)));
 }
 
 static void read_text(const char *path, char *text, size_t size)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <tandem/tandem.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { ROWS = 96, BATCH = 16, STEPS = 40 };
@@ -40,7 +41,7 @@ static td_data *samples(void)
 
 static td_model *model_of(small_kind kind, td_optimizer optimizer)
 {
-    return small_model(context, kind, optimizer, td_mirrored("cpu"));
+    return small_model(context, kind, optimizer, td_mirrored(test_devices(0)));
 }
 
 static td_rate_test *find(td_model *model, double start, double end, int steps)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { SAMPLES = 43 };
@@ -63,24 +64,24 @@ static void expect_same(const setting *s, const setting *other, double tolerance
 static void expect_same_as_one(setting s, const char *devices, double tolerance)
 {
     setting alone = s;
-    alone.devices = "cpu:0";
+    alone.devices = test_devices(1);
     alone.separate = true;
     s.devices = devices;
     expect_same(&s, &alone, tolerance);
 }
 
-static const char *const LISTS[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4"};
+static const int REPLICAS[] = {2, 3, 5};
 
 static void check_kind(small_kind kind, bool separate)
 {
     const int64_t batches[] = {1, 3, 14, 21, 43, 64}; /* 43 = 3 * 14 + 1 = 2 * 21 + 1 */
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
-        for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
+        for (size_t l = 0; l < sizeof REPLICAS / sizeof *REPLICAS; l++)
             expect_same_as_one((setting){.kind = kind,
                                          .separate = separate,
                                          .batch = batches[b],
                                          .optimizer = td_sgd(.learning_rate = 0.05f, .momentum = 0.9f)},
-                               LISTS[l], 3e-6);
+                               test_devices(REPLICAS[l]), 3e-6);
 }
 
 static void test_mlp_separately(void **state)
@@ -114,7 +115,7 @@ static void test_bfloat16(void **state)
                                      .batch = batches[i / 2 % 3],
                                      .precision = TD_PRECISION_BFLOAT16,
                                      .optimizer = td_sgd(.learning_rate = 0.05f)},
-                           LISTS[0], 1.0 / 256);
+                           test_devices(REPLICAS[0]), 1.0 / 256);
 }
 
 static void test_dropout(void **state)
@@ -135,7 +136,7 @@ static void test_synchronized_batch_norm(void **state)
                                              .separate = separate == 1,
                                              .batch = batches[b],
                                              .optimizer = td_sgd(.learning_rate = 0.02f)},
-                                   LISTS[l], 1e-5);
+                                   test_devices(REPLICAS[l]), 1e-5);
 }
 
 /* Replicas with batch statistics of their own are computed as one, several to a core; kept separate, each is a shard.
@@ -143,8 +144,7 @@ static void test_synchronized_batch_norm(void **state)
 static void test_batch_norm_per_replica(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2", "cpu:0,cpu:1,cpu:2,cpu:3",
-                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    const char *const lists[] = {test_devices(2), test_devices(3), test_devices(4), test_devices(8)};
     const small_kind kinds[] = {SMALL_NORM, SMALL_MIXED, SMALL_DENSE};
     const int64_t batches[] = {14, 21, 43};
     for (size_t i = 0; i < 4 * 3 * 3; i++) {
@@ -161,8 +161,7 @@ static void test_batch_norm_per_replica(void **state)
 static void test_shards_give_the_same_bits(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0", "cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3",
-                                 "cpu:0,cpu:1,cpu:2,cpu:3,cpu:4,cpu:5,cpu:6,cpu:7"};
+    const char *const lists[] = {test_devices(1), test_devices(2), test_devices(4), test_devices(8)};
     for (int kind = 0; kind < SMALL_KINDS; kind++)
         for (int64_t batch = 5; batch <= 17; batch += 6) {
             int64_t count;
@@ -202,21 +201,21 @@ static void test_common_arguments(void **state)
     const int64_t batches[] = {3, 14, 43};
     for (int i = 0; i < COMMON; i++)
         for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
-            for (size_t l = 0; l < sizeof LISTS / sizeof *LISTS; l++)
+            for (size_t l = 0; l < sizeof REPLICAS / sizeof *REPLICAS; l++)
                 for (int separate = 0; separate < 2; separate++)
                     expect_same_as_one(
                         (setting){
                             .kind = SMALL_MLP, .separate = separate == 1, .batch = batches[b], .optimizer = common[i]},
-                        LISTS[l], 1e-5);
+                        test_devices(REPLICAS[l]), 1e-5);
 }
 
 static void test_common_arguments_give_the_same_bits(void **state)
 {
     (void)state;
-    const char *const lists[] = {"cpu:0,cpu:1", "cpu:0,cpu:1,cpu:2,cpu:3"};
+    const char *const lists[] = {test_devices(2), test_devices(4)};
     for (int i = 0; i < COMMON; i++) {
         int64_t count;
-        setting s = {.kind = SMALL_CNN, .shards = 4, .batch = 11, .optimizer = common[i], .devices = "cpu:0"};
+        setting s = {.kind = SMALL_CNN, .shards = 4, .batch = 11, .optimizer = common[i], .devices = test_devices(1)};
         float *one = train(&s, &count, NULL);
         for (int l = 0; l < 2; l++) {
             s.devices = lists[l];
@@ -234,7 +233,7 @@ static void test_same_bits_again(void **state)
     (void)state;
     for (int kind = 0; kind < SMALL_KINDS; kind++) {
         int64_t count;
-        setting s = {.kind = (small_kind)kind, .devices = "cpu:0,cpu:1", .batch = 16, .optimizer = td_adam()};
+        setting s = {.kind = (small_kind)kind, .devices = test_devices(2), .batch = 16, .optimizer = td_adam()};
         float *first = train(&s, &count, NULL), *second = train(&s, &count, NULL);
         assert_memory_equal(first, second, (size_t)count * sizeof *first);
         free(first);
@@ -252,7 +251,7 @@ static void test_moving_statistics_per_replica(void **state)
     td_tensor *in = td_input(context, TD_SHAPE(1));
     td_tensor *out = td_dense(td_batch_normalization(in, .momentum = TD_SET(0.5f)), 1);
     td_model *model = td_model_create(in, out, .seed = 1);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(2)));
     td_train_on_batch(model, ROWS, rows, targets, NULL);
     assert_string_equal(td_error(context), "");
     float mean, variance;
@@ -274,7 +273,7 @@ static void test_synchronized_beside_per_replica(void **state)
     td_tensor *together = td_batch_normalization(in, .momentum = TD_SET(0.5f), .synchronized = TD_YES);
     td_tensor *out = td_dense(td_batch_normalization(together, .momentum = TD_SET(0.5f)), 1);
     td_model *model = td_model_create(in, out, .seed = 1);
-    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored("cpu:0,cpu:1"));
+    td_compile(model, .optimizer = td_sgd(), .loss = TD_MEAN_SQUARED_ERROR, .strategy = td_mirrored(test_devices(2)));
     td_train_on_batch(model, 4, rows, targets, NULL);
     assert_string_equal(td_error(context), "");
     td_get_weight(model, 2, &mean, 1);

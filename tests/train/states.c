@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "support/devices.h"
 #include "support/small.h"
 
 enum { BATCH = 6, TIME = 4, FEATURES = 3, BATCHES = 5, SAMPLES = BATCH * BATCHES, UNITS = 20 };
@@ -118,7 +119,8 @@ static void expect_the_same(td_strategy strategy, bool separate, double toleranc
     int64_t count;
     float p[BATCH], q[BATCH];
     td_context *context = context_create();
-    td_model *one = forecaster(context, (td_strategy){.devices = "cpu:0"}), *many = forecaster(context, strategy);
+    td_model *one = forecaster(context, (td_strategy){.devices = test_devices(1)}),
+             *many = forecaster(context, strategy);
     many->separate_replicas = separate;
     fit(one, BATCH);
     fit(many, 0);
@@ -135,10 +137,10 @@ static void expect_the_same(td_strategy strategy, bool separate, double toleranc
 static void each_part_has_its_rows(void **state)
 {
     (void)state;
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1"}, false, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1"}, true, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1,cpu:2,cpu:3"}, true, 3e-6);
-    expect_the_same((td_strategy){.devices = "cpu:0,cpu:1", .shards = 4}, false, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2)}, false, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2)}, true, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(4)}, true, 3e-6);
+    expect_the_same((td_strategy){.devices = test_devices(2), .shards = 4}, false, 3e-6);
 }
 
 static void files_hold_no_states(void **state)
