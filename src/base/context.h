@@ -29,7 +29,7 @@ struct td_context {
     tdi_vec(tdi_owned) owned;
     tdi_vec(tdi_name_count) names;
     struct tdi_trace *trace; /* trace.h; NULL: none is made */
-    void *choices;           /* tdi_choices, made on first use; owned */
+    void *choices;           /* tdi_tuning_cache, made on first use; owned */
 };
 
 /* A call that td_request_stop ends has begun: a request from before is cleared, but one to the td_fit whose callback

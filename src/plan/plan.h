@@ -16,7 +16,7 @@ typedef struct tdi_plan tdi_plan;
 
 /* What it takes to let the clock choose between kernels. */
 typedef struct tdi_chooser {
-    tdi_choices *choices; /* made and remembered so far */
+    tdi_tuning_cache *cache;
     td_context *context;
     tdi_team *team; /* idle while plans are made; workers * lanes threads */
     int workers;    /* that run such a plan at the same time */
@@ -103,10 +103,10 @@ typedef struct tdi_plan_op {
     const char *layer;    /* "dense_1", "loss", ... */
     const char *variable; /* what it makes, a gradient or new values, is this weight's: "kernel"; NULL: no weight's */
     const char *op, *kernel;
-    const tdi_choice *choice; /* between kernels, by the clock; NULL: nothing was in doubt */
-    const char *pass;         /* "forward", "backward" or "update" */
-    const char *share;        /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
-    int lanes;                /* that share it: the first so many */
+    const tdi_tuned *tuned; /* between kernels, by a trial; NULL: no kernel doubted */
+    const char *pass;       /* "forward", "backward" or "update" */
+    const char *share;      /* among the lanes: "rows", "columns", "flat", "depth" or "whole" */
+    int lanes;              /* that share it: the first so many */
     td_shape shape;
     double flops, bytes; /* read and written */
     double kept_bytes;   /* of them, of weights and slots */

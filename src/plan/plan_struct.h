@@ -30,7 +30,7 @@ typedef struct tdi_planned {
     int sums;                 /* with `finish`: the storage of the lanes' sums */
     tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
     tdi_text notes;           /* who declined and why */
-    const tdi_choice *choice; /* NULL: nothing was in doubt */
+    const tdi_tuned *tuned;   /* between kernels; NULL: no kernel doubted */
 } tdi_planned;
 
 enum { TDI_MOST_CHAINED = 16, TDI_MOST_LINK_INPUTS = 8 };
@@ -137,9 +137,10 @@ td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, con
                              tdi_prepared *prepared, tdi_error *error);
 void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls); /* what they hold */
 
-/* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
-td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
-                      tdi_error *error);
+/* Answers which of the kernels, candidates of `question`, is the fastest for the node's calls; *answer as in
+ * tdi_contest_answer. */
+td_status tdi_kernel_trial(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels,
+                           const tdi_tuned *question, const tdi_tuned **answer, tdi_error *error);
 void tdi_spares_release(tdi_plan *plan);
 
 td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */

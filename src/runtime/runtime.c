@@ -60,7 +60,7 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
     bool rules = model->shards || model->by_rules;
-    runtime->chooser = (tdi_chooser){.choices = rules ? NULL : tdi_choices_of(model->context),
+    runtime->chooser = (tdi_chooser){.cache = rules ? NULL : tdi_tuning_cache_of(model->context),
                                      .context = model->context,
                                      .team = runtime->team,
                                      .workers = d->workers};
@@ -76,7 +76,7 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     return TD_OK;
 }
 
-static void go(tdi_runtime *runtime, const tdi_way *way)
+static void go(tdi_runtime *runtime, const tdi_configuration *way)
 {
     runtime->division = way->division;
     runtime->float32 = way->float32;
@@ -84,7 +84,7 @@ static void go(tdi_runtime *runtime, const tdi_way *way)
     runtime->settled = true;
 }
 
-static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
+static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *way, tdi_error *error)
 {
     td_model *model = runtime->model;
     const char *devices = model->devices ? model->devices : "cpu";
@@ -100,7 +100,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
     return tdi_runtime_furnish(runtime, error);
 }
 
-td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
 {
     *runtime = calloc(1, sizeof **runtime);
     if (!*runtime)
@@ -114,18 +114,18 @@ td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **ru
     return status;
 }
 
-void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
+void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
 {
     const double never = 1e9, nothing = 1e-9; /* seconds: no other way is tried, no stretch ends before its job */
     runtime->modes[mode].pace = (tdi_pace){.in_turn = in_turn, .wait = never, .last = nothing};
 }
 
-td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
 {
     TDI_TRY(tdi_runtime_open(model, way, runtime, error));
-    (*runtime)->rehearses = way != NULL;
+    (*runtime)->is_trial = way != NULL;
     for (int m = 0; way && m < TDI_MODES; m++)
-        tdi_rehearse(*runtime, (tdi_mode)m, false);
+        tdi_fix_threads(*runtime, (tdi_mode)m, false);
     return TD_OK;
 }
 
