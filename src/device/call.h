@@ -1,4 +1,7 @@
-/* call.h - what a kernel sees: concrete shapes, resolved addresses, its share of the work. */
+/* call.h - what a kernel is called with: shapes and addresses, and this thread's share of the work.
+ *
+ * The plan makes a call for each thread that shares a step, once; from then on only the numbers in the control block
+ * change, and the addresses of the step's inputs. A kernel reads nothing but its call. */
 #ifndef TDI_DEVICE_CALL_H
 #define TDI_DEVICE_CALL_H
 
@@ -9,36 +12,36 @@
 
 typedef struct tdi_call tdi_call;
 
-/* Numbers that change from step to step, read by kernels: never a branch of the host. Shared by all parts. */
+/* The control block: numbers that change from step to step. Kernels read them where the host would branch. Each thread
+ * has its own copy, which all shards of its worker share, and writes it between steps. */
 typedef struct tdi_control {
     float learning_rate;
-    float rate_before; /* of the step before, for momentum correction; 0: none */
-    int64_t rows;      /* in the global batch */
+    float rate_before; /* the learning rate of the step before, for momentum correction; 0: there was no such step */
+    int64_t rows;      /* of the global batch */
     int64_t iteration; /* updates of the weights before this step */
-    int64_t step;      /* names the random draws of this step */
+    int64_t step;      /* keys this step's random draws */
     uint64_t seed;
-    uint64_t weights; /* steady inputs (tdi_call) are the same as long as this is; 0: nobody knows */
-    bool skip;        /* the step updates no weights: its gradients are accumulated */
-    /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
-     * NULL: nobody asks. */
+    uint64_t weights; /* version of the weights: as long as it is the same, constant inputs are; 0: unknown */
+    bool skip;        /* the step accumulates its gradients and updates no weights */
+    /* A kernel sets it when its library ran out of memory: what the step made must not be used. NULL: nobody asks. */
     atomic_bool *failed;
 } tdi_control;
 
-/* 0 when there are none, whose sums are 0 too. */
+/* 1 / rows; 0 of an empty batch, all of whose sums are 0. */
 static inline float tdi_inverse_rows(const tdi_control *control)
 {
     return control->rows > 0 ? 1.0f / (float)control->rows : 0.0f;
 }
 
-/* A part is the slice of the global batch that one copy of the plan computes. */
+/* A shard: the slice of the global batch that one plan computes. */
 typedef struct tdi_part {
-    int index, parts;             /* this part, of how many */
-    int group_first, group_count; /* the parts that share batch statistics with it, itself included */
-    int64_t first_row;            /* of the slice, in the global batch: keys random draws */
-    float *const *gradients;      /* every part's gradient arena, [parts] */
+    int index, parts;             /* this shard, and how many there are */
+    int group_first, group_count; /* the shards whose rows share batch statistics with its own, itself included */
+    int64_t first_row;            /* the shard's first row in the global batch; keys random draws */
+    float *const *gradients;      /* [parts]: every shard's gradient arena */
 } tdi_part;
 
-/* The first row of part `part` of `parts` in a batch of `rows`. */
+/* The first row of shard `part` of `parts` in a batch of `rows`. */
 static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t parts)
 {
     return rows * part / parts;
@@ -46,11 +49,11 @@ static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t par
 
 typedef struct tdi_value {
     void *data;
-    td_shape shape; /* the batch resolved */
+    td_shape shape; /* with the number of rows in place of TDI_BATCH */
     td_dtype dtype;
-    /* 0: row after row. Else samples stand side by side, so many abreast: [blocks of so many][elements of a row]
-     * [abreast]. What stands in the last block beyond the last sample is nobody's. */
-    int abreast;
+    /* 0: row after row. Otherwise the value is batch-interleaved in blocks of so many samples, [blocks][elements of a
+     * row][samples of the block], and what the last block holds beyond the last sample is undefined. */
+    int batch_interleaved;
 } tdi_value;
 
 /* [begin, end) of the axis that a split divides. */
@@ -60,38 +63,38 @@ typedef struct tdi_share {
 } tdi_share;
 
 struct tdi_call {
-    void (*run)(const tdi_call *call);
-    const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
+    void (*run)(const tdi_call *call); /* NULL: this thread has no share of the step */
+    const tdi_value *in;               /* [n_in]; data NULL: an optional input that is absent */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare */
-    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
-    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
-    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
-    /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
-    tdi_share other_half;
+    void *state;        /* set by the kernel's prepare */
+    void *packed_cache; /* this thread's: TDI_PACKED_CACHE_HEAD and the kernel's packed_cache_bytes; 64-byte aligned */
+    void *scratch;      /* this thread's, of the size that prepare asked for; 64-byte aligned; lost between calls */
+    float *sums;        /* TDI_DEPTH: [lanes][elements of out], shared by the threads */
+    tdi_share other_half; /* TDI_DEPTH: in `run` the share of out that `finish` makes on this thread; in `finish` the
+                             share of the depth that `run` summed */
     int n_in;
-    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes, and may be kept */
-    int split;          /* a tdi_split */
-    int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
-    int lane, lanes;
-    int64_t offset; /* floats: where out's variable begins in the gradient arenas, else 0 */
+    unsigned constant_inputs; /* bit i: in[i] is a weight that no step of the plan changes: it may be packed once */
+    int split;                /* a tdi_split */
+    int64_t begin, end;       /* this thread's range of the axis, elements or depth; under TDI_WHOLE the whole extent */
+    int lane, lanes;          /* this thread, and how many share the step */
+    int64_t offset;           /* floats: where out's variable begins in the gradient arenas; 0: out belongs to none */
     const tdi_control *control;
     const tdi_part *part;
-    struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
+    struct tdi_lockstep *lockstep; /* of the threads that share the step, for kernels with run_serially */
 };
 
-/* Does any of its values stand abreast? */
-static inline bool tdi_is_abreast(const tdi_call *call)
+/* Is any of its values batch-interleaved? */
+static inline bool tdi_is_batch_interleaved(const tdi_call *call)
 {
-    bool abreast = call->out.abreast;
+    bool interleaved = call->out.batch_interleaved;
     for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
+        interleaved = interleaved || call->in[i].batch_interleaved;
+    return interleaved;
 }
 
-/* The row of the part, of `rows`, at which group `group` of its `groups` begins: where a replica's slice of the global
- * batch does. */
+/* The row at which group `group` of a shard's `groups` groups begins, of its `rows` rows: where a replica's slice of
+ * the global batch begins. */
 static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
 {
     const tdi_part *part = call->part;
@@ -101,38 +104,41 @@ static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, in
            part->first_row;
 }
 
-/* ---- what a kernel keeps (tdi_kernel) of a steady input: behind the name of the weights that it was made of ---- */
+/* ---- the packed-weight cache ----
+ *
+ * A kernel packs a constant input once and finds it packed at its next run. The cache begins with the version of the
+ * weights that it was made of. */
 
-enum { TDI_KEPT_HEAD = 64 /* bytes */ };
+enum { TDI_PACKED_CACHE_HEAD = 64 /* bytes */ };
 
-static inline bool tdi_is_steady(const tdi_call *call, int input)
+static inline bool tdi_is_constant_input(const tdi_call *call, int input)
 {
-    return call->steady >> input & 1u;
+    return call->constant_inputs >> input & 1u;
 }
 
-/* NULL: nothing is kept. */
-static inline void *tdi_kept(const tdi_call *call)
+/* NULL: the call has no cache, and packs into its scratch each time. */
+static inline void *tdi_packed_cache(const tdi_call *call)
 {
-    return call->kept ? (char *)call->kept + TDI_KEPT_HEAD : NULL;
+    return call->packed_cache ? (char *)call->packed_cache + TDI_PACKED_CACHE_HEAD : NULL;
 }
 
-/* Nothing is kept, or what is kept was made of other weights: the caller makes it now. */
-static inline bool tdi_must_make(const tdi_call *call)
+/* True when there is no cache or it holds other weights. The caller then packs them before it returns. */
+static inline bool tdi_must_pack(const tdi_call *call)
 {
-    uint64_t *made_of = call->kept;
-    if (!made_of)
+    uint64_t *version = call->packed_cache;
+    if (!version)
         return true;
     uint64_t now = call->control->weights;
-    bool same = now && *made_of == now;
-    *made_of = now;
+    bool same = now && *version == now;
+    *version = now;
     return !same;
 }
 
-/* It could not be made. */
-static inline void tdi_make_again(const tdi_call *call)
+/* Packing failed: the next run packs again. */
+static inline void tdi_forget_packed(const tdi_call *call)
 {
-    if (call->kept)
-        *(uint64_t *)call->kept = 0;
+    if (call->packed_cache)
+        *(uint64_t *)call->packed_cache = 0;
 }
 
 #endif

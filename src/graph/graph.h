@@ -58,6 +58,7 @@ struct tdi_graph {
     int parts;                  /* how many parts the global batch is cut into: the first extent of an all_gather */
     bool norms;                 /* squared norms are taken of gradients: replicas cut updates between their blocks */
     const tdi_def_use *def_use; /* of the finished graph: set by tdi_schedule_make; NULL before */
+    bool effects_last;          /* the schedule puts every effect behind the last collective, which may break */
     tdi_error error;
 };
 

@@ -107,6 +107,12 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
                                     args->epsilon.value);
 }
 
+static bool statistics_per_replica(const tdi_layer *layer)
+{
+    const td_batch_normalization_args *args = layer->args;
+    return layer->trainable && args->synchronized != TD_YES;
+}
+
 const tdi_layer_type tdi_layer_type_batch_normalization = {
     .class_name = "BatchNormalization",
     .base_name = "batch_normalization",
@@ -114,6 +120,7 @@ const tdi_layer_type tdi_layer_type_batch_normalization = {
     .fields = fields,
     .min_in = 1,
     .max_in = 1,
+    .statistics_per_replica = statistics_per_replica,
     .infer = infer,
     .build = build,
     .emit = emit,

@@ -97,6 +97,7 @@ const tdi_layer_type tdi_layer_type_conv2d = {
     .fields = fields,
     .min_in = 1,
     .max_in = 1,
+    .convolves = true,
     .infer = infer,
     .build = build,
     .emit = emit,

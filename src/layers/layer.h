@@ -39,6 +39,11 @@ typedef struct tdi_layer_type {
     const char *keyword;     /* the name under which those others are passed, as a list; NULL: there are none */
     bool list_input;         /* the inputs are one list (Add): [[a, b]] in Keras's inbound_nodes */
     const char *cell;        /* the folder within the layer's own that holds the weights in Keras's files; NULL: none */
+    bool convolves;          /* much is computed with few weights: cores had better each have rows of their own */
+
+    /* Each replica takes batch statistics of its own rows only, so that the result depends on the replicas. NULL: the
+     * layer has none. */
+    bool (*statistics_per_replica)(const tdi_layer *layer);
 
     /* The number of indices that the layer takes: inputs are whole numbers from 0 to one less than it. Called whenever
      * a model's inputs are typed or checked. NULL: the inputs are numbers. */

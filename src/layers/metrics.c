@@ -368,9 +368,9 @@ static double mean_iou(const td_metric *metric, const double *counts)
     return sum / (there + 1e-7);
 }
 
-static double ratio(double part, double whole)
+static double ratio(double numerator, double denominator)
 {
-    return whole > 0 ? part / whole : 0;
+    return denominator > 0 ? numerator / denominator : 0;
 }
 
 int tdi_metric_results(const td_metric *metric)

@@ -43,7 +43,7 @@ static tdi_buckets_attrs buckets_of(const td_metric *metric)
     static const float half = 0.5f;
     bool auc = metric->kind == TD_METRIC_AUC;
     tdi_buckets_attrs attrs = {.list = metric->thresholds, .thresholds = listed(metric) + (auc ? 2 : 0), .ends = auc};
-    attrs.apart = metric->num_labels > 0;
+    attrs.per_label = metric->num_labels > 0;
     if (metric->thresholds)
         attrs.how = are_even(metric, attrs.thresholds, auc) ? TDI_EVENLY : TDI_LISTED;
     else if (auc) {
@@ -214,9 +214,9 @@ static tally tally_from(const double *sums, int first, int count)
     return t;
 }
 
-static double ratio(double part, double whole)
+static double ratio(double numerator, double denominator)
 {
-    return whole > 0 ? part / whole : 0;
+    return denominator > 0 ? numerator / denominator : 0;
 }
 
 static double positives_result(const td_metric *metric, const double *sums, int which)

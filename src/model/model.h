@@ -53,11 +53,12 @@ struct td_model {
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
-    bool fitting;         /* a td_fit of it is under way */
-    bool by_rules;        /* the clock is asked nothing: so it was in the run that is resumed */
-    bool float32_said;    /* that it takes the place of the bfloat16 asked for */
-    bool apart;           /* replicas are never computed as one: the tests of replicas ask for it */
-    tdi_runtime *runtime; /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
+    bool fitting;                        /* a td_fit of it is under way */
+    bool by_rules;                       /* the clock is asked nothing: so it was in the run that is resumed */
+    bool float32_said;                   /* that it takes the place of the bfloat16 asked for */
+    bool separate_replicas;              /* replicas are never computed as one: the tests of replicas ask for it */
+    const struct tdi_strategy *strategy; /* how steps are spread over devices; NULL: mirrored */
+    tdi_runtime *runtime;                /* NULL until first used; freed by tdi_runtime_free through `free_runtime` */
     /* The same, of predictions and evaluations that go another way: in one part, in several. */
     tdi_runtime *runtimes_apart[2];
     void (*free_runtime)(tdi_runtime *runtime);

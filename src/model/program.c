@@ -383,6 +383,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
     if (!program->graph)
         return tdi_no_memory(error);
     program->graph->parts = target->parts;
+    program->graph->effects_last = target->effects_last;
     builder b = {.model = model, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
     b.emit = (tdi_emit){.graph = b.graph,
@@ -403,6 +404,7 @@ void tdi_program_release(tdi_program *program)
 {
     tdi_graph_free(program->graph);
     tdi_vec_free(&program->schedule);
+    tdi_vec_free(&program->collectives);
     tdi_text_free(&program->notes);
     *program = (tdi_program){0};
 }

@@ -18,13 +18,14 @@ typedef struct scheduler {
     const tdi_graph *graph;
     const tdi_def_use *def_use;
     tdi_schedule *schedule;
-    int collectives;
+    tdi_collectives *collectives;
     bool *live;      /* by id */
     int *round;      /* by id, of the update phase's nodes: how many meetings about norms come before it */
     update *updates; /* in the order of their first nodes */
     int n_updates;
     tdi_vec(int) bucket;            /* updates that are ready since the last begin */
     tdi_vec(int) pending;           /* updates whose reduction has begun and is not finished */
+    tdi_vec(int) reduced;           /* updates whose reduction is finished, put off as effects come last */
     tdi_vec(tdi_scheduled) put_off; /* to the end of the step */
     int64_t bucket_bytes;
     int pending_collective;
@@ -68,6 +69,16 @@ static void add(scheduler *s, tdi_scheduled step)
 {
     if (!tdi_push(s->schedule, step))
         s->failed = true;
+}
+
+/* Begins a new collective and returns its number. */
+static int begin_collective(scheduler *s, tdi_collective collective)
+{
+    int id = s->collectives->count;
+    if (!tdi_push(s->collectives, collective))
+        s->failed = true;
+    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = id});
+    return id;
 }
 
 /* The variable whose update a node belongs to: trained ones only. */
@@ -146,22 +157,43 @@ static void add_update(scheduler *s, const update *update)
     }
 }
 
+/* Where norms are taken of gradients all that changes anything comes after the last meetings anyway. */
+static bool puts_off_updates(const scheduler *s)
+{
+    return s->graph->effects_last && !s->graph->norms;
+}
+
 static void finish_pending(scheduler *s)
 {
     if (!s->pending.count)
         return;
     add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->pending_collective});
     for (int i = 0; i < s->pending.count; i++)
-        add_update(s, &s->updates[s->pending.at[i]]);
+        if (!puts_off_updates(s))
+            add_update(s, &s->updates[s->pending.at[i]]);
+        else if (!tdi_push(&s->reduced, s->pending.at[i]))
+            s->failed = true;
     s->pending.count = 0;
+}
+
+/* A bucket's gradients are one range of the arena, where variables lie in the order in which they become ready. */
+static tdi_collective reduction_of(const scheduler *s)
+{
+    int64_t begin = INT64_MAX, end = 0;
+    for (int i = 0; i < s->bucket.count; i++) {
+        const tdi_variable *variable = s->updates[s->bucket.at[i]].variable;
+        int64_t last = variable->offset + variable->elements;
+        begin = variable->offset < begin ? variable->offset : begin;
+        end = last > end ? last : end;
+    }
+    return (tdi_collective){.kind = TDI_REDUCE, .offset = begin, .size = end - begin};
 }
 
 static void close_bucket(scheduler *s)
 {
     if (!s->bucket.count)
         return;
-    int collective = s->collectives++;
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = collective});
+    int collective = begin_collective(s, reduction_of(s));
     finish_pending(s);
     for (int i = 0; i < s->bucket.count; i++)
         if (!tdi_push(&s->pending, s->bucket.at[i]))
@@ -210,11 +242,26 @@ static void put_off(scheduler *s, tdi_scheduled step)
         s->failed = true;
 }
 
+int64_t tdi_exchange_bytes(const tdi_node *node)
+{
+    bool once = node->once && node->home == TDI_HOME_EXCHANGE;
+    int64_t bytes = tdi_shape_elements(&node->shape) * (int64_t)td_dtype_size(node->dtype);
+    return node->op->gathers || once ? (bytes + 63) & ~(int64_t)63 : 0;
+}
+
+static tdi_collective gather_of(const scheduler *s, const tdi_node *node)
+{
+    const tdi_node *from = node->in[0];
+    int64_t offset = 0, size = tdi_shape_elements(&from->shape) * (int64_t)td_dtype_size(from->dtype);
+    for (int i = 0; i < node->id; i++)
+        offset += tdi_exchange_bytes(s->graph->nodes.at[i]);
+    return (tdi_collective){.kind = TDI_GATHER, .offset = offset, .size = size};
+}
+
 /* A gather that only updates of statistics read is finished at the end of the step, so that nobody waits before. */
 static void add_gather(scheduler *s, const tdi_node *node)
 {
-    tdi_scheduled finish = {.kind = TDI_STEP_FINISH, .collective = s->collectives++};
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = finish.collective});
+    tdi_scheduled finish = {.kind = TDI_STEP_FINISH, .collective = begin_collective(s, gather_of(s, node))};
     if (read_by_shard_work(s, node))
         add(s, finish);
     else
@@ -233,7 +280,7 @@ static void add_node(scheduler *s, tdi_node *node)
     if (node->op->gathers && s->graph->parts > 1)
         add_gather(s, node);
     tdi_scheduled step = {.kind = TDI_STEP_KERNEL, .node = node};
-    if (node->once || replaces_state(node)) {
+    if (node->once || replaces_state(node) || (s->graph->effects_last && node->effect)) {
         put_off(s, step);
         return;
     }
@@ -248,8 +295,8 @@ static void meet(scheduler *s)
 {
     if (s->graph->parts == 1)
         return;
-    add(s, (tdi_scheduled){.kind = TDI_STEP_BEGIN, .collective = s->collectives});
-    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = s->collectives++});
+    int collective = begin_collective(s, (tdi_collective){.kind = TDI_MEET});
+    add(s, (tdi_scheduled){.kind = TDI_STEP_FINISH, .collective = collective});
 }
 
 /* Adds the nodes of a round; false: there are none. */
@@ -267,6 +314,22 @@ static bool add_round(scheduler *s, int round)
     return any;
 }
 
+/* The step's end. Where effects come last, the collectives that were put off are finished before any of them. */
+static void finish_and_update(scheduler *s)
+{
+    bool effects_last = s->graph->effects_last;
+    for (int i = 0; i < s->put_off.count && effects_last; i++)
+        if (s->put_off.at[i].kind == TDI_STEP_FINISH)
+            add(s, s->put_off.at[i]);
+    for (int round = 1; add_round(s, round); round++)
+        continue;
+    for (int i = 0; i < s->reduced.count; i++)
+        add_update(s, &s->updates[s->reduced.at[i]]);
+    for (int i = 0; i < s->put_off.count; i++)
+        if (!effects_last || s->put_off.at[i].kind != TDI_STEP_FINISH)
+            add(s, s->put_off.at[i]);
+}
+
 static void order(scheduler *s)
 {
     find_live(s);
@@ -279,17 +342,14 @@ static void order(scheduler *s)
             add_node(s, s->graph->nodes.at[i]);
     close_bucket(s);
     finish_pending(s);
-    for (int round = 1; add_round(s, round); round++)
-        continue;
-    for (int i = 0; i < s->put_off.count; i++)
-        add(s, s->put_off.at[i]);
+    finish_and_update(s);
 }
 
-td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error)
+td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, tdi_collectives *collectives, tdi_error *error)
 {
     size_t count = (size_t)graph->nodes.count + 1;
     graph->def_use = tdi_def_use_create(graph);
-    scheduler s = {.graph = graph, .def_use = graph->def_use, .schedule = schedule};
+    scheduler s = {.graph = graph, .def_use = graph->def_use, .schedule = schedule, .collectives = collectives};
     s.live = calloc(count, sizeof *s.live);
     s.round = calloc(count, sizeof *s.round);
     s.updates = calloc(count, sizeof *s.updates);
@@ -302,7 +362,7 @@ td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, int *colle
     free(s.updates);
     tdi_vec_free(&s.bucket);
     tdi_vec_free(&s.pending);
+    tdi_vec_free(&s.reduced);
     tdi_vec_free(&s.put_off);
-    *collectives = s.collectives;
     return s.failed ? tdi_no_memory(error) : TD_OK;
 }

@@ -15,7 +15,7 @@
 
 #include "base/bfloat16.h"
 #include "base/text.h"
-#include "plan/plan_struct.h"
+#include "plan/choose.h"
 #include "tune/contest.h"
 
 enum { ROUNDS = 3, MOST_REPETITIONS = 64 };
@@ -220,7 +220,7 @@ static td_status take_turn(trial *t, int i, double *seconds, tdi_error *error)
 {
     double most = 0;
     t->turn = &t->all[i];
-    tdi_team_run(t->plan->spec.chooser->team, run_thread, t);
+    tdi_team_run(t->plan->spec.chooser->team, t->threads, run_thread, t);
     for (int thread = 0; thread < t->threads; thread++)
         most = t->elapsed[thread] > most ? t->elapsed[thread] : most;
     *seconds = most / t->all[i].repetitions;
@@ -252,7 +252,7 @@ static td_status begin(tdi_contest *contest, tdi_error *error)
     t->threads = t->workers * t->plan->spec.lanes;
     t->control = (tdi_control){.rows = 1, .weights = 1, .failed = &t->failed};
     t->start.count = (uint32_t)t->threads;
-    t->start.spin = tdi_team_spins(chooser->team);
+    t->start.spin = tdi_team_spins(chooser->team, t->threads);
     t->arena = tdi_arena_create();
     t->elapsed = t->arena ? TDI_NEW_ARRAY(t->arena, double, t->threads) : NULL;
     if (!t->elapsed)

@@ -15,7 +15,8 @@ static const double long_flops = 5e9;
  * faster than rows of the batch for each core, above the second rows are. */
 static const double few_activations = 0.9, many_activations = 4;
 /* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
- * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. (explain.c says the number.) */
+ * thread walks the lists of all lanes (thread_governor.c); a plan for fewer lanes would stay. (explain.c says the
+ * number.) */
 static const double worth_fewer_lanes = 0.9;
 
 static bool is_little(const tdi_runtime *runtime, double bytes)
@@ -216,7 +217,7 @@ void tdi_runtime_outgrow(td_model *model, int64_t rows)
         tdi_model_drop_runtime(model);
 }
 
-bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_configuration *way)
+bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_configuration *way)
 {
     bool few = tdi_has_too_few(&runtime->division, rows), many = is_outgrown(runtime, rows);
     *way = (tdi_configuration){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
@@ -247,7 +248,7 @@ td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runt
 {
     TDI_TRY(tdi_runtime_of(model, runtime, error));
     tdi_configuration way;
-    bool own = !tdi_goes_apart(*runtime, mode, rows, &way) || lacks_precision(*runtime);
+    bool own = !tdi_needs_other_runtime(*runtime, mode, rows, &way) || lacks_precision(*runtime);
     return own ? TD_OK : runtime_apart(model, &way, runtime, error);
 }
 

@@ -73,11 +73,11 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .sharing = runtime->sharing,
                           .most_packed = most_packed(runtime, index),
                           .chooser = runtime->chooser.cache ? &runtime->chooser : NULL,
-                          .spin = tdi_team_spins(runtime->team),
+                          .spin = tdi_runtime_spins(runtime),
                           .explain = true};
     const tdi_tuned *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
-    bool fixed = mode == TDI_APPLY || state->program.collectives || runtime->sharing;
+    bool fixed = mode == TDI_APPLY || state->program.collectives.count || runtime->sharing;
     td_status status = fixed ? TD_OK : choose_sharing(runtime, mode, &spec, plan, &sharing, error);
     if (status != TD_OK) {
         tdi_plan_free(*plan);

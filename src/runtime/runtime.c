@@ -1,4 +1,8 @@
-/* runtime.c - making a runtime: devices, threads, parts; plans on demand. */
+/* runtime.c - making a runtime: devices, workers and shards at once, programs and plans when steps first want them.
+ *
+ * Memory grows to what the largest plan so far needs and is shared by all plans of a shard, of which one runs at a
+ * time. Growing changes addresses, so all plans are bound anew then: `unbound` says that this is due, also after a
+ * failure half-way. */
 #include "runtime/runtime.h"
 
 #include <string.h>
@@ -46,18 +50,18 @@ static td_status make_worker(tdi_runtime *runtime, int index, tdi_error *error)
 {
     tdi_worker *worker = &runtime->workers[index];
     worker->lanes.count = (uint32_t)runtime->division.lanes;
-    worker->lanes.spin = tdi_team_spins(runtime->team);
+    worker->lanes.spin = tdi_runtime_spins(runtime);
     worker->scratch = calloc((size_t)runtime->division.lanes, sizeof *worker->scratch);
     worker->control = calloc((size_t)runtime->division.lanes, sizeof *worker->control);
     return worker->scratch && worker->control ? TD_OK : tdi_no_memory(error);
 }
 
-/* Threads, parts and workers, as the division says. */
+/* Makes shards and workers, as the division says, and sees that the context has threads for them. */
 td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
 {
     td_model *model = runtime->model;
     const tdi_division *d = &runtime->division;
-    TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
+    TDI_TRY(tdi_context_team(model->context, tdi_runtime_threads(runtime), &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
     bool rules = model->shards || model->by_rules;
     runtime->chooser = (tdi_chooser){.cache = rules ? NULL : tdi_tuning_cache_of(model->context),
@@ -117,7 +121,7 @@ td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_ru
 void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
 {
     const double never = 1e9, nothing = 1e-9; /* seconds: no other way is tried, no stretch ends before its job */
-    runtime->modes[mode].pace = (tdi_pace){.in_turn = in_turn, .wait = never, .last = nothing};
+    runtime->modes[mode].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = never, .last = nothing};
 }
 
 td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
@@ -158,14 +162,25 @@ static void free_part(tdi_runtime *runtime, int index)
     device->release(device, state->gradients);
 }
 
+static void disconnect(const tdi_runtime *runtime, tdi_mode_state *mode)
+{
+    for (int w = 0; mode->communicators && w < runtime->division.workers; w++)
+        mode->communicators[w]->release(mode->communicators[w]);
+    free(mode->communicators);
+    mode->communicators = NULL;
+    mode->steps = 0;
+}
+
+void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode)
+{
+    disconnect(runtime, &runtime->modes[mode]);
+}
+
 static void free_mode(tdi_runtime *runtime, tdi_mode_state *mode)
 {
     if (!mode->made)
         return;
-    for (int w = 0; mode->communicators && w < runtime->division.workers; w++)
-        if (mode->communicators[w])
-            mode->communicators[w]->release(mode->communicators[w]);
-    free(mode->communicators);
+    disconnect(runtime, mode);
     free(mode->sums);
     runtime->devices[0]->release(runtime->devices[0], mode->exchange);
     tdi_program_release(&mode->program);
@@ -191,10 +206,9 @@ void tdi_runtime_forget(tdi_runtime *runtime)
     memset(runtime->modes, 0, sizeof runtime->modes);
 }
 
-/* All that `tdi_runtime_furnish` made, and what was made since: devices stay. */
+/* Frees what `tdi_runtime_furnish` made and what was made since; devices stay. */
 void tdi_runtime_clear(tdi_runtime *runtime)
 {
-    tdi_team_free(runtime->team);
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++)
         free_part(runtime, p);
     for (int mode = 0; mode < TDI_MODES; mode++)
@@ -219,25 +233,34 @@ void tdi_runtime_free(tdi_runtime *runtime)
 
 /* ---- modes ---- */
 
-static td_status connect_workers(tdi_runtime *runtime, tdi_mode_state *state, tdi_error *error)
+static td_status connect_workers(const tdi_runtime *runtime, tdi_mode_state *state, tdi_error *error)
 {
     const tdi_division *d = &runtime->division;
+    const tdi_strategy *strategy = tdi_strategy_of(runtime->model);
+    tdi_group_spec group = {.workers = d->workers,
+                            .threads = tdi_runtime_threads(runtime),
+                            .spin = tdi_runtime_spins(runtime),
+                            .collectives = &state->program.collectives};
     state->communicators = calloc((size_t)d->workers, sizeof *state->communicators);
-    state->sums = calloc(1, tdi_metric_bytes(&state->program.slots) + 1);
-    if (!state->communicators || !state->sums)
+    if (!state->communicators)
         return tdi_no_memory(error);
-    return tdi_local_group_create(d->workers, d->workers * d->lanes, tdi_team_spins(runtime->team),
-                                  state->program.collectives, state->communicators, error);
+    td_status status = strategy->connect(strategy, &group, state->communicators, error);
+    if (status != TD_OK) {
+        free(state->communicators);
+        state->communicators = NULL;
+    }
+    return status;
 }
 
-td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+static td_status make_program(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
 {
     tdi_mode_state *state = &runtime->modes[mode];
     const tdi_division *d = &runtime->division;
-    if (state->made)
-        return TD_OK;
-    tdi_target target = {
-        .parts = d->parts, .groups = d->groups, .device = runtime->devices[0], .float32 = runtime->float32};
+    tdi_target target = {.parts = d->parts,
+                         .groups = d->groups,
+                         .device = runtime->devices[0],
+                         .float32 = runtime->float32,
+                         .effects_last = tdi_strategy_of(runtime->model)->can_break};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
     if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
@@ -245,15 +268,25 @@ td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
                 "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
                 "on one device; its layers are not `synchronized`",
                 d->groups);
-    td_status status = connect_workers(runtime, state, error);
-    if (status != TD_OK)
-        free_mode(runtime, state);
-    return status;
+    return TD_OK;
 }
 
-/* ---- memory of a part ---- */
+/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error)
+{
+    tdi_mode_state *state = &runtime->modes[mode];
+    if (!state->made)
+        TDI_TRY(make_program(runtime, mode, error));
+    if (!state->sums)
+        state->sums = calloc(1, tdi_metric_bytes(&state->program.slots));
+    if (!state->sums)
+        return tdi_no_memory(error);
+    return state->communicators ? TD_OK : connect_workers(runtime, state, error);
+}
 
-/* Grows a buffer, its content lost; *grown tells that addresses changed. */
+/* ---- memory ---- */
+
+/* Makes a buffer larger, its content lost; sets *grown when its address has changed. */
 static td_status grow(tdi_device *device, char **buffer, size_t *size, size_t need, bool *grown, tdi_error *error)
 {
     if (*buffer && *size >= need)
@@ -301,7 +334,7 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
 static td_status grow_scratch(tdi_runtime *runtime, int worker_index, size_t need, bool *grown, tdi_error *error)
 {
     tdi_worker *worker = &runtime->workers[worker_index];
-    need = need ? need : 1; /* so that 0 bytes are those of lanes without */
+    need = need ? need : 1; /* scratch_bytes 0 means that there is no buffer */
     if (worker->scratch_bytes >= need)
         return TD_OK;
     worker->scratch_bytes = 0;

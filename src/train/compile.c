@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/program.h"
-#include "strategy/division.h"
+#include "strategy/strategy.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {

@@ -13,8 +13,8 @@
 #include <tandem/tandem.h>
 
 #include "data/folder.h"
-#include "data/table.h"
-#include "files/npy.h"
+#include "data/array_table.h"
+#include "files/npy_file.h"
 
 enum { SAMPLES = 9, WIDTH = 3, HEAD = 128 };
 

@@ -59,7 +59,7 @@ static int chained(const tdi_plan *plan)
     int count = 0;
     tdi_plan_op op;
     for (int s = 0; s < tdi_plan_steps(plan); s++)
-        count += tdi_plan_op_at(plan, s, &op) && op.chained;
+        count += tdi_plan_op_at(plan, s, &op) && op.fused;
     return count;
 }
 
@@ -126,7 +126,8 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
     tdi_plan *plans[PARTS];
     float *gradients[PARTS] = {m->gradients[0], m->gradients[1]};
     char exchange[64];
-    int collectives;
+    tdi_collectives collectives = {0};
+    tdi_group_spec group = {.workers = 1, .threads = lanes, .collectives = &collectives};
     assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
     for (int i = 0; i < PARTS; i++) {
@@ -142,7 +143,7 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
         bind(&parts[i], device, i, lanes, m, gradients, exchange);
         plans[i] = parts[i].plan;
     }
-    assert_int_equal(tdi_local_group_create(1, lanes, false, collectives, &communicator, &error), TD_OK);
+    assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
     assert_int_equal(tdi_plans_run_in_turn(plans, PARTS, 1, 1, &communicator), TD_OK);
     communicator->release(communicator);
     for (int i = 0; i < PARTS; i++) {
@@ -152,6 +153,7 @@ static void run_plans(tdi_graph *graph, int lanes, memory *m)
             device->release(device, parts[i].scratch[lane]);
     }
     tdi_vec_free(&schedule);
+    tdi_vec_free(&collectives);
     device->close(device);
 }
 

@@ -119,7 +119,7 @@ static void expect_the_same(td_strategy strategy, bool apart, double tolerance)
     float p[BATCH], q[BATCH];
     td_context *context = context_create();
     td_model *one = forecaster(context, (td_strategy){.devices = "cpu:0"}), *many = forecaster(context, strategy);
-    many->apart = apart;
+    many->separate_replicas = apart;
     fit(one, BATCH);
     fit(many, 0);
     float *a = small_weights(one, &count), *b = small_weights(many, &count);

@@ -1,11 +1,11 @@
 /* conv2d_interleaved_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked
- * on at once, one in each (abreast_isa.h). So the lanes are full whatever the number of channels. */
+ * on at once, one in each (batch_interleaved_isa.h). So the lanes are full whatever the number of channels. */
 #ifndef TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
@@ -105,7 +105,7 @@ static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int ac
 {
     int64_t column = p->f * TDI_WIDTH, count = columns.end - columns.begin;
     if (count > 0)
-        TDI_ISA_NAME(tdi_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
 }
 
 static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -126,10 +126,10 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
 }
 
 /* How rows of x are read: where they are, when nothing is missing left or right. */
-static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
+static inline void tdi_conv_set_row(tdi_conv *p, bool interleaved)
 {
     int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
-    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->in_place = interleaved && p->before_w == 0 && padded <= p->w;
     p->row = p->in_place ? p->w : padded;
 }
 
@@ -178,9 +178,9 @@ static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *err
                     (int)TDI_WIDTH);
 }
 
-static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)
+static inline tdi_batch_interleaving tdi_conv_prefers_interleaving(const tdi_call *call)
 {
-    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
+    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_PREFERS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
 #endif

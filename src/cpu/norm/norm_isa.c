@@ -5,7 +5,7 @@
  * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 
-#include "cpu/narrow_isa.h"
+#include "cpu/bfloat16_isa.h"
 
 enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
 

@@ -25,8 +25,8 @@ typedef struct backup {
     td_state found; /* until the callbacks have had what is theirs */
     bool failing;   /* and said so */
     int64_t sequence;
-    char *choices; /* as text, of so many */
-    int n_choices;
+    char *tuned; /* the exported tuning cache as text, of n_tuned answers */
+    int n_tuned;
 } backup;
 
 /* ---- what a run is ---- */
@@ -166,22 +166,23 @@ static void save_sums(td_state *state, td_training *training)
     free(sums);
 }
 
-/* They grow only when a plan is made. None yet are something else than none at all: the clock will be asked. */
+/* Exports again only when a plan or configuration has used another answer. An empty cache is saved too: it says that
+ * the run may time. */
 static void save_tuning_cache(backup *self, td_state *state, const td_model *model)
 {
-    const tdi_tuning_cache *choices = model->by_rules ? NULL : tdi_tuning_cache_of(model->context);
+    const tdi_tuning_cache *cache = model->by_rules ? NULL : tdi_tuning_cache_of(model->context);
     int used = 0;
-    for (int i = 0; choices && i < choices->all.count; i++)
-        used += choices->all.at[i]->used;
-    if (choices && (!self->choices || used != self->n_choices)) {
-        json_t *json = tdi_tuning_cache_export(choices);
-        free(self->choices);
-        self->choices = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
-        self->n_choices = used;
+    for (int i = 0; cache && i < cache->all.count; i++)
+        used += cache->all.at[i]->used;
+    if (cache && (!self->tuned || used != self->n_tuned)) {
+        json_t *json = tdi_tuning_cache_export(cache);
+        free(self->tuned);
+        self->tuned = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
+        self->n_tuned = used;
         json_decref(json);
     }
-    state->tuned_text = self->choices ? strdup(self->choices) : NULL;
-    if (choices && !state->tuned_text)
+    state->tuned_text = self->tuned ? strdup(self->tuned) : NULL;
+    if (cache && !state->tuned_text)
         tdi_no_memory(&state->error);
 }
 
@@ -575,7 +576,7 @@ static void backup_release(void *user)
     json_decref(self->facts);
     if (self->lock >= 0)
         close(self->lock);
-    free(self->choices);
+    free(self->tuned);
     free(self->folder);
     free(self);
 }
