@@ -101,14 +101,14 @@ static td_status read_any(td_model *model, const char *path, tdi_error *error)
 
 td_status tdi_weights_read(td_model *model, const char *path, tdi_error *error)
 {
-    td_model shadow;
-    TDI_TRY(tdi_model_shadow(model, true, &shadow, error));
-    td_status status = read_any(&shadow, path, error);
+    td_model clone;
+    TDI_TRY(tdi_model_clone(model, true, &clone, error));
+    td_status status = read_any(&clone, path, error);
     if (status == TD_OK)
-        tdi_model_take_shadow(model, &shadow);
+        tdi_model_take_clone(model, &clone);
     else if (status != TD_NO_MEMORY)
         tdi_error_prefix(error, "cannot load the weights in \"%s\" into the model \"%.64s\"", path ? path : "NULL",
                          model->name);
-    tdi_model_release_shadow(&shadow);
+    tdi_model_release_clone(&clone);
     return status;
 }

@@ -89,15 +89,15 @@ void tdi_model_drop_runtime(td_model *model);
 /* TD_NO_MEMORY: what needs so many floats. */
 td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error);
 
-/* ---- shadow.c ---- */
+/* ---- clone.c ---- */
 
 /* A copy of the model with weights, states and, where it `trains`, optimizer's state of its own, so that the model
  * stays as it is; layers and context are the model's. Poison is never left: after a failure there is nothing to
  * release. */
-td_status tdi_model_shadow(const td_model *model, bool trains, td_model *shadow, tdi_error *error);
-/* Makes what the shadow holds the model's: weights, states, the optimizer's state and learning rate. */
-void tdi_model_take_shadow(td_model *model, const td_model *shadow);
-void tdi_model_release_shadow(td_model *shadow); /* a zeroed one too */
+td_status tdi_model_clone(const td_model *model, bool trains, td_model *clone, tdi_error *error);
+/* Makes what the clone holds the model's: weights, states, the optimizer's state and learning rate. */
+void tdi_model_take_clone(td_model *model, const td_model *clone);
+void tdi_model_release_clone(td_model *clone); /* a zeroed one too */
 
 /* ---- states.c ---- */
 

@@ -86,7 +86,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .op = node->op->name,
                         .pass = pass_of(node),
                         .kernel = step->kernel ? step->kernel->name : "reference",
-                        .choice = step->choice,
+                        .tuned = step->tuned,
                         .share = tdi_planned_share(plan, step),
                         .lanes = tdi_planned_lanes(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
@@ -98,17 +98,6 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .barrier = step->barrier,
                         .fused = step->fused};
     return true;
-}
-
-void tdi_choice_explain(const tdi_choice *choice, FILE *out)
-{
-    fprintf(out, "%s:",
-            !choice->measured                                    ? "timed before"
-            : choice->lasting || tdi_choice_is_last_word(choice) ? "timed"
-                                                                 : "timed, and again by the next run");
-    for (int i = 0; i < choice->count; i++)
-        fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
-    fprintf(out, "\n");
 }
 
 /* Says how many threads share the step, unless it is one or all. */
@@ -144,9 +133,9 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
     if (step->fused)
         fprintf(out, "%-22s   fused with the op before it%s\n", "",
                 step->forwarded_inputs ? ", whose value is not stored" : "");
-    if (step->choice) {
+    if (step->tuned) {
         fprintf(out, "%-22s   ", "");
-        tdi_choice_explain(step->choice, out);
+        tdi_tuned_print(step->tuned, out);
     }
     if (step->remarks.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->remarks.chars);
@@ -174,7 +163,7 @@ double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
     for (int s = 0; s < plan->n_steps; s++) {
         const tdi_planned *step = &plan->planned[s];
         bool narrow = step->node && step->node->op->multiplies && is_narrow(step->node);
-        if (narrow && step->kernel && !step->kernel->widens && !step->choice)
+        if (narrow && step->kernel && !step->kernel->widens && !step->tuned)
             flops += planned_flops(step);
     }
     return flops;

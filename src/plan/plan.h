@@ -22,7 +22,7 @@ typedef struct tdi_plan tdi_plan;
 
 /* What kernel trials need. */
 typedef struct tdi_chooser {
-    tdi_choices *choices; /* made and remembered so far */
+    tdi_tuning_cache *cache;
     td_context *context;
     tdi_team *team; /* idle while plans are made; at least workers * lanes threads */
     int workers;    /* that run such a plan at the same time */
@@ -113,10 +113,10 @@ typedef struct tdi_plan_op {
     const char *layer;    /* "dense_1", "loss", ... */
     const char *variable; /* the weight ("kernel") whose gradient or new values it makes; NULL: none */
     const char *op, *kernel;
-    const tdi_choice *choice; /* between kernels, by the clock; NULL: nothing was in doubt */
-    const char *pass;         /* "forward", "backward" or "update" */
-    const char *share;        /* among the threads: "rows", "columns", "flat", "depth" or "whole" */
-    int lanes;                /* the first so many threads share it */
+    const tdi_tuned *tuned; /* the choice between kernels, by a trial; NULL: all were sure */
+    const char *pass;       /* "forward", "backward" or "update" */
+    const char *share;      /* among the threads: "rows", "columns", "flat", "depth" or "whole" */
+    int lanes;              /* the first so many threads share it */
     td_shape shape;
     double flops, bytes; /* read and written */
     double kept_bytes;   /* of them those of weights and slots */

@@ -31,7 +31,7 @@ static void explain_precision(const tdi_runtime *runtime, FILE *out)
                      "losses float32\n");
 }
 
-const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
+const tdi_tuned *tdi_tuned_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch)
 {
     int last = tdi_last_part(runtime);
     const tdi_part_state *part = &runtime->parts[last];
@@ -43,11 +43,11 @@ const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mod
 
 static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
 {
-    const tdi_choice *sharing = tdi_sharing_choice_of(runtime, mode, batch);
+    const tdi_tuned *sharing = tdi_tuned_sharing(runtime, mode, batch);
     if (!sharing)
         return;
     fprintf(out, "so short a step is made by %s: ", sharing->candidates[sharing->chosen].name);
-    tdi_choice_explain(sharing, out);
+    tdi_tuned_print(sharing, out);
     bool fastest = true;
     for (int i = 0; i < sharing->count; i++)
         fastest = fastest && sharing->candidates[i].us >= sharing->candidates[sharing->chosen].us;
@@ -80,7 +80,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     explain_precision(runtime, out);
     if (runtime->way) {
         fprintf(out, "whole steps were compared: ");
-        tdi_choice_explain(runtime->way, out);
+        tdi_tuned_print(runtime->way, out);
     }
     explain_sharing(runtime, mode, batch, out);
     explain_epoch(runtime, out);
@@ -130,9 +130,9 @@ static void explain_memory(const tdi_explained *e, FILE *out)
         "rows brought together, %.2f of weights%s; besides, the library and the data\n",
         m.peak * 1e-6, m.activations * 1e-6, m.scratch * 1e-6, m.packed * 1e-6, m.exchange * 1e-6, m.rows * 1e-6,
         m.state * 1e-6, e->mode == TDI_TRAIN ? " and theirs" : "");
-    if (e->runtime->rehearsed_bytes > 0)
+    if (e->runtime->trial_bytes > 0)
         fprintf(out, "comparing whole steps, which is remembered, took %.2f MB beside the weights and slots\n",
-                e->runtime->rehearsed_bytes * 1e-6);
+                e->runtime->trial_bytes * 1e-6);
 }
 
 static const char *title(const tdi_explained *e)

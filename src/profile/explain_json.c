@@ -17,7 +17,7 @@ static json_t *shape_to_json(const td_shape *shape)
 }
 
 /* null where the clock was not asked. */
-static json_t *choice_to_json(const tdi_choice *choice)
+static json_t *choice_to_json(const tdi_tuned *choice)
 {
     json_t *times = choice ? json_object() : NULL;
     for (int i = 0; times && i < choice->count; i++)
@@ -32,7 +32,7 @@ static json_t *op_to_json(const tdi_plan_op *op)
 {
     return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
-                     "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
+                     "choice", choice_to_json(op->tuned), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
                      op->barrier, "chained", op->fused);
@@ -95,7 +95,7 @@ static json_t *time_to_json(const tdi_timing *t)
 
 static json_t *choices_to_json(const tdi_explained *e)
 {
-    const tdi_choice *sharing = tdi_sharing_choice_of(e->runtime, e->mode, e->batch);
+    const tdi_tuned *sharing = tdi_tuned_sharing(e->runtime, e->mode, e->batch);
     return json_pack("{s:o, s:o}", "way", choice_to_json(e->runtime->way), "lanes", choice_to_json(sharing));
 }
 

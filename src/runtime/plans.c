@@ -46,11 +46,11 @@ static size_t most_packed(const tdi_runtime *runtime, int part)
 }
 
 /* Makes the plan anew with fewer lanes where that is faster. */
-static td_status settle_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
-                                const tdi_choice **choice, tdi_error *error)
+static td_status choose_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
+                                const tdi_tuned **choice, tdi_error *error)
 {
     spec->sharing = runtime->division.lanes;
-    TDI_TRY(tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice, error));
+    tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice);
     if (spec->sharing == spec->lanes)
         return TD_OK;
     tdi_plan_free(*plan);
@@ -72,13 +72,13 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .lanes = runtime->division.lanes,
                           .sharing = runtime->sharing,
                           .most_packed = most_packed(runtime, index),
-                          .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
+                          .chooser = runtime->chooser.cache ? &runtime->chooser : NULL,
                           .spin = tdi_runtime_spins(runtime),
                           .explain = true};
-    const tdi_choice *sharing = NULL;
+    const tdi_tuned *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
     bool fixed = mode == TDI_APPLY || state->program.collectives.count || runtime->sharing;
-    td_status status = fixed ? TD_OK : settle_sharing(runtime, mode, &spec, plan, &sharing, error);
+    td_status status = fixed ? TD_OK : choose_sharing(runtime, mode, &spec, plan, &sharing, error);
     if (status != TD_OK) {
         tdi_plan_free(*plan);
         return status;
@@ -138,13 +138,13 @@ static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const 
 
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    const tdi_choices *choices = runtime->chooser.choices;
-    double measured = choices ? choices->seconds : 0;
+    const tdi_tuning_cache *cache = runtime->chooser.cache;
+    double seconds = cache ? cache->seconds : 0;
     TDI_TRY(tdi_plans_of(runtime, mode, rows, plans, error));
     TDI_TRY(tdi_configure(runtime, mode, rows, plans, error));
-    if (choices && choices->seconds > measured)
+    if (cache && cache->seconds > seconds)
         tdi_buffers_trim();
     TDI_TRY(make_room(runtime, mode, plans, error));
-    tdi_choices_remember(runtime->model->context);
+    tdi_tuning_cache_save(runtime->model->context);
     return TD_OK;
 }

@@ -382,7 +382,7 @@ static void run_stretch(run *r)
 static bool is_made_alone(const run *r, bool asleep)
 {
     tdi_short_calls *calls = &r->runtime->modes[r->job->mode].calls;
-    return asleep && r->job->steps == 1 && !r->runtime->rehearses && tdi_short_calls_alone(calls, r->last_rows);
+    return asleep && r->job->steps == 1 && !r->runtime->is_trial && tdi_short_calls_alone(calls, r->last_rows);
 }
 
 /* The job in stretches, each by all threads or by one, as the governor says. */

@@ -64,7 +64,7 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     TDI_TRY(tdi_context_team(model->context, tdi_runtime_threads(runtime), &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
     bool rules = model->shards || model->by_rules;
-    runtime->chooser = (tdi_chooser){.choices = rules ? NULL : tdi_choices_of(model->context),
+    runtime->chooser = (tdi_chooser){.cache = rules ? NULL : tdi_tuning_cache_of(model->context),
                                      .context = model->context,
                                      .team = runtime->team,
                                      .workers = d->workers};
@@ -80,7 +80,7 @@ td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error)
     return TD_OK;
 }
 
-static void go(tdi_runtime *runtime, const tdi_way *way)
+static void go(tdi_runtime *runtime, const tdi_configuration *way)
 {
     runtime->division = way->division;
     runtime->float32 = way->float32;
@@ -88,7 +88,7 @@ static void go(tdi_runtime *runtime, const tdi_way *way)
     runtime->settled = true;
 }
 
-static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
+static td_status make_runtime(tdi_runtime *runtime, const tdi_configuration *way, tdi_error *error)
 {
     td_model *model = runtime->model;
     const char *devices = model->devices ? model->devices : "cpu";
@@ -104,7 +104,7 @@ static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_erro
     return tdi_runtime_furnish(runtime, error);
 }
 
-td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
 {
     *runtime = calloc(1, sizeof **runtime);
     if (!*runtime)
@@ -118,18 +118,18 @@ td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **ru
     return status;
 }
 
-void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
+void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn)
 {
     const double never = 1e9, nothing = 1e-9; /* seconds: no other way is tried, no stretch ends before its job */
     runtime->modes[mode].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = never, .last = nothing};
 }
 
-td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error)
 {
     TDI_TRY(tdi_runtime_open(model, way, runtime, error));
-    (*runtime)->rehearses = way != NULL;
+    (*runtime)->is_trial = way != NULL;
     for (int m = 0; way && m < TDI_MODES; m++)
-        tdi_rehearse(*runtime, (tdi_mode)m, false);
+        tdi_fix_threads(*runtime, (tdi_mode)m, false);
     return TD_OK;
 }
 

@@ -115,7 +115,7 @@ float *tdi_runtime_gradient(const tdi_runtime *runtime, const tdi_variable *vari
 /* How a step of `batch` rows is made; mode: TDI_TRAIN, TDI_EVALUATE or TDI_PREDICT. */
 td_status tdi_runtime_explain(tdi_runtime *runtime, tdi_mode mode, int64_t batch, bool json, FILE *out,
                               tdi_error *error);
-/* Where the time of such steps goes: some are run on a shadow of the model, which stays as it is. */
+/* Where the time of such steps goes: some are run on a clone of the model, which stays as it is. */
 td_status tdi_explain_time(const td_model *model, tdi_mode mode, int64_t batch, bool json, FILE *out, tdi_error *error);
 
 #endif

@@ -85,7 +85,7 @@ static void any_buffer_may_be_missing(void **state)
     device->release = release;
     td_context *context = td_context_create(NULL);
     for (fails_at = 0, asked = 1; fails_at < asked; fails_at++) {
-        tdi_chooser chooser = {tdi_choices_create(), context, team, WORKERS};
+        tdi_chooser chooser = {tdi_tuning_cache_create(), context, team, WORKERS};
         tdi_plan_spec spec = {.graph = graph,
                               .schedule = &schedule,
                               .device = device,
@@ -99,7 +99,7 @@ static void any_buffer_may_be_missing(void **state)
         td_status status = tdi_plan_create(&spec, &plan, &error);
         assert_true(status == TD_OK || status == TD_NO_MEMORY);
         tdi_plan_free(plan);
-        tdi_choices_free(chooser.choices);
+        tdi_tuning_cache_free(chooser.cache);
         for (int i = 0; i < MOST_BUFFERS; i++)
             assert_null(buffers[i].memory);
     }

@@ -83,7 +83,7 @@ static td_model *make_undivided(td_context *context, const net *net)
 static td_model *make_divided(td_context *context, const net *net, const tdi_division *division)
 {
     td_model *model = make_undivided(context, net);
-    tdi_way way = {.division = *division};
+    tdi_configuration way = {.division = *division};
     assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
     model->free_runtime = tdi_runtime_free;
     return model;

@@ -266,7 +266,7 @@ static void check_kernels_of_before(const char *cache)
     char path[TDI_BACKUP_PATH];
     tdi_backup_path(scratch_path("backups"), 0, path);
     assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
-    json_t *before = json_deep_copy(found.choices);
+    json_t *before = json_deep_copy(found.tuned);
     tdi_state_release(&found);
     setenv("TANDEM_CACHE", cache, 1);
     r.stop_at = 2;
@@ -275,7 +275,7 @@ static void check_kernels_of_before(const char *cache)
     assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
     if (before) {
         const char *machine, *key;
-        json_t *of_machine, *choice, *after = json_object_get(found.choices, "machines");
+        json_t *of_machine, *choice, *after = json_object_get(found.tuned, "machines");
         json_object_foreach(json_object_get(before, "machines"), machine, of_machine)
             json_object_foreach(of_machine, key, choice)
                 assert_true(json_equal(choice, json_object_get(json_object_get(after, machine), key)));
@@ -298,14 +298,14 @@ static void kernels_are_those_of_before(void **state)
     remove_cache("cache-2");
 }
 
-static bool has_choices(int which)
+static bool has_tuning_cache(int which)
 {
     td_state found;
     tdi_error error = {0};
     char path[TDI_BACKUP_PATH];
     tdi_backup_path(scratch_path("backups"), which, path);
     assert_int_equal(tdi_state_read(&found, path, &error), TD_OK);
-    bool has = found.choices != NULL;
+    bool has = found.tuned != NULL;
     tdi_state_release(&found);
     return has;
 }
@@ -320,11 +320,11 @@ static void rules_are_those_of_before(void **state)
     clear();
     r.stop_at = 3;
     outcome stopped = go(&r);
-    assert_false(has_choices(0));
+    assert_false(has_tuning_cache(0));
     setenv("TANDEM_CACHE", scratch_path("cache"), 1);
     r.stop_at = 2;
     outcome again = go(&r);
-    assert_false(has_choices(1));
+    assert_false(has_tuning_cache(1));
     r.stop_at = 0;
     outcome resumed = go(&r);
     expect_equal(&whole, &resumed);
