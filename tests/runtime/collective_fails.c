@@ -186,7 +186,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void run_all_threads(td_model *model, bool all)
 {
     for (int mode = 0; mode < TDI_MODES; mode++)
-        tdi_rehearse(model->runtime, (tdi_mode)mode, !all);
+        tdi_fix_threads(model->runtime, (tdi_mode)mode, !all);
 }
 
 static td_model *make_model(td_context *context, const net *net, breaker *b)
@@ -196,7 +196,7 @@ static td_model *make_model(td_context *context, const net *net, breaker *b)
     model->strategy = &b->base;
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
-    runtime->rehearses = true;
+    runtime->is_trial = true;
     run_all_threads(model, true);
     return model;
 }
