@@ -9,25 +9,52 @@
 
 typedef struct tdi_call tdi_call;
 
-/* Numbers that change from step to step, read by kernels: never a branch of the host. Shared by all parts. */
+/* What one step of the optimizer multiplies with. */
+typedef struct tdi_optimizer_numbers {
+    float rate;           /* the learning rate; Adam's alpha = learning rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) */
+    float rate_1, rate_2; /* Adam: 1 - beta_1, 1 - beta_2 */
+    float epsilon;        /* Adam */
+    float momentum;       /* SGD: of the velocity that Nesterov's step looks ahead by */
+    float kept;           /* SGD: of the velocity so far; momentum, corrected where the learning rate has changed */
+    float decay;          /* weight decay * learning rate */
+    float clip;           /* gradients are clipped to [-clip, clip]; INFINITY: they are not */
+    float norm;           /* norms of gradients are clipped to this, where the graph does that */
+    float average;        /* momentum of the weights' moving averages; 0 in the first update */
+    bool overwrite;       /* the weights become their averages in this update */
+} tdi_optimizer_numbers;
+
+/* What one dropout draws with. */
+typedef struct tdi_dropout_numbers {
+    float rate;
+    float scale; /* 1 / (1 - rate) */
+} tdi_dropout_numbers;
+
+enum { TDI_DROPOUT_NUMBERS = 64 };
+
+/* The control block: what kernels read that changes from step to step. It is plain numbers, reckoned by the host before
+ * the step begins, so that it can be copied to any device. All shards read the same ones. */
 typedef struct tdi_control {
-    float learning_rate;
-    float rate_before; /* of the step before, for momentum correction; 0: none */
-    int64_t rows;      /* in the global batch */
-    int64_t iteration; /* updates of the weights before this step */
-    int64_t step;      /* names the random draws of this step */
+    int64_t rows;       /* in the global batch */
+    float inverse_rows; /* 1 / rows; 0 of no rows, whose sums are 0 too */
+    int64_t step;       /* names the random draws of this step */
     uint64_t seed;
-    uint64_t weights; /* steady inputs (tdi_call) are the same as long as this is; 0: nobody knows */
+    uint64_t weights; /* names the weights' values: constant inputs (tdi_call) are the same while it is; 0: unknown */
     bool skip;        /* the step updates no weights: its gradients are accumulated */
-    /* Set by a kernel whose library could not do the work, for lack of memory: what the step made is not to be used.
-     * NULL: nobody asks. */
-    atomic_bool *failed;
+    unsigned turn;    /* 0 and 1 alternately, which keeps the failures of neighbouring steps apart (tdi_call_fail) */
+
+    /* What the numbers below are reckoned from by tdi_op's `numbers`; kernels read none of them. */
+    float learning_rate;
+    float rate_before; /* the learning rate of the step before, for momentum correction; 0: none */
+    int64_t iteration; /* updates of the weights before this step */
+
+    tdi_optimizer_numbers optimizer;
+    tdi_dropout_numbers dropout[TDI_DROPOUT_NUMBERS]; /* by tdi_dropout_attrs' number */
 } tdi_control;
 
-/* 0 when there are none, whose sums are 0 too. */
-static inline float tdi_inverse_rows(const tdi_control *control)
+/* 0 when there are none. */
+static inline float tdi_inverse_rows(int64_t rows)
 {
-    return control->rows > 0 ? 1.0f / (float)control->rows : 0.0f;
+    return rows > 0 ? 1.0f / (float)rows : 0.0f;
 }
 
 /* A part is the slice of the global batch that one copy of the plan computes. */
@@ -89,6 +116,7 @@ struct tdi_call {
     int lane, lanes;
     int64_t offset; /* floats: where out's variable begins in the gradient arenas, else 0 */
     const tdi_control *control;
+    atomic_bool *failed; /* [2], by control->turn; NULL: nobody asks (tdi_call_fail) */
     const tdi_part *part;
     struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
 };
@@ -120,6 +148,18 @@ enum { TDI_KEPT_HEAD = 64 /* bytes */ };
 static inline bool tdi_is_steady(const tdi_call *call, int input)
 {
     return call->steady >> input & 1u;
+}
+
+/* The kernel's library could not do the work for lack of memory: what the step makes is not to be used. */
+static inline void tdi_call_fail(const tdi_call *call)
+{
+    if (call->failed)
+        atomic_store(&call->failed[call->control->turn], true);
+}
+
+static inline const tdi_optimizer_numbers *tdi_optimizer_of(const tdi_call *call)
+{
+    return &call->control->optimizer;
 }
 
 /* NULL: nothing is kept. */

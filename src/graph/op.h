@@ -6,7 +6,8 @@
 
 #include "graph/graph.h"
 
-typedef struct tdi_call tdi_call; /* device/call.h */
+typedef struct tdi_call tdi_call;       /* device/call.h */
+typedef struct tdi_control tdi_control; /* device/call.h */
 
 /* How a value is divided among the lanes of a replica: not at all (lane 0 makes it whole), along axis 0, along the last
  * axis, or as a flat run of elements. TDI_DEPTH divides a product's sums instead: each lane adds up its own columns of
@@ -37,6 +38,11 @@ struct tdi_op {
      * call->out, whatever call->split says (the place pass never splits it). Only cast's knows bfloat16: others
      * are called on widened operands (widen.h). */
     void (*reference)(const tdi_call *call);
+
+    /* Writes into the control block the numbers that kernels of the op read there: what the attributes say, reckoned
+     * for the block's learning rate, rate_before and iteration. Called by the host before a step, never by a kernel.
+     * NULL: the op's kernels read no such numbers. */
+    void (*numbers)(const void *attrs, tdi_control *control);
 
     /* Floating-point operations (a multiply-add is 2) of one call; NULL: one per output element. */
     double (*flops)(const tdi_call *call);

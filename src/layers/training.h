@@ -95,6 +95,9 @@ td_status tdi_optimizer_resolve(td_optimizer *optimizer, tdi_error *error);
 float tdi_optimizer_rate(const td_optimizer *optimizer, int64_t step);
 /* TD_INVALID_ARGUMENT naming the number that cannot be (a learning rate below 0, beta_1 of 1). */
 td_status tdi_optimizer_check(const td_optimizer *optimizer, tdi_error *error);
+/* The control block's numbers of one step, from the optimizer as it is set now: momentum, betas, epsilon, decay, clips
+ * and averages may have changed since the updates were emitted; which slots there are, and which clips, may not. */
+void tdi_optimizer_reckon(const td_optimizer *optimizer, tdi_control *control);
 /* The updates of all trained variables from their reduced gradients, NULL where there is none: marked once and effect.
  * gradients[] is overwritten. */
 td_status tdi_optimizer_emit(tdi_graph *graph, const td_optimizer *optimizer, int count, tdi_variable *const *variables,

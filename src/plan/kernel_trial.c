@@ -33,7 +33,7 @@ typedef struct contest {
     const contestant *turn;
     double *elapsed; /* [threads] */
     tdi_control control;
-    atomic_bool failed; /* a contestant's library: it would look fast */
+    atomic_bool failed[2]; /* a contestant's library: it would look fast */
 } contest;
 
 /* ---- memory ---- */
@@ -121,6 +121,7 @@ static void bind_call(const contest *c, const contestant *one, int thread, char 
     call->scratch = one->scratch[thread];
     call->sums = one->sums ? one->sums + thread / c->plan->spec.lanes * one->sums_each : NULL;
     call->control = &c->control;
+    call->failed = (atomic_bool *)(uintptr_t)c->failed;
     call->part = &part;
 }
 
@@ -279,7 +280,9 @@ td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *co
     int count = choice->count;
     contest c = {.plan = plan, .node = node, .workers = chooser->workers};
     contestant all[TDI_MAX_CANDIDATES] = {{0}};
-    c.control = (tdi_control){.rows = 1, .weights = 1, .failed = &c.failed};
+    c.control = (tdi_control){.rows = 1, .inverse_rows = 1, .weights = 1};
+    if (node->op->numbers)
+        node->op->numbers(node->attrs, &c.control);
     c.threads = c.workers * plan->spec.lanes;
     c.start.count = (uint32_t)c.threads;
     c.start.spin = tdi_team_spins(chooser->team);
@@ -288,7 +291,7 @@ td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *co
     td_status status = c.elapsed ? enter_all(&c, kernels, count, all, error) : tdi_no_memory(error);
     if (status == TD_OK)
         choice->unsure = !compete(&c, all, count);
-    if (atomic_load(&c.failed))
+    if (atomic_load(&c.failed[0]))
         status = tdi_no_memory(error);
     for (int i = 0; i < count; i++)
         choice->candidates[i].us = all[i].seconds * 1e6;

@@ -55,19 +55,25 @@ static atomic_bool *lacked(const run *r, int64_t step)
     return &r->runtime->lacked[step % 2];
 }
 
+/* The mode's block has what the graph's attributes say. */
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const td_model *model = r->runtime->model;
     int64_t now = model->iteration + step.index, each = model->optimizer.gradient_accumulation_steps;
-    *control = (tdi_control){.learning_rate = rate_of(r, step.index),
-                             .rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0,
-                             .rows = step.rows,
-                             .iteration = each ? now / each : now,
-                             .step = now,
-                             .seed = r->job->seed,
-                             .weights = model->written,
-                             .skip = each && (now + 1) % each != 0,
-                             .failed = lacked(r, step.index)};
+    *control = r->runtime->modes[r->job->mode].control;
+    control->rows = step.rows;
+    control->inverse_rows = tdi_inverse_rows(step.rows);
+    control->step = now;
+    control->seed = r->job->seed;
+    control->weights = model->written;
+    control->skip = each && (now + 1) % each != 0;
+    control->turn = (unsigned)(step.index % 2);
+    if (!tdi_updates(r->job->mode))
+        return;
+    control->learning_rate = rate_of(r, step.index);
+    control->rate_before = r->job->ramp.corrected ? rate_of(r, step.index - 1) : 0;
+    control->iteration = each ? now / each : now;
+    tdi_optimizer_reckon(&model->optimizer, control);
 }
 
 static bool losses_finite(const run *r, int first, int count)

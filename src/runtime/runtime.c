@@ -302,6 +302,7 @@ static td_status make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error
         .parts = d->parts, .groups = d->groups, .device = runtime->devices[0], .float32 = runtime->float32};
     TDI_TRY(tdi_program_create(runtime->model, mode, &target, &state->program, error));
     state->made = true;
+    tdi_control_reckon(&state->control, state->program.graph);
     if (mode == TDI_TRAIN && d->groups > 1 && !runtime->settled && tdi_has_statistics_per_replica(runtime->model))
         tdi_log(runtime->model->context, TD_LOG_INFO,
                 "batch normalization takes its statistics from each of the %d slices of a batch, not from the whole as "
@@ -462,6 +463,7 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
+                                        .failed = runtime->lacked,
                                         .part = state->part});
 }
 

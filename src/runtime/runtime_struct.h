@@ -37,6 +37,7 @@ typedef struct tdi_part_state {
 typedef struct tdi_mode_state {
     bool made;
     tdi_program program;
+    tdi_control control; /* what the program's attributes say of the numbers that its steps read */
     char *exchange;
     tdi_communicator **communicators; /* [workers] */
     uint32_t steps;                   /* run with them so far */

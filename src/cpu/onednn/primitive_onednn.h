@@ -46,7 +46,7 @@ size_t tdi_onednn_keeps(const tdi_call *call);
 /* A kernel's `release`. */
 void tdi_onednn_release(void *state);
 /* Runs the call's with what is at `at`, in `scratch`. The arguments say what each operand is: DNNL_ARG_SRC or
- * DNNL_ARG_DIFF_SRC, and so on. A failure of the library is the step's (tdi_control). */
+ * DNNL_ARG_DIFF_SRC, and so on. A failure of the library is the step's (tdi_call_fail). */
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst);
 
 static inline dnnl_data_type_t tdi_onednn_type(td_dtype dtype)
