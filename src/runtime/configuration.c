@@ -27,7 +27,7 @@ static bool is_little(const tdi_runtime *runtime, double bytes)
  * they read little of it, so that little is packed, and there is room for the copy that a rehearsal makes. */
 static bool may_be_asked(const tdi_runtime *runtime, tdi_mode mode, const tdi_plan *plan)
 {
-    int64_t floats = runtime->model->total;
+    int64_t floats = runtime->model->architecture->total;
     return floats <= LARGEST_MODEL ||
            (!tdi_trains(mode) && tdi_plan_bytes(plan) < sure_bytes * runtime->division.lanes &&
             is_little(runtime, (double)floats * sizeof(float)));
@@ -101,7 +101,7 @@ static bool bfloat16_is_faster(const tdi_runtime *runtime, const tdi_plan *plan)
 static bool has_room(const tdi_runtime *runtime, const tdi_plan *plan)
 {
     return is_little(runtime, (double)tdi_plan_activation_bytes(plan) * runtime->division.parts +
-                                  (double)runtime->model->total * 4 * sizeof(float));
+                                  (double)runtime->model->architecture->total * 4 * sizeof(float));
 }
 
 static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
@@ -114,7 +114,7 @@ static bool precision_in_doubt(const tdi_runtime *runtime, const tdi_plan *plan)
  * weights. */
 static double activations_to_weights(const tdi_runtime *runtime, const tdi_plan *plan)
 {
-    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->total * sizeof(float) + 1);
+    return (double)tdi_plan_activation_bytes(plan) / ((double)runtime->model->architecture->total * sizeof(float) + 1);
 }
 
 /* By lanes that share the weights, though they need not. */
@@ -126,7 +126,7 @@ static bool trains_by_lanes(const tdi_runtime *runtime, tdi_mode mode)
 /* A core with few rows of its own would read all weights for little. */
 static bool rows_are_sure(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan)
 {
-    double gradients = (double)runtime->model->total * sizeof(float) * runtime->division.lanes;
+    double gradients = (double)runtime->model->architecture->total * sizeof(float) * runtime->division.lanes;
     return trains_by_lanes(runtime, mode) && rows >= (int64_t)SEVERAL_ROWS * runtime->division.lanes &&
            !is_short(runtime, mode, plan) && activations_to_weights(runtime, plan) > many_activations &&
            is_little(runtime, gradients);
@@ -143,7 +143,7 @@ static bool division_in_doubt(const tdi_runtime *runtime, tdi_mode mode, bool fe
 {
     if (is_short(runtime, mode, plan) || (few && tdi_trains(mode)))
         return true;
-    return trains_by_lanes(runtime, mode) && runtime->model->total <= LARGEST_MODEL &&
+    return trains_by_lanes(runtime, mode) && runtime->model->architecture->total <= LARGEST_MODEL &&
            tdi_plan_flops(plan) < long_flops * runtime->division.lanes && has_room(runtime, plan) &&
            activations_to_weights(runtime, plan) > few_activations;
 }

@@ -59,7 +59,7 @@ static td_status furnish(tdi_runtime *runtime, tdi_error *error)
     const tdi_division *d = &runtime->division;
     TDI_TRY(tdi_team_create(d->workers * d->lanes, &runtime->team, error));
     /* Shards promise the same bits on every number of replicas: the clock is not asked. */
-    bool rules = model->shards || model->by_rules;
+    bool rules = model->compiled.shards || model->compiled.by_rules;
     runtime->chooser = (tdi_chooser){.choices = rules ? NULL : tdi_choices_of(model->context),
                                      .context = model->context,
                                      .team = runtime->team,
@@ -80,9 +80,9 @@ static const char float32_is_faster[] = "a step takes no less time in bfloat16 h
 
 static void say_float32(td_model *model, const char *why)
 {
-    if (!model->float32_said)
+    if (!model->compiled.float32_said)
         tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s", why);
-    model->float32_said = true;
+    model->compiled.float32_said = true;
 }
 
 static void go(tdi_runtime *runtime, const tdi_way *way)
@@ -96,7 +96,7 @@ static void go(tdi_runtime *runtime, const tdi_way *way)
 static td_status make_runtime(tdi_runtime *runtime, const tdi_way *way, tdi_error *error)
 {
     td_model *model = runtime->model;
-    const char *devices = model->devices ? model->devices : "cpu";
+    const char *devices = model->compiled.devices ? model->compiled.devices : "cpu";
     runtime->memory = tdi_memory_allowed();
     TDI_TRY(tdi_open_devices(devices, runtime->devices, &runtime->n_devices, error));
     TDI_TRY(tdi_divide(model, runtime->devices, runtime->n_devices, &runtime->division, error));
@@ -115,6 +115,8 @@ static td_status create(td_model *model, const tdi_way *way, tdi_runtime **runti
     if (!*runtime)
         return tdi_no_memory(error);
     (*runtime)->model = model;
+    (*runtime)->state = model->state;
+    (*runtime)->bindings = 1;
     td_status status = make_runtime(*runtime, way, error);
     if (status != TD_OK) {
         tdi_runtime_free(*runtime);
@@ -352,7 +354,8 @@ static td_status grow_part(tdi_runtime *runtime, int index, tdi_mode mode, const
     tdi_device *device = tdi_part_device(runtime, index);
     TDI_TRY(grow(device, &state->activations, &state->activation_bytes, tdi_plan_activation_bytes(plan), grown, error));
     if (tdi_trains(mode) && !state->gradients) {
-        state->gradients = tdi_device_memory(device, (size_t)runtime->model->trained * sizeof(float), error);
+        state->gradients =
+            tdi_device_memory(device, (size_t)runtime->model->architecture->trained * sizeof(float), error);
         runtime->gradients[index] = state->gradients;
         *grown = true;
         if (!state->gradients)
@@ -396,7 +399,7 @@ static size_t packed_bytes(const tdi_part_state *part)
 /* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
 static size_t most_packed(const tdi_runtime *runtime, int part)
 {
-    size_t weights = (size_t)runtime->model->total * sizeof(float);
+    size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
     size_t most = 2 * weights / (size_t)runtime->division.parts, held = packed_bytes(&runtime->parts[part]);
     return most > held ? most - held : 0;
 }
@@ -407,7 +410,7 @@ double tdi_runtime_bytes(const tdi_runtime *runtime)
     for (int p = 0; runtime->parts && p < runtime->division.parts; p++) {
         const tdi_part_state *part = &runtime->parts[p];
         bytes += (double)packed_bytes(part) + (double)part->activation_bytes;
-        bytes += part->gradients ? (double)runtime->model->trained * sizeof(float) : 0;
+        bytes += part->gradients ? (double)runtime->model->architecture->trained * sizeof(float) : 0;
     }
     for (int w = 0; runtime->workers && w < runtime->division.workers; w++)
         bytes += (double)runtime->workers[w].scratch_bytes * runtime->division.lanes;
@@ -437,7 +440,7 @@ void tdi_runtime_give_back(tdi_runtime *runtime)
         runtime->workers[w].scratch_bytes = 0;
     }
     runtime->fresh_gradients = false;
-    runtime->unbound = true;
+    runtime->bindings++;
 }
 
 /* ---- plans ---- */
@@ -456,8 +459,8 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
     tdi_worker *worker = &runtime->workers[worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
-                                        .values = tdi_model_write_values(runtime->model),
-                                        .slots = runtime->model->slots,
+                                        .values = runtime->state->host_values,
+                                        .slots = runtime->state->host_slots,
                                         .gradients = state->gradients,
                                         .reduced = runtime->gradients[0],
                                         .exchange = runtime->modes[mode].exchange,
@@ -467,12 +470,25 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
                                         .part = state->part});
 }
 
-static void bind_all(tdi_runtime *runtime)
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
 {
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int mode = 0; mode < TDI_MODES; mode++)
-            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
-                bind(runtime, p, (tdi_mode)mode, runtime->parts[p].plans[mode].at[i].plan);
+        for (int i = 0; i < runtime->parts[p].plans[mode].count; i++) {
+            tdi_kept_plan *kept = &runtime->parts[p].plans[mode].at[i];
+            if (kept->plan != plans[p] || kept->bound == runtime->bindings)
+                continue;
+            bind(runtime, p, mode, kept->plan);
+            kept->bound = runtime->bindings;
+        }
+}
+
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state)
+{
+    if (runtime->state == state)
+        return;
+    runtime->state = state;
+    runtime->bindings++;
+    runtime->fresh_gradients = false;
 }
 
 static void drop_oldest(tdi_part_state *state, tdi_mode mode)
@@ -547,7 +563,6 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
     if (!kept) {
         TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
         kept = &part->plans[mode].at[part->plans[mode].count - 1];
-        runtime->unbound = true;
     }
     kept->used = ++runtime->clock;
     *plan = kept->plan;
@@ -612,7 +627,7 @@ td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int6
  * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
 static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
 {
-    bool for_now = runtime->model->compiled && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
+    bool for_now = runtime->model->compiled.is_set && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
     if (runtime->settled)
         return false;
     if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
@@ -656,18 +671,23 @@ static td_status settle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_p
     return plans_of(runtime, mode, rows, plans, error);
 }
 
-static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
+static td_status grow_all(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error)
 {
-    bool *grown = &runtime->unbound; /* until all are bound, though there be no room for some */
     for (int p = 0; p < runtime->division.parts; p++) {
         TDI_TRY(grow_exchange(runtime, mode, plans[p], error));
         TDI_TRY(grow_part(runtime, p, mode, plans[p], grown, error));
         TDI_TRY(grow_scratch(runtime, worker_of(runtime, p), tdi_plan_scratch_bytes(plans[p]), grown, error));
     }
-    if (*grown)
-        bind_all(runtime);
-    runtime->unbound = false;
     return TD_OK;
+}
+
+/* What grew has another address, though there may have been no room for the rest. */
+static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
+{
+    bool grown = false;
+    td_status status = grow_all(runtime, mode, plans, &grown, error);
+    runtime->bindings += grown;
+    return status;
 }
 
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)

@@ -61,6 +61,12 @@ td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runt
 void tdi_runtime_outgrow(td_model *model, int64_t rows);
 void tdi_runtime_free(tdi_runtime *runtime);
 
+/* Puts another state of its model's architecture under the runtime: from now on jobs read and change that one. Nothing
+ * is copied: plans are bound to other addresses before their next run. The state outlives its turn; its optimizer may
+ * differ from the model's in numbers alone (model_state.h). Accumulators stay, and gradients that were not applied are
+ * lost. */
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
+
 /* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
 int tdi_input_slots(const td_model *model, tdi_mode mode);
 td_dtype tdi_input_type(const td_model *model, int slot);
@@ -71,8 +77,9 @@ int64_t tdi_input_limit(const td_model *model, int slot);
 /* The device that the first part runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 
-/* Runs a job. Training advances model->iteration by the steps done. TD_NOT_FINITE naming the step when a loss is not a
- * number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it early. */
+/* Runs a job. Training advances the state's iteration by the steps done. TD_NOT_FINITE naming the step when a loss is
+ * not a number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it
+ * early. */
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error);
 
 /* An output's matrix, [actual][predicted], after TDI_CONFUSION steps: its slot's classes in square. */

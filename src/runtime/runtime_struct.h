@@ -13,6 +13,7 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
+    uint64_t bound;            /* the runtime's `bindings` when its addresses were resolved; 0: they are not yet */
     const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
@@ -62,6 +63,7 @@ typedef struct tdi_traced {
 
 struct tdi_runtime {
     td_model *model;
+    tdi_model_state *state; /* under it now: what its plans read and write */
     tdi_device *devices[TDI_MAX_PARTS];
     int n_devices;
     tdi_division division;
@@ -73,7 +75,7 @@ struct tdi_runtime {
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    bool unbound;         /* there are plans whose addresses are not resolved */
+    uint64_t bindings;    /* how often addresses that plans are bound to have changed */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
@@ -128,6 +130,9 @@ td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
 /* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+
+/* Resolves the addresses of the plans, [parts], where they have changed. Called last before a run. */
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans);
 
 /* A job's step: number `index` of the job, of `rows` rows over all parts. */
 typedef struct tdi_job_step {

@@ -31,8 +31,8 @@ td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, 
 {
     *shadow = (tdi_shadow){.mode = mode, .rows = rows};
     TDI_TRY(tdi_model_shadow(model, tdi_trains(mode), &shadow->model, error));
-    shadow->model.optimizer.learning_rate = 0;
-    shadow->model.optimizer.schedule.kind = TD_SCHEDULE_NONE;
+    shadow->model.state->optimizer.learning_rate = 0;
+    shadow->model.state->optimizer.schedule.kind = TD_SCHEDULE_NONE;
     return make_inputs(shadow, error);
 }
 
@@ -45,9 +45,9 @@ void tdi_shadow_release(tdi_shadow *shadow)
 
 double tdi_shadow_bytes(const tdi_shadow *shadow)
 {
-    double elements = (double)shadow->model.total;
+    double elements = (double)shadow->model.architecture->total;
     for (int s = 0; s < TDI_MAX_SLOTS; s++)
-        elements += shadow->model.slots[s] ? (double)shadow->model.trained : 0;
+        elements += tdi_model_slots(&shadow->model, s) ? (double)shadow->model.architecture->trained : 0;
     for (int slot = 0; slot < tdi_input_slots(&shadow->model, shadow->mode); slot++)
         elements += (double)(shadow->rows * elements_per_row(shadow, slot));
     return elements * sizeof(float);

@@ -94,16 +94,16 @@ void tdi_close_devices(tdi_device **devices, int count)
 
 static bool uses(const td_model *model, const char *class_name)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        if (strcmp(model->layers.at[i]->type->class_name, class_name) == 0)
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        if (strcmp(model->architecture->layers.at[i]->type->class_name, class_name) == 0)
             return true;
     return false;
 }
 
 bool tdi_has_statistics_per_replica(const td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++) {
-        const tdi_layer *layer = model->layers.at[i];
+    for (int i = 0; i < model->architecture->layers.count; i++) {
+        const tdi_layer *layer = model->architecture->layers.at[i];
         if (strcmp(layer->type->class_name, "BatchNormalization") == 0 && layer->trainable &&
             ((const td_batch_normalization_args *)layer->args)->synchronized != TD_YES)
             return true;
@@ -236,12 +236,12 @@ td_status tdi_divide_cores(const td_model *model, int count, int cores, tdi_divi
 {
     bool by_columns = !uses(model, "Conv2D");
     int groups = tdi_has_statistics_per_replica(model) ? count : 1;
-    if (model->shards > TDI_MAX_PARTS)
+    if (model->compiled.shards > TDI_MAX_PARTS)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "shards: at most %d are possible, not %d", TDI_MAX_PARTS,
-                        model->shards);
-    if (model->shards > 0)
-        return divide_by_shards(model->shards, count, cores, division, error);
-    if (count > 1 && (model->apart || (!by_columns && count < cores && !nests(cores, groups))))
+                        model->compiled.shards);
+    if (model->compiled.shards > 0)
+        return divide_by_shards(model->compiled.shards, count, cores, division, error);
+    if (count > 1 && (model->compiled.separate_replicas || (!by_columns && count < cores && !nests(cores, groups))))
         divide_apart(count, groups, cores, division);
     else
         divide_as_one(count, groups, cores, by_columns, division);

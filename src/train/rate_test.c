@@ -75,7 +75,7 @@ static td_status train(const td_find_learning_rate_args *args, td_model *shadow,
             &(td_callback_functions){.train_begin = train_begin, .batch_end = batch_end, .not_finite = not_finite},
             test),
         NULL};
-    shadow->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    shadow->state->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
     return td_fit_(&(td_fit_args){.at = args->at,
                                   .model = shadow,
                                   .data = td_data_retain(args->data),

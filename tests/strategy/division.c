@@ -52,7 +52,7 @@ static td_status divide(small_kind kind, int shards, int replicas, tdi_division 
     int count;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->shards = shards;
+    model->compiled.shards = shards;
     assert_int_equal(tdi_open_devices(lists[replicas - 1], devices, &count, NULL), TD_OK);
     td_status status = tdi_divide(model, devices, count, division, NULL);
     tdi_close_devices(devices, count);
@@ -77,7 +77,7 @@ static tdi_division divided(small_kind kind, bool apart, int replicas, int cores
     tdi_division d;
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
-    model->apart = apart;
+    model->compiled.separate_replicas = apart;
     assert_int_equal(tdi_divide_cores(model, replicas, cores, &d, NULL), TD_OK);
     td_context_free(context);
     return d;
