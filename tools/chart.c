@@ -1,4 +1,4 @@
-/* chart.c - what a chart shows, and where on its axes. */
+/* chart.c - the content of a chart, and its axes. */
 #include "chart.h"
 
 #include <math.h>
@@ -76,7 +76,7 @@ static void take(struct axis *axis, double value)
     axis->greatest = fmax(axis->greatest, value);
 }
 
-/* A curve does not touch the frame, and a single value has room around it. */
+/* Widens the axis, so that no curve touches the frame and a single value has room around it. */
 static void widen(struct axis *axis, double share)
 {
     if (axis->log) {
@@ -109,14 +109,14 @@ bool chart_axes(const struct chart *chart, int panel, struct axis *x, struct axi
     return true;
 }
 
-/* 1, 2 or 5 times a power of ten. */
+/* The next larger of 1, 2 and 5 times a power of ten. */
 static double round_step(double step)
 {
     double power = pow(10, floor(log10(step))), times = step / power;
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* Powers of ten, every so many; between few of them 2 and 5 times one, too. */
+/* Ticks at powers of ten, at every n-th one when there are many, and at 2 and 5 times them when there are few. */
 static int log_ticks(const struct axis *axis, int most, double *ticks)
 {
     static const double times[] = {1, 2, 5};

@@ -1,4 +1,4 @@
-/* chart_file.c - charts as pictures. */
+/* chart_file.c - draws charts to picture files. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 
 enum { WIDTH = 800, PANEL = 300, LEFT = 70, RIGHT = 20, TOP = 34, BOTTOM = 44, MOST_TICKS = 8 };
 
-/* Okabe and Ito's colours, told apart by nearly everyone. */
+/* The colours of Okabe and Ito, which nearly everyone can tell apart. */
 static void set_colour(cairo_t *to, int number)
 {
     static const double colours[][3] = {{0, .447, .698}, {.835, .369, 0},    {0, .62, .451}, {.8, .475, .655},
@@ -78,7 +78,7 @@ static void draw_series(cairo_t *to, const struct series *series, double top, co
     }
 }
 
-/* Names beside a piece of their line, from the right, above the panel. */
+/* Draws the legend above the panel, from the right: each name beside a piece of its line. */
 static void draw_legend(cairo_t *to, const struct chart *chart, int panel, double top)
 {
     double right = WIDTH - RIGHT;

@@ -1,4 +1,5 @@
-/* chart_terminal.c - charts in braille: each character has 2 x 4 dots (Unicode 2800 to 28FF). */
+/* chart_terminal.c - draws charts in the terminal with braille characters, of 2 x 4 dots each (Unicode 2800 to 28FF).
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void set_dot(struct canvas *canvas, int x, int y)
         canvas->dots[y / 4][x / 2] |= bits[y % 4][x % 2];
 }
 
-/* From point to point, every other dot of a dashed line. */
+/* Draws a line; a dashed one has every other dot. */
 static void draw_line(struct canvas *canvas, const double from[2], const double to[2], bool dashed)
 {
     double width = to[0] - from[0], height = to[1] - from[1];

@@ -1,12 +1,12 @@
-/* confusion_picture.c - a confusion matrix as a picture: a row per actual class, shaded by the share of it that was
- * taken for each class, with the counts in cells that are large enough; recall beside the rows, precision below the
- * columns. */
+/* confusion_picture.c - draws a confusion matrix. There is a row per actual class, shaded by the share of its samples
+ * that were predicted to be each class, with counts in cells that are large enough; recall beside the rows and
+ * precision below the columns. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "confusion.h"
+#include "confusion_table.h"
 #include "picture.h"
 
 #ifdef TANDEM_CAIRO
@@ -23,13 +23,13 @@ enum {
     NAME = 40
 };
 
-/* Where things are on the sheet, in pixels. */
+/* The layout of the sheet, in pixels. */
 typedef struct sheet {
     const td_confusion *confusion;
-    const char *const *names;             /* of the classes; NULL: their numbers */
-    int classes, each;                    /* every so many classes there is a label */
-    double cell, left, top, side, labels; /* a cell; the cells' corner and their side; a label's letters */
-    bool upright;                         /* the labels above the columns stand on end */
+    const char *const *names;             /* of the classes; NULL: numbers are shown */
+    int classes, each;                    /* every `each`-th class has a label */
+    double cell, left, top, side, labels; /* side of a cell; corner and side of the matrix; size of a label's letters */
+    bool upright;                         /* the columns' labels are turned upright */
 } sheet;
 
 static void name_class(const sheet *s, int c, char name[NAME])
@@ -38,13 +38,13 @@ static void name_class(const sheet *s, int c, char name[NAME])
     char *end = name + NAME - 1;
     if (length < NAME)
         return;
-    while (end > name && (end[-1] & 0xc0) == 0x80) /* part of a character would end all drawing */
+    while (end > name && (end[-1] & 0xc0) == 0x80) /* cairo stops drawing at a partial UTF-8 character */
         end--;
     end -= end > name && (end[-1] & 0x80);
     *end = '\0';
 }
 
-/* About as wide as a text of letters of this size is. */
+/* Estimates the width of a text. */
 static double about_wide(const char *text, double letters)
 {
     return .58 * letters * (double)strlen(text);
@@ -91,7 +91,7 @@ static void set_grey(cairo_t *to, double light)
     cairo_set_source_rgb(to, light, light, light);
 }
 
-/* From white to a dark blue, as dark as the share is large. */
+/* Sets a colour from white (0) to dark blue (1). */
 static void set_shade(cairo_t *to, double share)
 {
     cairo_set_source_rgb(to, 1 - .97 * share, 1 - .75 * share, 1 - .5 * share);
@@ -112,7 +112,8 @@ static void put_upright(cairo_t *to, double x, double y, double align, const cha
     cairo_restore(to);
 }
 
-/* As it is, or in thousands, millions, ... when that is too wide; nothing when that is too. */
+/* Writes a count as it is, or in thousands, millions, ... when that is too wide, or nothing when that is too wide too.
+ */
 static void count_text(int64_t count, double letters, double room, char text[32])
 {
     static const char units[] = "kMGT";
@@ -142,7 +143,7 @@ static void draw_cell(cairo_t *to, const sheet *s, int actual, int predicted, in
     picture_text(to, x + s->cell / 2, y + s->cell / 2 + letters * .36, .5, text);
 }
 
-/* Between cells while there is room, and around all of them. */
+/* Draws lines around the matrix, and between cells when these are large enough. */
 static void draw_lines(cairo_t *to, const sheet *s)
 {
     set_grey(to, .82);
@@ -173,7 +174,7 @@ static void draw_label(cairo_t *to, const sheet *s, int c)
         picture_text(to, s->left + middle, s->top - GAP, .5, name);
 }
 
-/* A class's recall, as a bar beside its row, and its precision, below its column. */
+/* Draws a class's recall as a bar beside its row, and its precision below its column. */
 static void draw_scores(cairo_t *to, const sheet *s, int c)
 {
     char text[16];

@@ -1,4 +1,4 @@
-/* doctor.c - `tandem doctor`: what this machine offers. */
+/* doctor.c - `tandem doctor`: reports what this machine offers. */
 #include <stdio.h>
 
 #include "options.h"

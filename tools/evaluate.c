@@ -1,12 +1,12 @@
-/* evaluate.c - `tandem evaluate`: a model's loss and metrics on data. */
+/* evaluate.c - `tandem evaluate`: prints a model's loss and metrics on data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "apart.h"
-#include "confusion.h"
+#include "confusion_table.h"
 #include "options.h"
-#include "output.h"
+#include "output_conflicts.h"
+#include "output_path.h"
 #include "picture.h"
 #include "session.h"
 
@@ -18,7 +18,7 @@ static int write_confusion(const char *path, struct session *session, const td_c
     return td_confusion_save(session->context, path, confusion) == TD_OK ? TOOL_DONE : session_failed(session);
 }
 
-/* `recipe` says what the classes are called, unless the options do. */
+/* Prints the results. Classes are named by the options, else by `recipe`. */
 static int report(const struct options *options, struct session *session, const td_logs *logs,
                   const td_confusion *confusion, const char *recipe)
 {
@@ -37,7 +37,7 @@ static int report(const struct options *options, struct session *session, const 
     return status;
 }
 
-/* A name for each class, and a file that can be drawn, are seen to before the work begins. */
+/* Checks, before the work begins, that each class has a name and that the picture's file can be drawn. */
 static int check_confusion(const struct options *options, const struct session *session)
 {
     td_shape shape;
@@ -73,7 +73,7 @@ static int evaluate(const struct options *options, struct session *session)
     const char *recipe = td_model_recipe(session->model);
     if (!td_recipe_class(recipe, 0, NULL, 0))
         recipe = td_data_recipe(data);
-    char *named = recipe ? strdup(recipe) : NULL; /* the data ends with its evaluation */
+    char *named = recipe ? strdup(recipe) : NULL; /* the evaluation releases the data */
     bool wanted = options->confusion || options->confusion_file || options->confusion_output || options->class_names ||
                   options->confusion_ignore.is_set;
     td_status done = td_evaluate_(&(td_evaluate_args){.model = session->model,
@@ -96,7 +96,7 @@ static int run(const struct options *options)
     struct session session = {0};
     if (!options->data)
         return tool_refuse("--data: expected the data to evaluate on, got none; try --data mnist/");
-    int status = apart_check(options, NULL);
+    int status = output_conflicts_check(options, NULL);
     if (status == TOOL_DONE)
         status = session_load(options, &session);
     if (status == TOOL_DONE)

@@ -1,10 +1,10 @@
-/* explain.c - `tandem explain`: what one step of a model is on this machine, and where its time goes. */
+/* explain.c - `tandem explain`: prints what a step of a model runs on this machine, and where its time goes. */
 #include <stdio.h>
 
 #include "options.h"
 #include "session.h"
 
-/* A file without an optimizer, when none is given either, is one to predict with. */
+/* A model is for prediction when neither its file nor the options have an optimizer. */
 static enum purpose purpose_of(const struct options *options, const struct session *session)
 {
     bool trains =

@@ -1,15 +1,15 @@
-/* find_lr.c - `tandem find-lr`: td_find_learning_rate, its curve drawn and its suggestion printed. */
+/* find_lr.c - `tandem find-lr`: runs td_find_learning_rate, draws its curve and prints its suggestion. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "apart.h"
 #include "chart.h"
 #include "options.h"
+#include "output_conflicts.h"
 #include "picture.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 struct find {
     const struct options *options;
@@ -26,7 +26,7 @@ static double smoothed(const td_rate_test *test, int step)
     return td_rate_test_step(test, step).smoothed;
 }
 
-/* Where the picture ends: losses far above say no more than that they are. */
+/* The upper end of the picture; losses far above the first tell nothing more. */
 static double top(const td_rate_test *test)
 {
     return fmax(smoothed(test, 0), 4 * smoothed(test, td_rate_test_best(test)));
@@ -41,7 +41,7 @@ static bool draw_losses(const td_rate_test *test, struct chart *chart, int panel
     return series;
 }
 
-/* An upright line from the least loss to what it was at first. */
+/* Draws a vertical line, from the least loss to the first one, at the suggested rate. */
 static bool draw_suggestion(const td_rate_test *test, struct chart *chart, int panel)
 {
     double rate = td_rate_test_suggestion(test);
@@ -138,7 +138,7 @@ static int check_rates(const struct options *options)
     return tool_refuse("--end-lr: expected a rate above --start-lr, %g, got %g; try --end-lr 10", start, end);
 }
 
-/* Everything that can be found wrong before the test begins. */
+/* Makes all checks that can be made before the test begins. */
 static int prepare(struct find *find)
 {
     const struct options *options = find->options;
@@ -146,7 +146,7 @@ static int prepare(struct find *find)
     if (status == TOOL_DONE && options->output)
         status = picture_check_path("output", options->output);
     if (status == TOOL_DONE)
-        status = apart_check(options, options->output);
+        status = output_conflicts_check(options, options->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &find->session, &find->data);
     return status == TOOL_DONE ? open_log(find) : status;
@@ -156,7 +156,7 @@ static int find_and_report(struct find *find)
 {
     const struct options *options = find->options;
     td_data *data = find->data;
-    find->data = NULL; /* adopted */
+    find->data = NULL; /* td_find_learning_rate adopts it */
     stop_on_signals(find->session.context);
     td_status status = td_find_learning_rate_(&(td_find_learning_rate_args){.model = find->session.model,
                                                                             .data = data,

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apart.h"
-#include "log.h"
+#include "json_log.h"
 #include "options.h"
-#include "output.h"
+#include "output_conflicts.h"
+#include "output_path.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 struct fit {
     const struct options *options;
@@ -20,8 +20,8 @@ struct fit {
     td_data *train, *validation;
     FILE *log;
     int log_error; /* errno of the first line that could not be written */
-    bool begun;    /* nothing was wrong with the arguments */
-    bool trained;  /* to the end, though a callback may have failed at it */
+    bool begun;    /* the arguments were accepted */
+    bool trained;  /* training reached its end, though a callback may have failed there */
     char output[OUTPUT_SIZE];
 };
 
@@ -34,7 +34,7 @@ static int open_log(struct fit *fit)
     return fit->log ? TOOL_DONE : tool_fail("--log: cannot append to %s: %s; name another file", path, strerror(errno));
 }
 
-/* A schedule sets the rate of every step. */
+/* Refuses options that change the learning rate of a model whose schedule sets it at every step. */
 static int check_rates(const struct options *options, const td_model *model)
 {
     const char *option = options->callbacks.given[LIST_REDUCE_LR] ? "reduce-lr" : "learning-rate-scheduler";
@@ -46,13 +46,13 @@ static int check_rates(const struct options *options, const td_model *model)
                        option, options->argument, schedule_name(kind), option);
 }
 
-/* Everything that can be found wrong before the training begins. */
+/* Makes all checks that can be made before training begins. */
 static int prepare(struct fit *fit)
 {
     const struct options *options = fit->options;
     int status = output_path(options->output, options->argument, "-trained.keras", ".keras", fit->output);
     if (status == TOOL_DONE)
-        status = apart_check(options, fit->output);
+        status = output_conflicts_check(options, fit->output);
     if (status == TOOL_DONE)
         status = session_prepare(options, &fit->session, &fit->train);
     if (status == TOOL_DONE)
@@ -71,7 +71,7 @@ static td_status train_begin(void *user, td_training *training)
     return TD_OK;
 }
 
-/* No name leads to it any more. */
+/* True when no name leads to the file any more. */
 static bool is_removed(FILE *log)
 {
     struct stat facts;
@@ -113,8 +113,8 @@ static td_status reset_states(void *user, td_training *training)
     return td_reset_states(td_training_model(training));
 }
 
-/* The common options stand in for what a callback's own list does not say. */
-static struct callback_options settle_callbacks(const struct options *options)
+/* Fills in from the common options what a callback's own list leaves open. */
+static struct callback_options resolve_callbacks(const struct options *options)
 {
     struct callback_options all = options->callbacks;
     const char **monitors[] = {&all.early_stopping.monitor, &all.reduce_lr.monitor, &all.checkpoint.monitor};
@@ -137,15 +137,15 @@ static struct callback_options settle_callbacks(const struct options *options)
     all.tensorboard.write_images = options->write_images ? TD_YES : TD_NO;
     all.tensorboard.update_freq = options->update_freq;
     all.backup.backup_dir = options->backup_dir;
-    all.backup.delete_checkpoint = TD_NO; /* removed when the output is saved */
+    all.backup.delete_checkpoint = TD_NO; /* the backup is removed once the output is saved */
     return all;
 }
 
-/* Those that change the logs or the weights stand before those that write them. */
+/* Callbacks that change logs or weights come before those that write them. */
 static void make_callbacks(struct fit *fit, td_callback *list[MAX_CALLBACKS])
 {
     const struct options *options = fit->options;
-    struct callback_options all = settle_callbacks(options);
+    struct callback_options all = resolve_callbacks(options);
     int count = 0;
     if (options->reset_states)
         list[count++] = td_callback_create(&(td_callback_functions){.epoch_begin = reset_states}, NULL);
@@ -206,7 +206,7 @@ static td_status train(struct fit *fit)
                                   .callbacks = callbacks});
 }
 
-/* A model whose name cannot be written is not lost. */
+/* Saves the model under another name when its own cannot be written. */
 static int save_elsewhere(const struct fit *fit, const char *reason)
 {
     char folder[OUTPUT_SIZE], path[2 * OUTPUT_SIZE];
@@ -242,7 +242,7 @@ static void say_stopped(const struct fit *fit)
             backup ? backup : "");
 }
 
-/* Behind what else has failed. */
+/* Appends the log's failure to another one's sentence. */
 static void add_log_error(const struct fit *fit, char *reason, size_t size)
 {
     size_t length = strlen(reason);

@@ -1,17 +1,17 @@
-/* generate.c - `tandem generate`: a model that was trained on text writes some. */
+/* generate.c - `tandem generate`: writes text by a model that was trained on text. */
 #include <signal.h>
 #include <stdio.h>
 
 #include "options.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
 enum { LENGTH = 500 };
 
 static int write_text(const struct options *options, const struct session *session)
 {
     stop_on_signals(session->context);
-    signal(SIGPIPE, SIG_DFL); /* with the reader nothing is lost */
+    signal(SIGPIPE, SIG_DFL); /* without a reader the text is not needed */
     td_status status = td_generate_(&(td_generate_args){.model = session->model,
                                                         .prompt = options->prompt,
                                                         .length = options->length ? options->length : LENGTH,

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nearest_word.h"
 #include "options.h"
-#include "suggest.h"
 
 static const struct command *const commands[] = {
     &fit_command,     &evaluate_command, &predict_command, &summary_command, &new_command,
@@ -80,8 +80,8 @@ static bool reader_is_gone(void)
     return poll(&output, 1, 0) == 1 && output.revents & POLLERR;
 }
 
-/* What was printed must have arrived: a full disk behind `tandem summary m.keras > file` is a failure. Who closes a
- * pipe early has seen enough. Why an earlier line was not written nobody knows any more. */
+/* Fails when standard output could not be written, as on a full disk behind `tandem summary m.keras > file`. A reader
+ * that closes a pipe early is no failure. The reason of an earlier line's failure is lost. */
 static void close_output(void)
 {
     bool now = fflush(stdout) != 0;
@@ -105,13 +105,13 @@ static int refuse_command(const char *name)
     const char *names[N_COMMANDS];
     for (int i = 0; i < N_COMMANDS; i++)
         names[i] = commands[i]->name;
-    const char *near = tool_suggest(name, names, N_COMMANDS);
+    const char *near = nearest_word(name, names, N_COMMANDS);
     if (near)
         return tool_refuse("unknown command '%s'; did you mean tandem %s?", name, near);
     return tool_refuse("unknown command '%s'; `tandem help` lists the commands there are", name);
 }
 
-/* argv[0] is the command's name. */
+/* Runs the subcommand; argv[0] is its name. */
 static int run_command(int argc, char **argv)
 {
     const struct command *command = find_command(argv[0]);
@@ -139,7 +139,7 @@ static int is(const char *word, const char *a, const char *b)
     return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
-/* A file that is opened in the place of a closed standard output would be printed into. */
+/* Opens closed standard streams on /dev/null, lest a file takes their place and is printed into. */
 static void open_standard_files(void)
 {
     int opened = 0;
@@ -156,9 +156,9 @@ int main(int argc, char **argv)
     argp_program_version_hook = print_version;
     argp_err_exit_status = TOOL_REFUSED;
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* in a pipe, too, an epoch shows when it ends */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* an epoch's line appears when it ends, in a pipe too */
     atexit(close_output);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told in a sentence */
+    signal(SIGXFSZ, SIG_IGN); /* a file-size limit then fails the write, with a sentence */
     if (argc < 2) {
         print_help(stderr);
         return TOOL_REFUSED;

@@ -1,11 +1,11 @@
-/* new.c - `tandem new`: a ready-made model with fresh weights. */
+/* new.c - `tandem new`: writes a predefined model with fresh weights. */
 #include <stdio.h>
 #include <string.h>
 
+#include "nearest_word.h"
 #include "options.h"
-#include "output.h"
+#include "output_path.h"
 #include "session.h"
-#include "suggest.h"
 
 enum { ARCHITECTURES = 6 };
 
@@ -16,7 +16,7 @@ static int check_architecture(const char *name)
     for (int i = 0; i < ARCHITECTURES; i++)
         if (strcmp(name, architectures[i]) == 0)
             return TOOL_DONE;
-    const char *near = tool_suggest(name, architectures, ARCHITECTURES);
+    const char *near = nearest_word(name, architectures, ARCHITECTURES);
     return tool_refuse("expected mlp, lenet5, cifar, resnet20, lstm or char_lstm, got '%s'; try tandem new %s", name,
                        near ? near : "mlp");
 }

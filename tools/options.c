@@ -1,4 +1,4 @@
-/* options.c - reads options strictly. Numbers are whole words in range. */
+/* options.c - parses options strictly: a number must be a whole word and in range. */
 #include "options.h"
 
 #include <errno.h>
@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers.h"
-#include "output.h"
-#include "suggest.h"
-#include "words.h"
+#include "nearest_word.h"
+#include "option_words.h"
+#include "output_path.h"
+#include "parse_number.h"
 
 #define AT(member) offsetof(struct options, member)
 
 /* ---- numbers ---- */
 
-/* Whole numbers, into an int64_t. */
+/* Options with a whole number, stored in an int64_t. */
 static const struct count_option {
     int key;
     const char *name;
@@ -52,7 +52,7 @@ static const struct count_option {
     {KEY_TOP_K, "top-k", AT(top_k), 1, INT_MAX, "10"},
 };
 
-/* Numbers of steps, or a word that stands for another number, into an int64_t. */
+/* Options with a number of steps, or a word that means a number, stored in an int64_t. */
 static const struct steps_option {
     int key;
     const char *name;
@@ -65,7 +65,7 @@ static const struct steps_option {
     {KEY_SAVE_FREQ, "save-freq", AT(save_freq), "epoch", 0, "1000"},
 };
 
-/* Numbers, into a td_optional. */
+/* Options with a number, stored in a td_optional. */
 static const struct real_option {
     int key;
     const char *name;
@@ -148,7 +148,7 @@ static int set_update_freq(const char *text, struct options *options)
     return TOOL_DONE;
 }
 
-/* "120x160": two whole numbers from `least` to `most`, and what stands between them. */
+/* Parses "120x160": two whole numbers from `least` to `most`, with the character `between` between them. */
 static bool read_pair(const char *text, char between, int64_t least, int64_t most, int64_t *first, int64_t *second)
 {
     char before[16] = "";
@@ -242,7 +242,7 @@ static bool set_fraction(const char *name, const char *text, td_augment_args *au
     return false;
 }
 
-/* One word of the list: "flip", "crop=4". */
+/* Parses one word of the list: "flip", "crop=4". */
 static bool set_augment_word(char *word, td_augment_args *augment)
 {
     char *value = strchr(word, '=');
@@ -335,7 +335,7 @@ static int refuse_choice(const char *option, const char *word, const struct choi
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", before, choices[count].name);
         names[count] = choices[count].name;
     }
-    const char *near = tool_suggest(word, names, count);
+    const char *near = nearest_word(word, names, count);
     return tool_refuse("--%s: expected %s, got '%s'; try --%s %s", option, list, word, option, near ? near : names[0]);
 }
 

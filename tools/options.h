@@ -1,22 +1,22 @@
-/* options.h - every option of the command, described once. A subcommand's table picks from the entries below; one
- * parser understands them all. */
+/* options.h - every option of the command, described once. A subcommand's table lists the entries below that it takes;
+ * one parser parses them all. */
 #ifndef TOOL_OPTIONS_H
 #define TOOL_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "callbacks.h"
-#include "rates.h"
+#include "callback_options.h"
+#include "rate_options.h"
 #include "tool.h"
 
 #define TOOL_MAX_METRICS   8
 #define TOOL_MAX_ARGUMENTS 16
 
-/* Zero means not given. */
+/* The values of all options; zero means not given. */
 struct options {
     const char *argument;                      /* the model's path, or the architecture */
-    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all of them, where a command takes several */
+    const char *arguments[TOOL_MAX_ARGUMENTS]; /* all arguments, where a command takes several */
     int n_arguments;
     const char *curves;
     bool log_x, log_y;
@@ -24,15 +24,15 @@ struct options {
     int n_train;
     const char *validation, *data, *features, *output, *log, *devices, *checkpoint, *monitor, *csv_log, *backup_dir;
     const char *confusion_file, *class_names, *tensorboard, *trace, *prompt, *text, *weights;
-    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: each epoch */
+    int64_t histogram_freq, update_freq; /* in epochs; in steps, 0: every epoch */
     int64_t epochs, initial_epoch, batch_size, steps_per_epoch, steps_per_execution, shards, seed, base_batch_size,
         warmup_epochs, confusion_output;
     double validation_split;
     td_optional scale;
     td_image_size image_size;
     const char *cache;                 /* "memory" or a file */
-    int64_t steps;                     /* of tandem find-lr, or new lstm; 0: the default */
-    int64_t batches, validation_steps; /* to evaluate or predict; of the validation; 0: all */
+    int64_t steps;                     /* of find-lr, or of new lstm; 0: the default */
+    int64_t batches, validation_steps; /* of evaluation or prediction; of validation; 0: all */
     int64_t per_step, outputs;         /* tandem new lstm; 0: the default */
     td_optional start_lr, end_lr;      /* tandem find-lr */
     int64_t length, top_k;             /* tandem generate; 0: the default, all */
@@ -43,7 +43,7 @@ struct options {
     int64_t input_threads, shuffle_buffer, repeat, interleave, shard_index, shard_count;
     bool drop_remainder;
     struct callback_options callbacks;
-    int64_t save_freq; /* in steps; 0: each epoch */
+    int64_t save_freq; /* in steps; 0: every epoch */
     bool momentum_correction, terminate_on_nan, restore_best_weights, save_best_only, keep_backup;
     td_missing missing;
     int64_t window, horizon;
@@ -62,7 +62,7 @@ struct options {
     struct epoch_rates epoch_rates;
     td_loss loss;
     bool from_logits, metrics_given;
-    td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with one of kind TD_METRIC_END */
+    td_metric metrics[TOOL_MAX_METRICS + 1]; /* ends with kind TD_METRIC_END */
 };
 
 enum option_key {
@@ -185,7 +185,7 @@ enum option_key {
 
 #define OPTION_DATA                                                                                                    \
     {                                                                                                                  \
-        "data", KEY_DATA, "DATA", 0, "The samples: the test part where a path holds both parts", 0                     \
+        "data", KEY_DATA, "DATA", 0, "The samples: the test split where a path holds both", 0                     \
     }
 #define OPTION_TRAIN                                                                                                   \
     {                                                                                                                  \
@@ -262,7 +262,7 @@ enum option_key {
 #define OPTION_SHARDS                                                                                                  \
     {                                                                                                                  \
         "shards", KEY_SHARDS, "S", 0,                                                                                  \
-            "Cut every batch into S fixed parts: with --seed, 1 to S replicas give the same bits", 0                   \
+            "Cut every batch into S fixed shards: with --seed, 1 to S replicas give the same bits", 0                   \
     }
 #define OPTION_REMATERIALIZE                                                                                           \
     {                                                                                                                  \
@@ -371,14 +371,14 @@ enum option_key {
             0                                                                                                          \
     }
 
-/* What DATA may be; for the help texts. */
+/* The forms of DATA, for help texts. */
 #define HELP_DATA                                                                                                      \
     "DATA is a directory of IDX files as MNIST's (gzipped or not), an .npz file with arrays x and y (or x_train, "     \
     "y_train, x_test, y_test), x.npy,y.npy, files.tfrecord[.gz] or files.csv[.gz] by a quoted pattern, "               \
     "file.h5:/x,/y, file.txt, a folder of JPEG or PNG images with one folder a class, or images/,labels/ to segment."
 
-/* Reads the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence
- * on stderr. Ends the process itself after --help, --usage and --version. */
+/* Parses the words after the subcommand's name; argv[0] is "tandem fit". TOOL_DONE, or TOOL_REFUSED after a sentence on
+ * stderr. After --help, --usage and --version it ends the process. */
 int tool_parse(const struct command *command, int argc, char **argv, struct options *options);
 
 #endif

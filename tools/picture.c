@@ -1,4 +1,4 @@
-/* picture.c - drawing to PNG and SVG files, by cairo. */
+/* picture.c - draws to PNG and SVG files by cairo. */
 #include "picture.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static void draw_on(cairo_surface_t *on, void (*draw)(cairo_t *to, const void *w
     cairo_destroy(to);
 }
 
-/* A file that cairo writes to, and why it could not. */
+/* The file that cairo writes to, and the errno of a failure. */
 struct sink {
     FILE *file;
     int reason;
@@ -78,7 +78,7 @@ static cairo_status_t write_bytes(void *user, const unsigned char *bytes, unsign
     return CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* What was written is on its way only once the file is closed. */
+/* Closes the file, which may still fail. */
 static cairo_status_t end_surface(cairo_surface_t *on, bool svg, struct sink *to)
 {
     cairo_status_t status = svg ? CAIRO_STATUS_SUCCESS : cairo_surface_write_to_png_stream(on, write_bytes, to);

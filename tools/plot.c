@@ -1,4 +1,4 @@
-/* plot.c - `tandem plot`: the curves of training logs, in the terminal or as a picture. */
+/* plot.c - `tandem plot`: draws the curves of training logs, in the terminal or as a picture. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "options.h"
 #include "picture.h"
 
-/* What is no curve of the training's: the axis, and counts that are the same each epoch. */
+/* False for members that are no curves: the axis, and counts that are the same in every epoch. */
 static bool is_curve(const char *name)
 {
     static const char *const others[] = {"epoch", "steps", "samples", "seconds", "seconds_waiting"};
@@ -20,7 +20,7 @@ static bool is_curve(const char *name)
     return true;
 }
 
-/* Is `name` in the list of names and commas? NULL is every curve. */
+/* True when the comma-separated list has the name; NULL has all. */
 static bool is_wanted(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -34,11 +34,11 @@ struct reader {
     const struct options *options;
     struct chart *chart;
     const char *path;
-    int number; /* of the log, from 0 */
+    int number; /* the log's, from 0 */
     int line;
 };
 
-/* Validation stands in the panel of what it validates, dashed. */
+/* A validation curve goes into the panel of its training curve, dashed. */
 static int add_number(struct reader *reader, const char *name, double epoch, double value)
 {
     bool validation = strncmp(name, "val_", 4) == 0;
@@ -67,13 +67,13 @@ static int refuse_line(const struct reader *reader, const char *expected)
 
 /* ---- JSON lines ---- */
 
-/* The end of a log whose writer was killed, or is at it. */
+/* True for an incomplete line, whose writer was killed or is still writing. */
 static bool is_torn(const char *line)
 {
     return line[strlen(line) - 1] != '\n';
 }
 
-/* What is no number is none: null is written for what is not finite. */
+/* Skips members that are not numbers, such as null, which stands for numbers that are not finite. */
 static int add_members(struct reader *reader, json_t *object, double epoch)
 {
     const char *name;

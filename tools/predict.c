@@ -1,13 +1,13 @@
-/* predict.c - `tandem predict`: a model's outputs for data, as a NumPy file. */
+/* predict.c - `tandem predict`: writes a model's outputs for data to a NumPy file. */
 #include <stdio.h>
 
-#include "apart.h"
 #include "options.h"
-#include "output.h"
+#include "output_conflicts.h"
+#include "output_path.h"
 #include "session.h"
-#include "stop.h"
+#include "stop_signals.h"
 
-/* What the columns are of a model that classifies. */
+/* Prints the class of each column, for a model that classifies. */
 static void say_classes(const td_model *model)
 {
     enum { MOST = 20 };
@@ -48,7 +48,7 @@ static int write_predictions(const struct options *options, struct session *sess
                                                     .samples = &samples,
                                                     .progress = options->quiet ? NULL : stdout});
     if (done == TD_STOPPED)
-        return 128 + stop_signal(); /* nothing is left behind */
+        return 128 + stop_signal(); /* no file is left behind */
     if (done != TD_OK)
         return session_failed(session);
     if (!options->quiet) {
@@ -58,15 +58,16 @@ static int write_predictions(const struct options *options, struct session *sess
     return TOOL_DONE;
 }
 
-/* A name that was given is checked before the model is read; the default depends on the model's outputs. */
-static int settle_path(const struct options *options, const td_model *model, char path[OUTPUT_SIZE])
+/* Chooses the result's path. One that is given is checked before the model is read; the default depends on the model's
+ * outputs. */
+static int choose_path(const struct options *options, const td_model *model, char path[OUTPUT_SIZE])
 {
     td_shape second;
     bool several = td_output_shape(model, 1, &second) == TD_OK;
     if (!options->output) {
         int status = output_path(NULL, options->argument, several ? "-predictions.npz" : "-predictions.npy",
                                  several ? ".npz" : ".npy", path);
-        return status == TOOL_DONE ? apart_check(options, path) : status;
+        return status == TOOL_DONE ? output_conflicts_check(options, path) : status;
     }
     if (several && !output_ends_in(path, ".npz"))
         return tool_refuse("--output: the model has several outputs: expected a name that ends in .npz, got '%s'",
@@ -78,7 +79,7 @@ static int predict(const struct options *options, struct session *session, char 
 {
     int status = session_load(options, session);
     if (status == TOOL_DONE)
-        status = settle_path(options, session->model, path);
+        status = choose_path(options, session->model, path);
     if (status == TOOL_DONE)
         status = session_compile(options, session, TO_PREDICT);
     return status == TOOL_DONE ? write_predictions(options, session, path) : status;
@@ -95,7 +96,7 @@ static int run(const struct options *options)
     if (given)
         status = output_path(given, options->argument, "", output_ends_in(given, ".npz") ? ".npz" : ".npy", path);
     if (status == TOOL_DONE)
-        status = apart_check(options, given);
+        status = output_conflicts_check(options, given);
     if (status == TOOL_DONE)
         status = predict(options, &session, path);
     status = session_end_trace(options, &session, status);

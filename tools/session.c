@@ -1,10 +1,10 @@
-/* session.c - loads a model and settles how it is compiled: the file's configuration, and the options over it. */
+/* session.c - loads a model and compiles it by the file's configuration, overridden by the options. */
 #include "session.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "output.h"
+#include "output_path.h"
 
 static void log_line(void *user, td_log_level level, const char *line)
 {
@@ -85,7 +85,7 @@ static int refuse_foreign(const char *option, const char *owner)
                        owner, owner);
 }
 
-/* The options that belong to one optimizer. */
+/* Refuses options that belong to another optimizer. */
 static int check_optimizer(const struct options *options, td_optimizer_kind kind)
 {
     bool sgd = kind == TD_OPTIMIZER_SGD, adam = kind == TD_OPTIMIZER_ADAM;
@@ -98,7 +98,7 @@ static int check_optimizer(const struct options *options, td_optimizer_kind kind
     return TOOL_DONE;
 }
 
-/* The rate that a schedule begins with is said once. */
+/* Refuses a schedule's initial rate that is given twice. */
 static int check_schedule(const struct options *options, const td_optimizer *of_file)
 {
     const struct rate_schedule *given = &options->schedule;
@@ -113,7 +113,7 @@ static int check_schedule(const struct options *options, const td_optimizer *of_
     return tool_refuse("--schedule: expected a rate to begin with; give --learning-rate F too");
 }
 
-/* What averages are like means nothing without them. */
+/* Refuses options of weight averages without averages. */
 static int check_averages(const struct options *options, const td_optimizer *merged)
 {
     if (merged->use_ema == TD_YES || (!options->ema_momentum.is_set && !options->ema_overwrite_frequency))
@@ -122,8 +122,8 @@ static int check_averages(const struct options *options, const td_optimizer *mer
                        options->ema_momentum.is_set ? "ema-momentum" : "ema-overwrite-frequency");
 }
 
-/* Whether the options change more of the optimizer than a learning rate that is a number, which alone leaves its state
- * as it is. */
+/* True when the options change more of the optimizer than a constant learning rate. That change alone keeps the
+ * optimizer's state. */
 static bool changes_optimizer(const struct options *options, const td_optimizer *of_file)
 {
     return options->schedule.schedule.kind || (options->learning_rate.is_set && of_file->schedule.kind) ||
@@ -158,7 +158,7 @@ static void merge_schedule(const struct rate_schedule *given, td_optimizer *merg
         merged->schedule.initial_learning_rate = merged->learning_rate;
 }
 
-/* One way of clipping takes the place of another. */
+/* A kind of clipping that is given replaces the file's. */
 static void merge_clips(const struct options *options, td_optimizer *merged)
 {
     if (options->clipvalue.is_set || options->clipnorm.is_set || options->global_clipnorm.is_set)
@@ -203,7 +203,7 @@ static td_optimizer merge_optimizer(const struct options *options, td_optimizer 
     return merged;
 }
 
-/* The loss to compile with, TD_LOSS_NONE to keep the file's. */
+/* Sets the loss to compile with; TD_LOSS_NONE keeps the file's. */
 static int merge_loss(const struct options *options, td_loss of_file, td_loss *merged)
 {
     *merged = options->loss;
@@ -229,7 +229,7 @@ static int merge_loss(const struct options *options, td_loss of_file, td_loss *m
     }
 }
 
-/* The options', of which none says that an area is one of logits: the loss does. */
+/* Copies the options' metrics. Whether an AUC's predictions are logits follows from the loss. */
 static void choose_metrics(const struct options *options, td_loss loss, td_metric metrics[TOOL_MAX_METRICS + 1])
 {
     bool logits = loss == TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS ||

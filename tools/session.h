@@ -1,7 +1,7 @@
 /* session.h - the context and the model that a subcommand works with.
  *
- * The command calls td_fit_ rather than td_fit, and so on: who reads its messages has no use for the place in its
- * source that the macros record. */
+ * The command calls td_fit_ rather than td_fit, and so on, because its users have no use for the place in its source
+ * that the macros record for messages. */
 #ifndef TOOL_SESSION_H
 #define TOOL_SESSION_H
 
@@ -12,40 +12,40 @@ struct session {
     td_model *model;
 };
 
-/* What a model must be able to do. */
+/* The use for which a model is compiled. */
 enum purpose { TO_PREDICT, TO_EVALUATE, TO_TRAIN };
 
-/* Makes the context; warnings, and unless --quiet news, go to stderr. All return an exit status, after a sentence when
- * it is not TOOL_DONE. */
+/* Makes the context. Warnings, and news unless --quiet, go to stderr. This and the functions below return an exit
+ * status and print a sentence when it is not TOOL_DONE. */
 int session_open(const struct options *options, struct session *session);
-/* The same, with the model read from the file that the options name. */
+/* Makes the context and reads the model from the file that the options name. */
 int session_load(const struct options *options, struct session *session);
-/* Compiles the model by the options over the file's compile configuration. */
+/* Compiles the model by the file's compile configuration, overridden by the options. */
 int session_compile(const struct options *options, struct session *session, enum purpose purpose);
-/* Writes the timeline that --trace asks for; `status` is how the work ended, and what is returned unless this fails. */
+/* Writes the timeline for --trace. Returns `status`, the work's, unless this fails. */
 int session_end_trace(const struct options *options, const struct session *session, int status);
 void session_close(struct session *session);
 
-/* Says td_error on stderr; returns TOOL_FAILED. */
+/* Prints td_error on stderr and returns TOOL_FAILED. */
 int session_failed(const struct session *session);
-/* The same; TOOL_REFUSED when arguments are to blame. */
+/* The same; returns TOOL_REFUSED when the arguments are to blame. */
 int session_refused(const struct session *session);
 
-/* Data given by `--option`. */
+/* Data that an option names. */
 struct request {
-    const char *option, *path; /* "train", and its argument */
+    const char *option, *path; /* "train"; the option's argument */
     td_role role;
-    const char *recipe; /* how the data is to be read: the model's, or the training data's; NULL: anew */
+    const char *recipe; /* the model's or the training data's; NULL: none */
     bool inputs_only;   /* targets are not needed */
 };
-/* Opens it, and takes the share that --shard names. All three leave NULL in *data on failure. */
+/* Opens the data and selects the shard that --shard names. The three functions set *data to NULL on failure. */
 int session_data(const struct options *options, const struct request *request, td_data **data);
-/* Opens all of --train, and puts it through the stages: --interleave, --shard, --cache, --repeat, --augment. */
+/* Opens all of --train and applies the stages: --interleave, --shard, --cache, --repeat, --augment. */
 int session_train_data(const struct options *options, const char *recipe, td_data **data);
-/* Opens --validation, which is read as the training data was: by its categories and means; --cache is for it too. */
+/* Opens --validation by the training data's recipe (categories, means); --cache applies to it too. */
 int session_validation_data(const struct options *options, const td_data *train, td_data **data);
 
-/* Loads the model, compiles it to be trained, and opens --train. */
+/* Loads the model, compiles it for training, and opens --train. */
 int session_prepare(const struct options *options, struct session *session, td_data **train);
 
 #endif

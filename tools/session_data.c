@@ -1,4 +1,4 @@
-/* session_data.c - the data of a subcommand: opened, and put through the stages that options ask for. */
+/* session_data.c - opens the data of a subcommand and applies the stages that its options ask for. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,7 +97,7 @@ int session_validation_data(const struct options *options, const td_data *train,
     return status == TOOL_DONE ? cache(options, ".val", data) : status;
 }
 
-/* One behind the other, or in turn. */
+/* Joins data: in turn by blocks with --interleave, else one behind the other. */
 static int interleave(const struct options *options, td_data *const *list, td_data **data)
 {
     *data = td_interleave_(
@@ -105,7 +105,7 @@ static int interleave(const struct options *options, td_data *const *list, td_da
     return data_failed("train", data);
 }
 
-/* All that --train names; what stands behind the first is read as that was. */
+/* Opens all data that --train names; the recipe of the first is used for the others. */
 static int open_all(const struct options *options, const char *recipe, td_data **data)
 {
     td_data *list[TOOL_MAX_ARGUMENTS + 1] = {0};

@@ -1,4 +1,4 @@
-/* summary.c - `tandem summary`: Keras's table of layers. */
+/* summary.c - `tandem summary`: prints Keras's table of layers. */
 #include <stdio.h>
 
 #include "options.h"

@@ -53,7 +53,7 @@ class Case:
     steps: int = 1  # in an epoch, which is the least that a round measures
     classes: int = 10  # 0: one number is to be learnt
     images: bool = False  # x holds bytes, as image files do; Tandem is given them so, peers floats
-    digits: bool = False  # MNIST's first training images; otherwise noise
+    digits: bool = False  # the first training images of MNIST, or of Fashion-MNIST where MNIST cannot be had; otherwise noise
     what: str = "fit"  # or "train", "predict": calls with one batch, each timed, back to back and at ticks
     devices: str = "cpu"  # Tandem's
     precision: str = "float32"

@@ -1,4 +1,4 @@
-"""The machine: what it is, and its roofs."""
+"""The machine: what it is, and its roofline."""
 import json
 import os
 import pathlib
@@ -54,17 +54,17 @@ def on(cores, command):
     return ["taskset", "-c", ",".join(map(str, sorted(cores))), *map(str, command)]
 
 
-def run_roofs(cores, *words):
+def run_roofline(cores, *words):
     """Raises Failed, in the program's words, where there is not enough memory."""
-    run = subprocess.run(on(cores, [setup.program("bench_roofs"), len(cores), *words]), stdout=subprocess.PIPE,
+    run = subprocess.run(on(cores, [setup.program("bench_roofline"), len(cores), *words]), stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, check=False)
     if run.returncode != 0:
-        raise Failed(run.stderr.strip() or f"bench_roofs ended with exit status {run.returncode}")
+        raise Failed(run.stderr.strip() or f"bench_roofline ended with exit status {run.returncode}")
     return json.loads(run.stdout)
 
 
 def higher(one, other):
-    """The better of two measurements of the roofs, number by number."""
+    """The better of two measurements of the roofline, number by number."""
     if isinstance(one, dict):
         return {name: higher(value, other[name]) for name, value in one.items()}
     if isinstance(one, list):
@@ -73,32 +73,32 @@ def higher(one, other):
 
 
 def best_of(every):
-    """Of several measurements of the roofs; the hand-over is the last one's."""
+    """Of several measurements of the roofline; the hand-over is the last one's."""
     best = every[0]
     for found in every[1:]:
         best = dict(higher(best, found), handover_ns=found["handover_ns"])
     return best
 
 
-class Roofs:
+class Roofline:
     """What the machine can do at most: the best of all measurements of this run."""
 
     def __init__(self, cores):
         self.cores = cores
-        self.best = run_roofs(cores)
+        self.best = run_roofline(cores)
 
     def again(self):
         """Those from before where there is too little memory now."""
         try:
-            self.best = best_of([self.best, run_roofs(self.cores)])
+            self.best = best_of([self.best, run_roofline(self.cores)])
         except Failed as reason:
-            print(f"the roofs are those from before: {reason}", flush=True)
+            print(f"the roofline is the one from before: {reason}", flush=True)
         return self.best
 
 
 def handover(cores):
     """Nanoseconds from core to core, just now; None on one core."""
-    found = run_roofs(cores, "meet")["handover_ns"]
+    found = run_roofline(cores, "meet")["handover_ns"]
     return found and found["median"]
 
 
@@ -117,9 +117,9 @@ def level(text):
     return int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]]
 
 
-def roofs_table(machine, found):
+def roofline_table(machine, found):
     """Lines of text."""
-    lines = [f"{'roofs':36}{'1 thread':>12}{'all':>12}"]
+    lines = [f"{'roofline':36}{'1 thread':>12}{'all':>12}"]
     for name, title in (("fp32_flops", "fp32, GFLOP/s"), ("bf16_vector_flops", "bf16 by vdpbf16ps, GFLOP/s"),
                         ("bf16_tile_flops", "bf16 by AMX, GFLOP/s")):
         if name in found:

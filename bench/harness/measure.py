@@ -44,9 +44,9 @@ def peer_command(case, way, path, python):
 
 
 class Measurement:
-    def __init__(self, case, python, roofs, plan, peers):
-        self.case, self.python, self.plan, self.roofs = case, python, plan, roofs
-        self.cores = roofs.cores
+    def __init__(self, case, python, roofline, plan, peers):
+        self.case, self.python, self.plan, self.roofline = case, python, plan, roofline
+        self.cores = roofline.cores
         self.path = setup.model(python, case)
         self.left_out, self.measured, self.foreign = {}, [], []
         self.base = []  # Tandem's rounds
@@ -176,12 +176,13 @@ class Measurement:
         handover = machine.handover(self.cores)
         for ways in [self.ways] if case.together else [[way] for way in self.ways] or [[]]:
             self.run_group(ways)
-        roofs = self.roofs.again()
+        roofline = self.roofline.again()
         plan = floor.plan(case, self.path, self.cores)
-        return {"title": case.title, "batch": case.batch, "what": case.what, "devices": case.devices,
-                "precision": case.precision, "reach": case.reach, "reach_beside": case.reach_beside,
-                "when": time.strftime("%Y-%m-%d %H:%M"),
+        digits = setup.digits_name() if case.digits else None
+        return {"title": case.title.replace("MNIST", digits or "MNIST"), "digits": digits, "batch": case.batch,
+                "what": case.what, "devices": case.devices, "precision": case.precision, "reach": case.reach,
+                "reach_beside": case.reach_beside, "when": time.strftime("%Y-%m-%d %H:%M"),
                 "tandem": self.tandem_result(), "peers": dict(self.measured), "left_out": self.left_out,
                 "foreign": max(self.foreign, default=0.0),
-                "handover_ns": [handover, roofs["handover_ns"] and roofs["handover_ns"]["median"]], "roofs": roofs,
-                "floor": plan and floor.of_step(plan, roofs)}
+                "handover_ns": [handover, roofline["handover_ns"] and roofline["handover_ns"]["median"]], "roofs": roofline,
+                "floor": plan and floor.of_step(plan, roofline)}

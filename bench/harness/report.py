@@ -171,14 +171,14 @@ def short(cases):
 
 
 def whole(results, cases):
-    """Machine, roofs and tables."""
+    """The machine, its roofline and the tables."""
     lines = [machine.sentence(results["machine"]),
              ", ".join(f"{name} {version}" for name, version in results["versions"].items()), ""]
     if not cases:
         return lines
     scaled = scaling(cases)
-    roofs = machine.best_of([case["roofs"] for case in cases.values()])
-    return (lines + machine.roofs_table(results["machine"], roofs) + [""] + summary(cases) +
+    roofline = machine.best_of([case["roofs"] for case in cases.values()])
+    return (lines + machine.roofline_table(results["machine"], roofline) + [""] + summary(cases) +
             ([""] + scaled if scaled else []))
 
 

@@ -13,6 +13,8 @@ BUILD = ROOT / "build" / "bench-build"
 PEERS = ROOT / "bench" / "peers"
 # One by one, so that one that cannot be installed does not keep the others away.
 PACKAGES = (("numpy",), ("keras==3.15.1",), ("jax",), ("tensorflow-cpu",), ("torch",))
+DIGITS = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}  # what each folder holds
+DIGIT_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
 
 
 def build(*programs):
@@ -72,19 +74,33 @@ def unpack(source, target):
     aside.rename(target)
 
 
+def unpacked_digits():
+    """The folder that digits() has filled, or None: MNIST's before Fashion-MNIST's."""
+    folders = [BUILD / name for name in DIGITS]
+    return next((folder for folder in folders if all((folder / name).exists() for name in DIGIT_FILES)), None)
+
+
 def digits():
-    """The folder with MNIST's training images and labels, unpacked. Raises Failed."""
-    folder = BUILD / "mnist"
-    names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")
-    if all((folder / name).exists() for name in names):
+    """The folder with the training images and labels of MNIST, unpacked, or of Fashion-MNIST where MNIST cannot be had.
+    Raises Failed."""
+    folder = unpacked_digits()
+    if folder and folder.name == "mnist":
         return folder
-    found = subprocess.run([ROOT / "scripts" / "mnist"], stdout=subprocess.PIPE, text=True, check=False)
+    found = subprocess.run([ROOT / "scripts" / "digits"], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode != 0:
-        raise Failed("MNIST is not to be had: put it into $TANDEM_DATA/mnist")
+        raise Failed("neither MNIST nor Fashion-MNIST is to be had: put MNIST into $TANDEM_DATA/mnist")
+    source = pathlib.Path(found.stdout.strip())
+    folder = BUILD / (source.name if source.name in DIGITS else "mnist")
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        unpack(pathlib.Path(found.stdout.strip()) / name, folder / name)
+    for name in DIGIT_FILES:
+        unpack(source / name, folder / name)
     return folder
+
+
+def digits_name():
+    """What the digits are called in tables."""
+    folder = unpacked_digits()
+    return DIGITS[folder.name] if folder else "MNIST"
 
 
 def model(python, case):

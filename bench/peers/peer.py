@@ -27,14 +27,14 @@ def say(**facts):
 
 def read_digits(samples, shape):
     import numpy as np
-    folder = setup.digits()
+    folder = setup.unpacked_digits()  # before the clock started, setup.digits() filled it
     x = np.fromfile(folder / "train-images-idx3-ubyte", np.uint8, samples * int(np.prod(shape)), offset=16)
     y = np.fromfile(folder / "train-labels-idx1-ubyte", np.uint8, samples, offset=8)
     return x.reshape(samples, *shape).astype(np.float32) / np.float32(255), y.astype(np.int32)
 
 
 def data(case, batches):
-    """Floats in [0, 1], MNIST's or noise, and class numbers, or numbers to learn, as NumPy arrays."""
+    """Floats in [0, 1], the digits or noise, and class numbers, or numbers to learn, as NumPy arrays."""
     import numpy as np
     if case.digits:
         return read_digits(case.batch * batches, case.shape)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "base/trace.h"
 
 td_context *td_context_create(const td_context_options *options)
@@ -32,6 +33,7 @@ void td_context_free(td_context *context)
     }
     tdi_vec_free(&context->owned);
     tdi_vec_free(&context->names);
+    tdi_team_free(context->team);
     tdi_trace_free(context->trace);
     tdi_arena_free(context->arena);
     free(context);
@@ -96,6 +98,14 @@ void tdi_context_disown(td_context *context, void *object)
                     (size_t)(--context->owned.count - i) * sizeof *context->owned.at);
             return;
         }
+}
+
+td_status tdi_context_team(td_context *context, int threads, tdi_team **team, tdi_error *error)
+{
+    td_status status =
+        context->team ? tdi_team_grow(context->team, threads, error) : tdi_team_create(threads, &context->team, error);
+    *team = context->team;
+    return status;
 }
 
 static tdi_name_count *name_count(td_context *context, const char *base)

@@ -1,4 +1,6 @@
-/* context.h - the inside of a td_context. */
+/* context.h - the inside of a td_context: what all data, tensors, layers and models of one user have in common.
+ *
+ * One thread at a time uses a context; only td_request_stop may come from another. */
 #ifndef TDI_BASE_CONTEXT_H
 #define TDI_BASE_CONTEXT_H
 
@@ -9,7 +11,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
-/* Something the context frees, newest first: models. */
+/* An object that the context frees unless the user does: a model. Newest first. */
 typedef struct tdi_owned {
     void *object;
     void (*free)(void *object);
@@ -17,7 +19,7 @@ typedef struct tdi_owned {
 
 typedef struct tdi_name_count {
     const char *base; /* "dense" */
-    int used;
+    int used;         /* how often: the next one's number */
 } tdi_name_count;
 
 struct td_context {
@@ -25,16 +27,20 @@ struct td_context {
     tdi_error error;  /* the first failure */
     td_context_options options;
     atomic_int stop;
-    int fitting; /* calls of td_fit under way: a callback may make others */
+    int fitting; /* calls of td_fit under way: a callback may begin another */
     tdi_vec(tdi_owned) owned;
     tdi_vec(tdi_name_count) names;
     struct tdi_trace *trace; /* trace.h; NULL: none is made */
     void *choices;           /* tdi_choices, made on first use; owned */
+    struct tdi_team *team;   /* thread.h; NULL until tdi_context_team is first called */
 };
 
-/* A call that td_request_stop ends has begun: a request from before is cleared, but one to the td_fit whose callback
- * makes the call. */
+/* Called as a call begins that td_request_stop can end. Clears a request from before, unless the call comes from a
+ * callback: that request is to the td_fit around it. */
 void tdi_context_heed_stops(td_context *context);
+
+/* The context's threads, at least so many, with which all of its models compute. */
+td_status tdi_context_team(td_context *context, int threads, struct tdi_team **team, tdi_error *error);
 
 /* Keras's automatic names: "dense", "dense_1", ... NULL when memory is out. */
 const char *tdi_context_name(td_context *context, const char *base);

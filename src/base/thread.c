@@ -18,14 +18,15 @@
 
 #include "base/cores.h"
 #include "base/text.h"
+#include "base/vec.h"
 
-/* About 20 to 50 us: longer than the imbalance between lanes, shorter than a scheduler's slice. */
+/* SPINS take about 20 to 50 us: longer than threads of one step are apart, shorter than a scheduler's slice. */
 enum { SPINS = 1000, FEW_SPINS = 100 };
-/* Some 200 us: until a thread is awake that was called. */
+/* About 200 us: as long as it takes to wake a thread. */
 enum { YIELDS = 1000 };
 
-static const double slice = 1e-3; /* seconds: a lane seldom keeps a core so long from the one it waits for */
-static const double hogged = 1.0; /* seconds for which a thread does not yield when another process took a slice */
+static const double slice = 1e-3; /* seconds: who yields for longer has yielded to another process */
+static const double hogged = 1.0; /* seconds for which a thread does not yield after that */
 
 /* ---- events ---- */
 
@@ -67,8 +68,8 @@ static bool reached_spinning(tdi_event *event, uint32_t target, int spins)
     return false;
 }
 
-/* Whoever sleeps may be woken on another core, that of the thread it waited for; whoever yields stays on its own. But
- * another process on that core would take a whole slice at each yield, and is held off by one who was asleep. */
+/* Yielding keeps a thread on its core, where sleeping lets it wake on that of the thread it waited for. But another
+ * process on the same core takes a whole slice at each yield; it gives way sooner to a thread that was asleep. */
 static bool reached_yielding(tdi_event *event, uint32_t target)
 {
     static _Thread_local double hogged_until;
@@ -118,7 +119,7 @@ static uint64_t add_core(tdi_barrier *barrier)
     return atomic_fetch_or_explicit(&barrier->cores, core ? core : UINT64_MAX, memory_order_relaxed);
 }
 
-/* Cores that are not told apart are taken to be different. */
+/* Leaves the core if another thread has come to this meeting on it. Cores that have no bit count as different. */
 static void take_core(tdi_barrier *barrier)
 {
     uint64_t taken = add_core(barrier);
@@ -170,8 +171,8 @@ void tdi_lockstep_release(tdi_lockstep *lockstep)
     free(lockstep->counts);
 }
 
-/* A plain store: the lane does not stand still until the others' caches have given up the line. Whoever is about to
- * sleep may miss it, and therefore never sleeps for long. */
+/* A plain store rather than an atomic addition: the thread does not wait until the others' caches have given up the
+ * line. Who is about to sleep may miss it, and therefore never sleeps for long. */
 void tdi_lockstep_advance(tdi_lockstep *lockstep, int lane)
 {
     tdi_event *own = &lockstep->counts[lane].steps;
@@ -248,7 +249,7 @@ static void *thread_main(void *argument)
     return call.function(call.argument);
 }
 
-/* Signals belong to the caller's threads. */
+/* The new thread blocks all signals, so that they reach the user's threads only. */
 static int start_quietly(pthread_t *thread, thread_call *call)
 {
     sigset_t all, before;
@@ -278,81 +279,115 @@ td_status tdi_thread_start(pthread_t *thread, void *(*function)(void *argument),
 typedef struct member {
     tdi_team *team;
     int index;
+    uint32_t run; /* the latest that it has seen */
     pthread_t thread;
 } member;
 
+/* Members find in `order` which run is the latest and for how many threads it is, in one piece: a member that a run has
+ * no use for may wake so late that the next one has been ordered, and must not take the size of one for that of the
+ * other. Who takes part cannot be late, since the run does not end without it. */
 struct tdi_team {
-    int size;
-    bool spins, ending;
+    tdi_event begun, finished;
+    _Atomic uint64_t order; /* run << 32 | threads; no threads: the team ends */
+    _Atomic int cores;      /* that the process may use */
+    uint32_t runs;          /* ordered so far */
+    uint32_t to_finish;     /* how often members finish until all runs so far are done */
     void (*function)(void *argument, int index);
     void *argument;
-    uint32_t runs; /* begun so far */
-    tdi_event begun, finished;
-    member members[];
+    tdi_vec(member *) others; /* but the caller, who is number 0 */
 };
+
+bool tdi_team_spins(const tdi_team *team, int threads)
+{
+    return threads <= atomic_load_explicit(&team->cores, memory_order_relaxed);
+}
 
 static void *member_main(void *argument)
 {
     member *self = argument;
     tdi_team *team = self->team;
-    for (uint32_t run = 1;; run++) {
-        if (!reached_spinning(&team->begun, run, team->spins ? SPINS : 1))
-            sleep_until(&team->begun, run, NULL);
-        if (team->ending)
+    int threads = self->index + 1; /* of the latest run */
+    for (;;) {
+        if (!reached_spinning(&team->begun, self->run + 1, tdi_team_spins(team, threads) ? SPINS : 1))
+            sleep_until(&team->begun, self->run + 1, NULL);
+        uint64_t order = atomic_load(&team->order);
+        self->run = (uint32_t)(order >> 32);
+        threads = (int)(uint32_t)order;
+        if (threads == 0)
             return NULL;
+        if (self->index >= threads)
+            continue;
         team->function(team->argument, self->index);
         tdi_event_add(&team->finished, 1);
     }
 }
 
-td_status tdi_team_create(int size, tdi_team **team, tdi_error *error)
+static td_status add_member(tdi_team *team, tdi_error *error)
 {
-    *team = NULL;
-    size_t bytes = sizeof(tdi_team) + (size_t)size * sizeof(member);
-    tdi_team *made = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-    if (!made)
+    member *added = malloc(sizeof *added);
+    if (!added || !tdi_push(&team->others, added)) {
+        free(added);
         return tdi_no_memory(error);
-    memset(made, 0, bytes);
-    made->size = 1;
-    made->spins = size <= tdi_cores_allowed();
-    for (int i = 1; i < size; i++) {
-        made->members[i] = (member){.team = made, .index = i};
-        td_status status = tdi_thread_start(&made->members[i].thread, member_main, &made->members[i], error);
-        if (status != TD_OK) {
-            tdi_team_free(made);
-            return status;
-        }
-        made->size++;
     }
-    *team = made;
+    *added = (member){.team = team, .index = team->others.count, .run = team->runs};
+    td_status status = tdi_thread_start(&added->thread, member_main, added, error);
+    if (status != TD_OK) {
+        free(added);
+        team->others.count--;
+    }
+    return status;
+}
+
+td_status tdi_team_grow(tdi_team *team, int threads, tdi_error *error)
+{
+    atomic_store_explicit(&team->cores, tdi_cores_allowed(), memory_order_relaxed);
+    while (team->others.count + 1 < threads)
+        TDI_TRY(add_member(team, error));
     return TD_OK;
+}
+
+td_status tdi_team_create(int threads, tdi_team **team, tdi_error *error)
+{
+    *team = aligned_alloc(_Alignof(tdi_team), sizeof **team);
+    if (!*team)
+        return tdi_no_memory(error);
+    memset(*team, 0, sizeof **team);
+    td_status status = tdi_team_grow(*team, threads, error);
+    if (status != TD_OK) {
+        tdi_team_free(*team);
+        *team = NULL;
+    }
+    return status;
+}
+
+static void order_run(tdi_team *team, int threads)
+{
+    atomic_store(&team->order, (uint64_t)++team->runs << 32 | (uint32_t)threads);
+    tdi_event_add(&team->begun, 1);
 }
 
 void tdi_team_free(tdi_team *team)
 {
     if (!team)
         return;
-    team->ending = true;
-    tdi_event_add(&team->begun, 1);
-    for (int i = 1; i < team->size; i++)
-        pthread_join(team->members[i].thread, NULL);
+    order_run(team, 0);
+    for (int i = 0; i < team->others.count; i++) {
+        pthread_join(team->others.at[i]->thread, NULL);
+        free(team->others.at[i]);
+    }
+    tdi_vec_free(&team->others);
     free(team);
 }
 
-bool tdi_team_spins(const tdi_team *team)
-{
-    return team->spins;
-}
-
-void tdi_team_run(tdi_team *team, void (*function)(void *argument, int index), void *argument)
+void tdi_team_run(tdi_team *team, int threads, void (*function)(void *argument, int index), void *argument)
 {
     float_mode mode = flush_denormals();
     team->function = function;
     team->argument = argument;
-    team->runs++;
-    tdi_event_add(&team->begun, 1);
+    team->to_finish += (uint32_t)threads - 1;
+    order_run(team, threads);
     function(argument, 0);
-    tdi_event_wait(&team->finished, team->runs * (uint32_t)(team->size - 1), team->spins);
+    tdi_event_wait(&team->finished, team->to_finish, tdi_team_spins(team, threads));
     restore_float_mode(mode);
 }
 

@@ -1,5 +1,9 @@
-/* local.c - replicas as threads of one process. A collective is a counter that each replica raises when its
- * contribution is in place; whoever needs the result waits for all of them and then reads the others' memory. */
+/* local.c - workers as threads of one process.
+ *
+ * They share their memory, so nothing has to be moved: a collective is a counter that each worker raises when its
+ * contribution is in place. Who needs the result waits until the counter has all workers' contributions of all steps so
+ * far, and then reads the others' memory. Counters only grow, so that nobody resets one that others still wait on; they
+ * wrap together with the number of steps. */
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -7,9 +11,9 @@
 #include "comm/communicator.h"
 
 typedef struct group {
-    int references;   /* changed at creation and release only, by the context's thread */
-    tdi_barrier all;  /* every lane of every replica */
-    tdi_event *begun; /* [collectives] */
+    int references;      /* changed by the context's thread only, as handles are made and released */
+    tdi_barrier threads; /* of all workers */
+    tdi_event begun[];   /* [collectives] */
 } group;
 
 typedef struct local {
@@ -27,73 +31,58 @@ static void local_begin(tdi_communicator *communicator, int id)
     tdi_event_add(&group_of(communicator)->begun[id], 1);
 }
 
-static td_status local_finish(tdi_communicator *communicator, int id, uint32_t step)
+static tdi_outcome local_finish(tdi_communicator *communicator, int id, uint32_t step)
 {
-    const group *group = group_of(communicator);
-    tdi_event_wait(&group->begun[id], step * (uint32_t)communicator->size, tdi_barrier_spins(&group->all));
-    return TD_OK;
+    group *group = group_of(communicator);
+    tdi_event_wait(&group->begun[id], step * (uint32_t)communicator->size, tdi_barrier_spins(&group->threads));
+    return TDI_ARRIVED;
 }
 
-static td_status local_end_step(tdi_communicator *communicator)
+static void local_end_step(tdi_communicator *communicator)
 {
-    tdi_barrier_wait(&group_of(communicator)->all);
-    return TD_OK;
+    tdi_barrier_wait(&group_of(communicator)->threads);
 }
 
 static void local_release(tdi_communicator *communicator)
 {
     group *group = group_of(communicator);
     free(communicator);
-    if (--group->references)
-        return;
-    tdi_buffer_free(group->begun);
-    tdi_buffer_free(group);
+    if (--group->references == 0)
+        tdi_buffer_free(group);
 }
 
-static td_status add_handle(group *group, int rank, int size, tdi_communicator **handle)
+static tdi_communicator *add_handle(group *group, int rank, int size)
 {
-    local *made = calloc(1, sizeof *made);
-    if (!made)
-        return TD_NO_MEMORY;
-    made->base = (tdi_communicator){.rank = rank,
-                                    .size = size,
-                                    .begin = local_begin,
-                                    .finish = local_finish,
-                                    .end_step = local_end_step,
-                                    .release = local_release};
-    made->group = group;
+    local *handle = calloc(1, sizeof *handle);
+    if (!handle)
+        return NULL;
+    handle->base = (tdi_communicator){.rank = rank,
+                                      .size = size,
+                                      .begin = local_begin,
+                                      .finish = local_finish,
+                                      .end_step = local_end_step,
+                                      .release = local_release};
+    handle->group = group;
     group->references++;
-    *handle = &made->base;
-    return TD_OK;
+    return &handle->base;
 }
 
-td_status tdi_local_group_create(int size, int lanes, bool spin, int collectives, tdi_communicator **handles,
-                                 tdi_error *error)
+td_status tdi_local_group_create(const tdi_group_spec *spec, tdi_communicator **handles, tdi_error *error)
 {
-    group *made = tdi_buffer_create(sizeof *made);
-    tdi_event *begun = tdi_buffer_create((size_t)collectives * sizeof *begun);
-    if (!made || !begun) {
-        tdi_buffer_free(made);
-        tdi_buffer_free(begun);
+    group *group = tdi_buffer_create(sizeof *group + (size_t)spec->collectives->count * sizeof *group->begun);
+    if (!group)
+        return tdi_no_memory(error);
+    group->threads.spin = spec->spin;
+    group->threads.count = (uint32_t)spec->threads;
+    for (int rank = 0; rank < spec->workers; rank++) {
+        handles[rank] = add_handle(group, rank, spec->workers);
+        if (handles[rank])
+            continue;
+        if (rank == 0)
+            tdi_buffer_free(group);
+        while (rank--)
+            handles[rank]->release(handles[rank]);
         return tdi_no_memory(error);
     }
-    made->all.spin = spin;
-    made->all.count = (uint32_t)lanes;
-    made->begun = begun;
-    made->references = 1;
-    td_status status = TD_OK;
-    int rank = 0;
-    for (; rank < size && status == TD_OK; rank++)
-        status = add_handle(made, rank, size, &handles[rank]);
-    if (status == TD_OK) {
-        made->references--;
-        return TD_OK;
-    }
-    for (int i = 0; i < rank - 1; i++) {
-        handles[i]->release(handles[i]);
-        handles[i] = NULL;
-    }
-    tdi_buffer_free(made->begun);
-    tdi_buffer_free(made);
-    return tdi_no_memory(error);
+    return TD_OK;
 }

@@ -13,7 +13,7 @@ typedef enum tdi_cpu_isa { TDI_CPU_BASELINE, TDI_CPU_AVX2, TDI_CPU_AVX512 } tdi_
 tdi_cpu_isa tdi_cpu_best_isa(void);
 /* The ordered kernels for one of those; NULL-terminated. */
 const tdi_kernel *const *tdi_cpu_kernels(tdi_cpu_isa isa);
-/* Floats in one of its vectors: the samples that its kernels take abreast. */
+/* Floats in one of its vectors: the samples that its kernels take batch-interleaved. */
 int tdi_cpu_width(tdi_cpu_isa isa);
 
 /* Around a run of kernels, on every thread: the math library shall not start threads of its own in it. `leave` gets

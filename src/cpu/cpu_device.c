@@ -8,9 +8,9 @@
 #include "base/thread.h"
 #include "cpu/amx.h"
 #include "cpu/features.h"
-#include "cpu/loops.h"
-#include "cpu/onednn/library_threads.h"
+#include "cpu/onednn/library.h"
 #include "cpu/roofline_loops.h"
+#include "cpu/vector_loops.h"
 
 static const char *const isa_names[] = {"baseline", "AVX2", "AVX-512"};
 
@@ -71,14 +71,14 @@ static td_status open_device(int index, int siblings, tdi_device **opened, tdi_e
         return tdi_no_memory(error);
     *device = (tdi_device){.interface = &tdi_cpu_device,
                            .lanes = lanes_of(index, siblings),
-                           .abreast = tdi_cpu_width(tdi_cpu_best_isa()),
+                           .batch_interleaved = tdi_cpu_width(tdi_cpu_best_isa()),
                            .kernels = tdi_cpu_kernels(tdi_cpu_best_isa()),
                            .no_bfloat16 = no_bfloat16(),
                            .multiplies_bfloat16 = tdi_tiles_work() && tdi_cpu_library_has_tiles(),
                            .allocate = allocate,
                            .release = release,
-                           .convert_bytes = tdi_cpu_loops()->convert_bytes,
-                           .roofs = tdi_cpu_roofs,
+                           .convert_bytes = tdi_cpu_vector_loops()->convert_bytes,
+                           .roofline = tdi_cpu_roofline_loops,
                            .enter_thread = enter_thread,
                            .leave_thread = leave_thread,
                            .close = close_device};

@@ -31,14 +31,14 @@ int tdi_cpu_width(tdi_cpu_isa isa)
     return isa == TDI_CPU_AVX512 ? 16 : isa == TDI_CPU_AVX2 ? 8 : 4;
 }
 
-const tdi_loops *tdi_cpu_loops(void)
+const tdi_vector_loops *tdi_cpu_vector_loops(void)
 {
 #ifdef TANDEM_X86
     tdi_cpu_isa isa = tdi_cpu_best_isa();
     if (isa == TDI_CPU_AVX512)
-        return &tdi_loops_avx512;
+        return &tdi_vector_loops_avx512;
     if (isa == TDI_CPU_AVX2)
-        return &tdi_loops_avx2;
+        return &tdi_vector_loops_avx2;
 #endif
-    return &tdi_loops_baseline;
+    return &tdi_vector_loops_baseline;
 }

@@ -3,7 +3,7 @@
 #define TDI_CPU_KERNELS_H
 
 #include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu/vector_loops.h"
 #include "ops/ops.h"
 
 /* Compiled once per instruction set: X(stem, isa) */

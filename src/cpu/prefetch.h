@@ -1,6 +1,4 @@
-/* prefetch.h - memory that is read or written next, asked for meanwhile: all at once, or a line at each step of a
- * product.
- */
+/* prefetch.h - prefetches of memory that is read or written next: all at once, or a line at each step of a product. */
 #ifndef TDI_CPU_PREFETCH_H
 #define TDI_CPU_PREFETCH_H
 
@@ -10,7 +8,7 @@
 
 enum { TDI_LINE = 64 /* bytes of the cache's */ };
 
-/* Elements [begin, end) of rows, asked for all at once: memory, or another core's cache, gives several lines in the
+/* Prefetches elements [begin, end) of each row at once: memory, or another core's cache, gives several lines in the
  * time of one. */
 static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64_t begin, int64_t end)
 {
@@ -19,8 +17,8 @@ static inline void tdi_fetch(const float *from, int64_t row, int64_t rows, int64
             __builtin_prefetch(from + i * row + k);
 }
 
-/* Lines of which other cores have copies, about to be written: by stores of what is there, many at a time. (prefetchw,
- * which is meant for this, leaves a line as it is on an AMD Zen 4 that has a copy too.) */
+/* Claims lines of which other cores have copies, and which are about to be written: stores what is there, many lines at
+ * a time. (prefetchw, which is meant for this, leaves a line as it is on an AMD Zen 4 that has a copy too.) */
 static inline void tdi_claim(float *at, int64_t count)
 {
     for (int64_t i = 0; i < count; i += TDI_LINE / (int64_t)sizeof *at) {
@@ -29,37 +27,37 @@ static inline void tdi_claim(float *at, int64_t count)
     }
 }
 
-/* `runs` of `count` lines, `step` bytes apart. */
-typedef struct tdi_ahead {
+/* What is still to be prefetched: `runs` of `count` lines each, `step` bytes from line to line. */
+typedef struct tdi_prefetch_region {
     const char *at;
     int64_t step, count, run_step, runs;
-    int64_t taken; /* of the first run */
-} tdi_ahead;
+    int64_t taken; /* lines of the first run that have been prefetched */
+} tdi_prefetch_region;
 
-typedef struct tdi_lines {
+typedef struct tdi_prefetch_lines {
     const char *at;
     int64_t step;
-} tdi_lines;
+} tdi_prefetch_lines;
 
-static inline tdi_ahead tdi_ahead_of(const void *from, int64_t bytes)
+static inline tdi_prefetch_region tdi_prefetch_run(const void *from, int64_t bytes)
 {
-    return (tdi_ahead){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
+    return (tdi_prefetch_region){.at = from, .step = TDI_LINE, .count = bytes / TDI_LINE, .runs = bytes >= TDI_LINE};
 }
 
-/* Rows of `bytes`, so far apart. */
-static inline tdi_ahead tdi_rows_ahead(const void *from, int64_t step, int64_t rows, int64_t bytes)
+/* Rows of `bytes` bytes, `step` bytes from row to row. */
+static inline tdi_prefetch_region tdi_prefetch_rows(const void *from, int64_t step, int64_t rows, int64_t bytes)
 {
-    return (tdi_ahead){
+    return (tdi_prefetch_region){
         .at = from, .step = step, .count = rows, .run_step = TDI_LINE, .runs = (bytes + TDI_LINE - 1) / TDI_LINE};
 }
 
-/* What a product of so many steps is to ask for, from a run and what lies behind it; one line again and again when
- * nothing is left. */
-static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t steps)
+/* Takes the lines that a product of `steps` steps prefetches from the first region that has any left, one at each step.
+ * They may reach behind the run's end. When nothing is left, the product prefetches one line again and again. */
+static inline tdi_prefetch_lines tdi_next_prefetch(tdi_prefetch_region *regions, int count, int64_t steps)
 {
-    for (tdi_ahead *a = regions; a < regions + count; a++)
+    for (tdi_prefetch_region *a = regions; a < regions + count; a++)
         if (a->runs > 0) {
-            tdi_lines lines = {a->at + a->taken * a->step, a->step};
+            tdi_prefetch_lines lines = {a->at + a->taken * a->step, a->step};
             a->taken += steps;
             if (a->taken >= a->count) {
                 a->taken = 0;
@@ -68,36 +66,7 @@ static inline tdi_lines tdi_take_ahead(tdi_ahead *regions, int count, int64_t st
             }
             return lines;
         }
-    return (tdi_lines){regions->at, 0};
-}
-
-/* call->soon, of a kernel that `asks`. */
-typedef struct tdi_asking {
-    tdi_ahead regions[TDI_MOST_SOON];
-    int count; /* 0: there is nothing to be asked for */
-} tdi_asking;
-
-static inline tdi_asking tdi_asking_of(const tdi_call *call)
-{
-    tdi_asking asking = {.count = 0};
-    for (int i = 0; i < call->n_soon; i++) {
-        tdi_ahead region = tdi_ahead_of(call->soon[i].at, call->soon[i].count * (int64_t)sizeof(float));
-        if (region.runs > 0)
-            asking.regions[asking.count++] = region;
-    }
-    return asking;
-}
-
-/* The next lines, to the second cache. */
-static inline void tdi_ask(tdi_asking *asking, int64_t lines)
-{
-    if (!asking->count)
-        return;
-    tdi_lines next = tdi_take_ahead(asking->regions, asking->count, lines);
-    for (int64_t i = 0; i < lines; i++)
-        __builtin_prefetch(next.at + i * next.step, 0, 2);
-    if (asking->regions[asking->count - 1].runs == 0)
-        asking->count = 0;
+    return (tdi_prefetch_lines){regions->at, 0};
 }
 
 #endif

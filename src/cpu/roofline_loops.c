@@ -6,18 +6,18 @@
 #include "cpu/cpu.h"
 #include "cpu/features.h"
 
-static const tdi_roof_loops *best_loops(void)
+static const tdi_roofline_loops *best_loops(void)
 {
 #ifdef TANDEM_X86
     if (tdi_cpu_best_isa() == TDI_CPU_AVX512)
-        return &tdi_roof_loops_avx512;
+        return &tdi_roofline_loops_avx512;
     if (tdi_cpu_best_isa() == TDI_CPU_AVX2)
-        return &tdi_roof_loops_avx2;
+        return &tdi_roofline_loops_avx2;
 #endif
-    return &tdi_roof_loops_baseline;
+    return &tdi_roofline_loops_baseline;
 }
 
-void tdi_cpu_roofs(tdi_roof_loops *loops)
+void tdi_cpu_roofline_loops(tdi_roofline_loops *loops)
 {
     *loops = *best_loops();
     const tdi_bfloat16_loop *narrow = tdi_bfloat16_tiles.works() ? &tdi_bfloat16_tiles : &tdi_bfloat16_vectors;
@@ -38,23 +38,23 @@ static bool vectors_work(void)
 
 __attribute__((target("avx512f,avx512bf16"))) static void run_vectors(int64_t times)
 {
-    __m512 sums[TDI_ROOF_SUMS];
+    __m512 sums[TDI_ROOFLINE_SUMS];
     __m512i raw = _mm512_setzero_si512();
     TDI_OPAQUE(raw);
     __m512bh a = (__m512bh)raw;
     TDI_UNROLL
-    for (int s = 0; s < TDI_ROOF_SUMS; s++)
+    for (int s = 0; s < TDI_ROOFLINE_SUMS; s++)
         sums[s] = _mm512_setzero_ps();
     for (int64_t i = 0; i < times; i++) {
         TDI_UNROLL
-        for (int s = 0; s < TDI_ROOF_SUMS; s++) {
+        for (int s = 0; s < TDI_ROOFLINE_SUMS; s++) {
             sums[s] = _mm512_dpbf16_ps(sums[s], a, a);
             TDI_OPAQUE(sums[s]);
         }
     }
 }
 
-const tdi_bfloat16_loop tdi_bfloat16_vectors = {vectors_work, 2.0 * TDI_ROOF_SUMS * 32, run_vectors};
+const tdi_bfloat16_loop tdi_bfloat16_vectors = {vectors_work, 2.0 * TDI_ROOFLINE_SUMS * 32, run_vectors};
 
 /* Four tiles of sums, two of each factor: as a matrix product would use them. */
 __attribute__((target("amx-tile,amx-bf16"))) static void run_tiles(int64_t times)

@@ -1,4 +1,4 @@
-/* roofline_loops.h - loops that do nothing but one thing as fast as the CPU can: tdi_roof_loops of each instruction
+/* roofline_loops.h - loops that do nothing but one thing as fast as the CPU can: tdi_roofline_loops of each instruction
  * set, and products of bfloat16 numbers by each of the instructions that there are for them. */
 #ifndef TDI_CPU_ROOFLINE_LOOPS_H
 #define TDI_CPU_ROOFLINE_LOOPS_H
@@ -6,8 +6,8 @@
 #include "cpu/unroll.h"
 #include "device/device.h"
 
-/* A device's `roofs`: the loops of the best instruction set that this CPU has. */
-void tdi_cpu_roofs(tdi_roof_loops *loops);
+/* A device's `roofline`: the loops of the best instruction set that this CPU has. */
+void tdi_cpu_roofline_loops(tdi_roofline_loops *loops);
 
 /* Products of bfloat16 numbers, summed in float32. */
 typedef struct tdi_bfloat16_loop {
@@ -20,9 +20,9 @@ typedef struct tdi_bfloat16_loop {
 extern const tdi_bfloat16_loop tdi_bfloat16_vectors; /* vdpbf16ps */
 extern const tdi_bfloat16_loop tdi_bfloat16_tiles;   /* AMX */
 
-extern const tdi_roof_loops tdi_roof_loops_baseline;
+extern const tdi_roofline_loops tdi_roofline_loops_baseline;
 #ifdef TANDEM_X86
-extern const tdi_roof_loops tdi_roof_loops_avx2, tdi_roof_loops_avx512;
+extern const tdi_roofline_loops tdi_roofline_loops_avx2, tdi_roofline_loops_avx512;
 #endif
 
 /* Keeps the compiler from seeing that a value is never used, or always the same. */
@@ -34,6 +34,8 @@ extern const tdi_roof_loops tdi_roof_loops_avx2, tdi_roof_loops_avx512;
 #define TDI_OPAQUE(x) __asm__ volatile("" : "+m"(x))
 #endif
 
-enum { TDI_ROOF_SUMS = 12 }; /* chains of multiply-adds at once: more than latency times units, fewer than registers */
+enum {
+    TDI_ROOFLINE_SUMS = 12
+}; /* chains of multiply-adds at once: more than latency times units, fewer than registers */
 
 #endif

@@ -4,12 +4,12 @@
 
 static void multiply_add(int64_t times)
 {
-    tdi_vector sums[TDI_ROOF_SUMS] = {{0}}, a = {0}, b = {0};
+    tdi_vector sums[TDI_ROOFLINE_SUMS] = {{0}}, a = {0}, b = {0};
     TDI_OPAQUE(a);
     TDI_OPAQUE(b);
     for (int64_t i = 0; i < times; i++) {
         TDI_UNROLL
-        for (int s = 0; s < TDI_ROOF_SUMS; s++) {
+        for (int s = 0; s < TDI_ROOFLINE_SUMS; s++) {
             sums[s] = sums[s] * a + b;
             TDI_OPAQUE(sums[s]);
         }
@@ -40,8 +40,8 @@ static void update(float *data, int64_t count)
     }
 }
 
-const tdi_roof_loops TDI_ISA_NAME(tdi_roof_loops) = {.name = TDI_ISA_TEXT,
-                                                     .flops = 2.0 * TDI_ROOF_SUMS * TDI_WIDTH,
-                                                     .multiply_add = multiply_add,
-                                                     .read = read_all,
-                                                     .update = update};
+const tdi_roofline_loops TDI_ISA_NAME(tdi_roofline_loops) = {.name = TDI_ISA_TEXT,
+                                                             .flops = 2.0 * TDI_ROOFLINE_SUMS * TDI_WIDTH,
+                                                             .multiply_add = multiply_add,
+                                                             .read = read_all,
+                                                             .update = update};

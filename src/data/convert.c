@@ -1,7 +1,7 @@
-/* convert.c - stored elements as floats, or as class numbers: plain loops that the compiler vectorises.
+/* convert.c - converts stored elements to floats or class numbers, in plain loops that the compiler vectorises.
  *
- * Bytes are what images are made of, so theirs is the hot loop. It multiplies by the scale in two parts, the first of
- * 16 bits: byte * high is then exact in a float, and the sum rounds once, as byte / 255 would. */
+ * The loop over bytes, the elements of images, is the hot one. It splits the scale into `high`, of 16 bits, and `low`:
+ * byte * high is exact in a float, so the sum rounds once, as byte / 255 does. */
 #include "data/convert.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ void tdi_convert_floats(td_dtype dtype, const void *from, float *to, int64_t cou
     }
 }
 
-/* `limit` is 2^31 in the type's own arithmetic. NaN fails the comparisons. */
+/* `limit` is 2^31 in the type. A NaN fails the comparisons. */
 #define CLASSES_FROM(name, type, limit)                                                                                \
     static int64_t classes_from_##name(const type *from, int32_t *restrict to, int64_t count)                          \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-/* file_list.c - files by commas and patterns. */
+/* file_list.c - lists of files from words with commas and patterns. */
 #include "data/file_list.h"
 
 #include <glob.h>

@@ -1,4 +1,4 @@
-/* formats.h - every file format there is. A new one is declared here and listed in formats.c. */
+/* formats.h - the file formats. A new one is declared here and listed in source.c. */
 #ifndef TDI_DATA_FORMATS_H
 #define TDI_DATA_FORMATS_H
 

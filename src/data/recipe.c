@@ -1,4 +1,4 @@
-/* recipe.c - recipes are parsed. */
+/* recipe.c - parses recipes. */
 #include "data/recipe.h"
 
 #include <stdio.h>

@@ -1,13 +1,15 @@
-/* recipe.h - how a model's data was read, as JSON: kept with the model, so that it is read the same way when the model
- * predicts. Its "format" names the format that wrote it. */
+/* recipe.h - a source's recipe: what was found in the training data and must be the same when the model predicts.
+ *
+ * It is JSON. "format" names the format that wrote it; the rest is the format's own: a CSV's categories and means, the
+ * classes of image folders and TFRecords, a text's characters. td_fit gives it to the model, whose file keeps it
+ * (tandem.json, which Keras ignores), and a source opened with it reads in the same way. A recipe may have "classes":
+ * the names of the first target's classes, in the order of their numbers. */
 #ifndef TDI_DATA_RECIPE_H
 #define TDI_DATA_RECIPE_H
 
 #include <jansson.h>
 
-/* A recipe may have "classes", the names of the first target's classes in the order of their numbers. */
-
-/* The recipe, when it is `format`'s; else NULL, as for a NULL text. The caller's to json_decref. */
+/* Parses a recipe. NULL when `text` is NULL or the recipe is another format's. The caller calls json_decref. */
 json_t *tdi_recipe_of(const char *text, const char *format);
 
 #endif

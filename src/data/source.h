@@ -1,4 +1,15 @@
-/* source.h - where samples come from. A file format is one tdi_source_format; a stage wraps a source. */
+/* source.h - where samples come from: the interface of sources, and what every source shares.
+ *
+ * A source gives any rows of any of its columns, from any thread. A file format is a tdi_source_format whose `open`
+ * makes a source (src/data/source/); a stage is a source over another one that changes samples or selects rows
+ * (src/data/stage/). To add a format:
+ *
+ *   1. src/data/source/<name>.c: a tdi_source_format, declared in formats.h and listed in source.c. Arrays that are
+ * read at once fill a tdi_table (array_table.h); samples that are read or decoded one by one derive from
+ *      tdi_sample_reader (sample_reader.h). Headers are never believed: sizes are compared with the file before memory
+ *      is allocated. Files that fit into memory are read whole, not mapped, because a mapped file that someone
+ * truncates ends the process with a signal.
+ *   2. A test in tests/data/, a fuzz target tests/fuzz/fuzz_<name>.c with seeds in tests/fuzz/seeds/fuzz_<name>/. */
 #ifndef TDI_DATA_SOURCE_H
 #define TDI_DATA_SOURCE_H
 
@@ -14,159 +25,186 @@
 
 typedef struct tdi_source tdi_source;
 
-/* One array of the data: an input or a target. */
+/* One array of the data: an input or a target, [samples, shape...]. */
 typedef struct tdi_column {
-    char name[64];  /* "x", "y", or the array's name in the file */
-    td_shape shape; /* per sample; rank 0: a number */
-    td_dtype dtype;
-    const void *values; /* [samples, shape...] in `dtype` where all of them lie in memory as they are, else NULL; a
-                         * source made of another one's columns clears or moves it */
-    float scale; /* values are multiplied by this when read as floats; the float nearest to 1/n divides by n exactly */
+    char name[64];      /* "x", "y", or the array's name in the file */
+    td_shape shape;     /* per sample; rank 0: a number */
+    td_dtype dtype;     /* as stored */
+    const void *values; /* [samples, shape...] in `dtype` when all of them lie in memory, else NULL. A stage that copies
+                         * a column clears this, or moves it to its own first row. */
+    float scale;        /* factor of values read as floats; the float nearest to 1/n divides by n exactly */
 } tdi_column;
 
-/* What values that were gathered in the column's own dtype are still to be multiplied by. */
+/* The factor that remains to be applied to values gathered in the column's own dtype: gather has scaled float32. */
 float tdi_stored_scale(const tdi_column *column);
 
-/* Elements of one sample. */
+/* The number of elements of one sample. */
 int64_t tdi_sample_elements(const td_shape *shape);
 
-/* Rows of a column whose `values` are in memory, packed, as scaled floats; `convert_bytes` is tdi_convert_bytes or does
- * the same faster. */
+/* Gathers rows[0 .. count) of a column whose `values` are in memory, as scaled floats, packed. `convert_bytes` is
+ * tdi_convert_bytes or a device's faster loop with the same results. */
 void tdi_gather_floats(const tdi_column *column, const int64_t *rows, int64_t count, float *to,
                        void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale));
 
 #define TDI_SAMPLES_UNKNOWN (-1)
 
-/* A pass over a source's samples: an epoch, an evaluation, a prediction. */
-typedef struct tdi_source_pass {
-    const int64_t *order; /* [samples] the rows in the order in which they will be gathered; borrowed until end */
-    int64_t first;        /* place in the order where that begins: an epoch that is resumed had those before it */
-    int64_t samples;      /* TDI_SAMPLES_UNKNOWN: all, of a stream of unknown length, which has no order; to gather a
-                           * row behind its end is TD_STOPPED */
-    int64_t batch;
+/* One run over a source's samples: an epoch, an evaluation, a prediction. */
+typedef struct tdi_source_run {
+    const int64_t *order; /* [samples] the rows in the order in which they will be gathered; borrowed until `end` */
+    int64_t first;        /* place in the order where gathering begins; above 0 when an epoch is resumed */
+    int64_t samples;      /* TDI_SAMPLES_UNKNOWN: a stream of unknown length is gathered to its end, without an order;
+                           * a row behind its end gives TD_STOPPED */
+    int64_t batch;        /* rows of a step */
     uint64_t seed;
     int64_t epoch;
-    bool training;          /* random draws (augmentation), keyed by (seed, epoch, row), are wanted */
-    int columns;            /* that will be gathered, each row of them once */
-    const atomic_int *stop; /* NULL, or: once it is not 0 no other sample is to be made: TD_STOPPED */
-} tdi_source_pass;
+    bool training;          /* augmentation draws at random, keyed by (seed, epoch, row) */
+    int columns;            /* number of columns that will be gathered, each row of them once */
+    const atomic_int *stop; /* once it is not 0 no further sample is made, and gather gives TD_STOPPED; NULL: never */
+} tdi_source_run;
 
+/* A source. Formats and stages derive from it: it is the first member of their own struct.
+ *
+ * Of the functions only `gather` and `checksum` are called by several threads at once. `begin`, `end`, `count` and
+ * `release` are called by the thread that trains, evaluates or predicts, never while another thread is in a function of
+ * the same source. Every function may block on reading files or, for the caller's own functions, on the caller. */
 struct tdi_source {
     char name[256];  /* the path, for messages */
-    int64_t samples; /* or TDI_SAMPLES_UNKNOWN */
-    int n_x, n_y;    /* columns: inputs first, then targets */
+    int64_t samples; /* number of samples, or TDI_SAMPLES_UNKNOWN */
+    int n_x, n_y;    /* numbers of columns: inputs come first, then targets */
     tdi_column columns[TDI_MAX_COLUMNS];
-    int64_t skipped;        /* samples left out because they could not be read, where that was asked for */
-    char skip_reason[1024]; /* the first of them: what was wrong */
-    char *recipe;           /* td_data_recipe; freed by release; NULL: none */
-    uint64_t stamp;         /* of the files: it changes with their sizes and times; 0: there are none */
-    uint32_t content;       /* of the files, as far as opening them has shown it: copies have the same */
-    bool sequential;        /* a stream: rows are to be gathered nearly in their order, and only within a pass */
-    bool drawn;             /* samples change from one training epoch to the next */
-    bool made;              /* a sample is decoded, or made by a function of the caller, when it is gathered: that may
-                             * take long, so they are gathered one by one, and a stop is looked for in between */
+    int64_t skipped;        /* number of samples left out because they cannot be read, where the user asked for that */
+    char skip_reason[1024]; /* what was wrong with the first of them */
+    char *recipe;           /* JSON, see recipe.h; freed by `release`; NULL: none */
+    uint64_t stamp;         /* hash of the files' sizes and times; 0: there are no files */
+    uint32_t content;       /* checksum of what opening has read of the files; copies of the files have the same */
+    bool sequential;        /* a stream: rows are gathered nearly in order, and only between begin and end */
+    bool drawn;             /* samples differ from one training epoch to the next */
+    bool on_demand;         /* gathering a sample decodes it or calls a function of the user, which may take long: rows
+                             * are gathered one by one, and `stop` is checked in between */
 
-    /* Writes samples rows[0 .. count) of a column, packed, as floats (scaled), as int32, or as they are stored (`as`:
-     * the column's own dtype; float32 is scaled: see tdi_stored_scale). May be called by several threads at once.
-     * `rows` are within [0, samples). A class number that no int32 holds is TD_BAD_FILE. */
+    /* Writes rows[0 .. count) of a column to `to`, packed. `as` is TD_FLOAT32 (scaled), TD_INT32 or the column's own
+     * dtype (unscaled but for float32: see tdi_stored_scale). Called from any thread, several at once, for rows within
+     * [0, samples). TD_BAD_FILE: a sample cannot be read, or a class number does not fit into int32. TD_STOPPED: the
+     * run's `stop` is set, or a stream has ended. Never NULL. */
     td_status (*gather)(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
                         tdi_error *error);
-    /* Finds out how many samples there are, where that is not known; NULL: it cannot, or is known. As
-     * tdi_source_count. */
+
+    /* Sets `samples` of a source that does not know it, by reading its data. Called by tdi_source_count, which
+     * describes the arguments. NULL: the number is known, or cannot be found out. */
     td_status (*count)(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
-    /* Brackets a pass, for sources that work ahead or draw by the epoch; NULL when it is all the same. Every gather
-     * outside of a pass (td_data_read) is without random draws. end follows every begin that succeeded. */
-    td_status (*begin)(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
+
+    /* Begins a run. Called before the run's first gather. The source may start threads, draw random numbers for the
+     * epoch, or seek. Outside of a run (td_data_read) gather makes no random draws. NULL: all runs are alike. */
+    td_status (*begin)(tdi_source *source, const tdi_source_run *run, tdi_error *error);
+
+    /* Ends a run; called once after every `begin` that succeeded, whatever happened in between. NULL: nothing to do. */
     void (*end)(tdi_source *source);
+
+    /* Frees the source. Called once, when the last owner of the td_data has released it. Never NULL. */
     void (*release)(tdi_source *source);
-    /* Adds to a checksum `count` samples of a column whose values lie in files, as gather gives them when they are not
-     * converted; NULL: the content says enough of them. `stop` as a pass's. */
+
+    /* Adds `count` samples of a column, from `first` on, to a CRC-32C, as gather gives them unconverted. Called when a
+     * backup identifies its data. TD_STOPPED when `stop` is set. NULL: `content` identifies the values well enough, or
+     * they are in `values`. */
     td_status (*checksum)(const tdi_source *source, int column, int64_t first, int64_t count, uint32_t *crc,
                           const atomic_int *stop, tdi_error *error);
-    /* Of a stage: the index-th source that its samples come from; NULL behind the last. */
+
+    /* Of a stage: the source number `index` that its samples come from, or NULL behind the last. Called from any thread
+     * and does not block. NULL: the source is no stage. */
     const tdi_source *(*beneath)(const tdi_source *source, int index);
-    /* Where a row comes from: the source below, with *row made its row there; NULL: nowhere else, with *row made the
-     * number of the sample in the file. Without this function: row *row of the source that is beneath, if there is one.
-     */
+
+    /* Translates a row for messages: returns the source below and sets *row to the row there. Returns NULL when the
+     * source is itself the origin, with *row the number of the sample in the file. Called from any thread and does not
+     * block. NULL: row *row of beneath(0), if there is one. */
     const tdi_source *(*origin)(const tdi_source *source, int64_t *row);
 };
 
-/* What of td_open_args only some formats read. */
+/* The members of td_open_args that only some formats read; bits. */
 typedef enum tdi_open_field {
     TDI_OPEN_SCALE = 1,
-    TDI_OPEN_IMAGE_SIZE = 2, /* its samples can be images */
+    TDI_OPEN_IMAGE_SIZE = 2, /* read by formats whose samples can be images */
     TDI_OPEN_FEATURES = 4,
     TDI_OPEN_MISSING = 8,
     TDI_OPEN_WINDOW = 16,
     TDI_OPEN_HORIZON = 32
 } tdi_open_field;
 
+/* A file format. Its functions are called by the thread that calls td_open. */
 typedef struct tdi_source_format {
-    const char *name; /* "IDX directory" */
-    unsigned reads;   /* tdi_open_fields */
+    const char *name; /* as messages say it: "IDX directory" */
+    unsigned reads;   /* tdi_open_fields; others are refused when they are given */
+
+    /* True when the path looks like this format's, by its name or its first bytes. Asked in the order of
+     * tdi_source_formats until one is true. */
     bool (*claims)(const char *path);
-    td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error); /* scale 0: the format's own */
-    const char *when_large; /* ends the sentence that it cannot be opened for want of memory: ", or ..." */
+
+    /* Opens a path that `claims` accepted; args->scale 0 means the format's own. On failure *source stays unset.
+     * TD_BAD_FILE, TD_NOT_FOUND, TD_IO, TD_UNSUPPORTED or TD_INVALID_ARGUMENT with a sentence that names the path;
+     * TD_NO_MEMORY is given a sentence by the caller. */
+    td_status (*open)(const td_open_args *args, tdi_source **source, tdi_error *error);
+
+    const char *when_large; /* how that sentence ends, after "allow it more": ", or ..." */
 } tdi_source_format;
 
-extern const tdi_source_format *const tdi_source_formats[]; /* NULL-terminated, asked in order */
+extern const tdi_source_format *const tdi_source_formats[]; /* ends with NULL */
 
-/* Opens by the first format that claims the path. TD_NOT_FOUND with the formats listed when none does;
+/* Opens by the first format that claims the path. TD_NOT_FOUND, listing the formats, when none does;
  * TD_INVALID_ARGUMENT for a field that the format does not read. */
 td_status tdi_source_open(const td_open_args *args, tdi_source **source, tdi_error *error);
 
-/* Adds a file to the source's stamp; or words that say what of its files it reads. */
+/* Adds a file's size and time, or words that say how files are read, to the source's stamp. */
 void tdi_source_stamp(tdi_source *source, const char *path);
 void tdi_source_stamp_words(tdi_source *source, const char *words);
 
-/* Adds to the source's content: bytes; or a file by its size. */
+/* Adds bytes, or a file's size, to the source's content. */
 void tdi_source_content(tdi_source *source, const void *bytes, size_t size);
 void tdi_source_content_file(tdi_source *source, const char *path);
 
-/* The source at the bottom that a row comes from, which a person knows by its name; *row becomes the sample's number
- * there. */
+/* The source at the bottom that a row comes from, whose name the user knows; *row becomes the sample's number there. */
 const tdi_source *tdi_source_origin(const tdi_source *source, int64_t *row);
 
-/* Adds to a checksum all of the arrays and what is known of other files. */
+/* Adds the data beneath the source to a CRC-32C: arrays by their values, other files by their content. TD_STOPPED when
+ * `stop` is set. */
 td_status tdi_source_fingerprint(const tdi_source *source, uint32_t *crc, const atomic_int *stop, tdi_error *error);
 
-/* Makes sure that the number of samples is known; `stop` as a pass's. `or_else` is what else could be given (" or
- * steps_per_epoch"), "" when nothing. */
+/* Makes sure that `samples` is known. `or_else` ends the sentence of a failure with what the user could give instead
+ * (" or steps_per_epoch"), "" for nothing. TD_STOPPED when `stop` is set. */
 td_status tdi_source_count(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
-/* The `count` of a stage that has as many samples as what is beneath it. */
+/* The `count` of a stage that has as many samples as beneath(0). */
 td_status tdi_count_beneath(tdi_source *source, const char *or_else, const atomic_int *stop, tdi_error *error);
 
-/* A source over functions of the caller; `args->user` is released even when this fails. */
+/* Makes a source over functions of the user. args->user is released even when this fails. */
 td_status tdi_source_generator(const td_generator_args *args, tdi_source **source, tdi_error *error);
 
-/* TD_STOPPED when the flag, which may be NULL, is set. */
+/* TD_STOPPED when the flag is set; NULL never is. */
 td_status tdi_check_stop(const atomic_int *stop, tdi_error *error);
 
-/* begin and end, where the source has them. */
-td_status tdi_source_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error);
+/* Call the source's begin and end, where it has them. */
+td_status tdi_source_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error);
 void tdi_source_end(tdi_source *source);
 
+/* The handle that users hold: a source with a count of its owners, or the reason why there is none. */
 struct td_data {
     atomic_int references;
     tdi_source *source; /* NULL: poison */
-    tdi_error error;
+    tdi_error error;    /* of poison */
 };
 
-/* A stage over `of`, which it adopts: the source that `make` makes of it, whose release releases `of`; or poison, which
- * is `of` itself when that is poison. */
+/* The body of every public stage function. Adopts `of` and returns a handle of the source that `make` makes over it,
+ * whose release releases `of`. Returns poison when `make` fails, and `of` itself when that is poison. */
 typedef td_status tdi_stage_make(td_data *of, const void *args, tdi_source **source, tdi_error *error);
 td_data *tdi_data_stage(td_data *of, const td_location *at, tdi_stage_make *make, const void *args);
 
-/* Samples [first, first + count) of a source, which is borrowed. */
+/* Makes a source of the samples [first, first + count) of `whole`, which is borrowed. */
 td_status tdi_source_range(tdi_source *whole, int64_t first, int64_t count, tdi_source **range, tdi_error *error);
 
-/* The order that a buffer of `buffer` samples gives: one of those in it, by chance, is taken, and the next one put in
- * its place. No sample comes more than `buffer` - 1 places too early. Fixed by (seed, epoch). */
+/* Fills order[0 .. count) with the samples of an epoch: 0 .. count - 1, permuted by (seed, epoch) when `shuffle`. */
+void tdi_epoch_order(int64_t *order, int64_t count, bool shuffle, uint64_t seed, int64_t epoch);
+
+/* Fills order[0 .. count) with the order of a shuffle buffer of `buffer` samples, fixed by (seed, epoch): a random
+ * sample leaves the buffer and the next one takes its place. No sample comes more than buffer - 1 places too early. */
 td_status tdi_buffered_order(int64_t *order, int64_t count, int64_t buffer, uint64_t seed, int64_t epoch,
                              tdi_error *error);
-
-/* The order of an epoch: samples 0 .. count-1, permuted by (seed, epoch) when `shuffle`. */
-void tdi_epoch_order(int64_t *order, int64_t count, bool shuffle, uint64_t seed, int64_t epoch);
 
 #endif

@@ -1,5 +1,5 @@
-/* stored_array.c - stored numbers as an array of samples: in place when they lie in memory as they must, else read, or
- * left to be read by rows. */
+/* stored_array.c - makes arrays of stored numbers: in place when they lie in memory in a dtype of Tandem's, else read
+ * into memory, or left in the store when memory does not hold them. */
 #include "data/stored_array.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int64_t elements_of(const tdi_array *array)
     return array->samples * tdi_sample_elements(&array->shape);
 }
 
-/* NULL: they do not lie in memory, or not as they are needed. */
+/* The values in the store's memory; NULL when they are not there, or not aligned, or in a type to be widened. */
 static const void *values_in_place(const tdi_stored *stored)
 {
     const char *bytes = tdi_store_bytes(stored->store);
@@ -40,10 +40,9 @@ td_status tdi_array_from_store(const tdi_stored *stored, tdi_array *array, tdi_e
     return status;
 }
 
-/* ---- arrays that lie column by column ---- */
+/* ---- arrays in column-major order ---- */
 
-/* Which of a sample's elements, in row-major order, is number `column` of the file's columns: their first index runs
- * fastest. */
+/* The row-major number of a sample's element that is number `column` in the file, whose first index runs fastest. */
 static int64_t element_of(const td_shape *sample, int64_t column)
 {
     int64_t element = 0;
@@ -56,9 +55,10 @@ static int64_t element_of(const td_shape *sample, int64_t column)
     return element;
 }
 
-/* Rows [first, first + count) of all columns, as they are stored; `column` is room for one's. */
-static td_status turn_rows(const tdi_stored *stored, const tdi_array *array, int64_t first, int64_t count, char *column,
-                           char *rows, tdi_error *error)
+/* Writes rows [first, first + count) of all columns to `rows`, still in the stored type; `column` is scratch for one
+ * column. */
+static td_status transpose_rows(const tdi_stored *stored, const tdi_array *array, int64_t first, int64_t count,
+                                char *column, char *rows, tdi_error *error)
 {
     int64_t size = stored->numbers.size, elements = tdi_sample_elements(&array->shape);
     for (int64_t c = 0; c < elements; c++) {
@@ -71,7 +71,7 @@ static td_status turn_rows(const tdi_stored *stored, const tdi_array *array, int
     return TD_OK;
 }
 
-static td_status turn_blocks(const tdi_stored *stored, const tdi_array *array, tdi_store *to, tdi_error *error)
+static td_status transpose_blocks(const tdi_stored *stored, const tdi_array *array, tdi_store *to, tdi_error *error)
 {
     enum { BLOCK = 1 << 23 };
     int64_t size = stored->numbers.size, row = tdi_sample_elements(&array->shape) * size, most = 1 + BLOCK / row;
@@ -80,7 +80,7 @@ static td_status turn_blocks(const tdi_stored *stored, const tdi_array *array, t
     td_status status = column && rows ? TD_OK : tdi_no_memory(error);
     for (int64_t first = 0, count; first < array->samples && status == TD_OK; first += count) {
         count = array->samples - first < most ? array->samples - first : most;
-        status = turn_rows(stored, array, first, count, column, rows, error);
+        status = transpose_rows(stored, array, first, count, column, rows, error);
         if (status == TD_OK)
             status = tdi_store_put(to, rows, (size_t)(count * row), error);
     }
@@ -89,14 +89,14 @@ static td_status turn_blocks(const tdi_stored *stored, const tdi_array *array, t
     return status == TD_OK ? tdi_store_end(to, error) : status;
 }
 
-/* Frees the store, and makes another whose rows are runs of bytes. */
+/* Replaces the store by another one in row-major order. */
 static td_status make_row_major(tdi_stored *stored, const tdi_array *array, tdi_error *error)
 {
     tdi_store *turned = NULL;
     int64_t size = array->samples * tdi_sample_elements(&array->shape) * stored->numbers.size;
     td_status status = tdi_store_create(tdi_store_name(stored->store), size, &turned, error);
     if (status == TD_OK)
-        status = turn_blocks(stored, array, turned, error);
+        status = transpose_blocks(stored, array, turned, error);
     tdi_store_free(stored->store);
     if (status != TD_OK)
         tdi_store_free(turned);

@@ -1,16 +1,15 @@
-/* stored_array.h - an array of samples out of a store. */
+/* stored_array.h - makes an array of samples from numbers in a store: in memory when that holds it, else in place. */
 #ifndef TDI_DATA_STORED_ARRAY_H
 #define TDI_DATA_STORED_ARRAY_H
 
-#include "data/table.h"
-#include "files/npy.h"
+#include "data/array_table.h"
+#include "files/npy_file.h"
 
-/* Makes `array`, whose samples and shape are set, of `stored`, whose store it adopts, even on failure: in memory when
- * it holds it, else where it lies. */
+/* Fills in `array`, whose samples and shape are set. Adopts the store of `stored`, even on failure. */
 td_status tdi_array_from_store(const tdi_stored *stored, tdi_array *array, tdi_error *error);
 
-/* The same of a .npy file, which `what` names in messages. Numbers that lie column by column are put in another store
- * row by row. */
+/* Makes an array of a .npy file, which `what` names in messages. Adopts `store`, even on failure. Numbers in
+ * column-major order are first rewritten row by row in another store. */
 td_status tdi_array_from_npy(const tdi_npy *npy, tdi_store *store, const char *what, tdi_array *array,
                              tdi_error *error);
 

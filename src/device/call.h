@@ -1,4 +1,7 @@
-/* call.h - what a kernel sees: concrete shapes, resolved addresses, its share of the work. */
+/* call.h - what a kernel is called with: shapes and addresses, and this thread's share of the work.
+ *
+ * The plan makes a call for each thread that shares a step, once; from then on only the numbers in the control block
+ * change, and the addresses of the step's inputs. A kernel reads nothing but its call. */
 #ifndef TDI_DEVICE_CALL_H
 #define TDI_DEVICE_CALL_H
 
@@ -31,15 +34,16 @@ typedef struct tdi_dropout_numbers {
 
 enum { TDI_DROPOUT_NUMBERS = 64 };
 
-/* The control block: what kernels read that changes from step to step. It is plain numbers, reckoned by the host before
- * the step begins, so that it can be copied to any device. All shards read the same ones. */
+/* The control block: what kernels read that changes from step to step, where the host would branch. It is plain
+ * numbers, reckoned by the host before the step begins, so that it can be copied to any device. Each thread has its own
+ * copy, which all shards of its worker share, and writes it between steps. */
 typedef struct tdi_control {
-    int64_t rows;       /* in the global batch */
-    float inverse_rows; /* 1 / rows; 0 of no rows, whose sums are 0 too */
-    int64_t step;       /* names the random draws of this step */
+    int64_t rows;       /* of the global batch */
+    float inverse_rows; /* 1 / rows; 0 of an empty batch, all of whose sums are 0 */
+    int64_t step;       /* keys this step's random draws */
     uint64_t seed;
-    uint64_t weights; /* names the weights' values: constant inputs (tdi_call) are the same while it is; 0: unknown */
-    bool skip;        /* the step updates no weights: its gradients are accumulated */
+    uint64_t weights; /* version of the weights: as long as it is the same, constant inputs are; 0: unknown */
+    bool skip;        /* the step accumulates its gradients and updates no weights */
     unsigned turn;    /* 0 and 1 alternately, which keeps the failures of neighbouring steps apart (tdi_call_fail) */
 
     /* What the numbers below are reckoned from by tdi_op's `numbers`; kernels read none of them. */
@@ -51,21 +55,21 @@ typedef struct tdi_control {
     tdi_dropout_numbers dropout[TDI_DROPOUT_NUMBERS]; /* by tdi_dropout_attrs' number */
 } tdi_control;
 
-/* 0 when there are none. */
+/* 0 of an empty batch. */
 static inline float tdi_inverse_rows(int64_t rows)
 {
     return rows > 0 ? 1.0f / (float)rows : 0.0f;
 }
 
-/* A part is the slice of the global batch that one copy of the plan computes. */
+/* A shard: the slice of the global batch that one plan computes. */
 typedef struct tdi_part {
-    int index, parts;             /* this part, of how many */
-    int group_first, group_count; /* the parts that share batch statistics with it, itself included */
-    int64_t first_row;            /* of the slice, in the global batch: keys random draws */
-    float *const *gradients;      /* every part's gradient arena, [parts] */
+    int index, parts;             /* this shard, and how many there are */
+    int group_first, group_count; /* the shards whose rows share batch statistics with its own, itself included */
+    int64_t first_row;            /* the shard's first row in the global batch; keys random draws */
+    float *const *gradients;      /* [parts]: every shard's gradient arena */
 } tdi_part;
 
-/* The first row of part `part` of `parts` in a batch of `rows`. */
+/* The first row of shard `part` of `parts` in a batch of `rows`. */
 static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t parts)
 {
     return rows * part / parts;
@@ -73,11 +77,11 @@ static inline int64_t tdi_part_first_row(int64_t rows, int64_t part, int64_t par
 
 typedef struct tdi_value {
     void *data;
-    td_shape shape; /* the batch resolved */
+    td_shape shape; /* with the number of rows in place of TDI_BATCH */
     td_dtype dtype;
-    /* 0: row after row. Else samples stand side by side, so many abreast: [blocks of so many][elements of a row]
-     * [abreast]. What stands in the last block beyond the last sample is nobody's. */
-    int abreast;
+    /* 0: row after row. Otherwise the value is batch-interleaved in blocks of so many samples, [blocks][elements of a
+     * row][samples of the block], and what the last block holds beyond the last sample is undefined. */
+    int batch_interleaved;
 } tdi_value;
 
 /* [begin, end) of the axis that a split divides. */
@@ -86,52 +90,40 @@ typedef struct tdi_share {
     int64_t begin, end;
 } tdi_share;
 
-/* Numbers of weights that the step reads later on, and other cores have written. */
-typedef struct tdi_soon {
-    const float *at;
-    int64_t offset, count; /* floats, from the first weight on; so many of them */
-} tdi_soon;
-
-enum { TDI_MOST_SOON = 8 };
-
 struct tdi_call {
-    void (*run)(const tdi_call *call);
-    const tdi_value *in; /* [n_in]; data NULL for an absent optional input */
+    void (*run)(const tdi_call *call); /* NULL: this thread has no share of the step */
+    const tdi_value *in;               /* [n_in]; data NULL: an optional input that is absent */
     tdi_value out;
     const void *attrs;
-    void *state;   /* made by the kernel's prepare */
-    void *kept;    /* TDI_KEPT_HEAD and what its `keeps` asked for; 64-byte aligned; this lane's own */
-    void *scratch; /* of the size that prepare asked for; 64-byte aligned; this lane's own */
-    float *sums;   /* TDI_DEPTH: [lanes][elements of out], shared by the lanes */
-    /* What is made of out's rows by a kernel that `follows`, as the one that makes out `shows` them; NULL: nothing. */
-    const tdi_call *follower;
-    tdi_soon *soon; /* [n_soon]: for a kernel that `asks` */
-    int n_soon;
-    /* TDI_DEPTH: what this lane makes in the second half; and there, its share of the depth. */
-    tdi_share other_half;
+    void *state;        /* set by the kernel's prepare */
+    void *packed_cache; /* this thread's: TDI_PACKED_CACHE_HEAD and the kernel's packed_cache_bytes; 64-byte aligned */
+    void *scratch;      /* this thread's, of the size that prepare asked for; 64-byte aligned; lost between calls */
+    float *sums;        /* TDI_DEPTH: [lanes][elements of out], shared by the threads */
+    tdi_share other_half; /* TDI_DEPTH: in `run` the share of out that `finish` makes on this thread; in `finish` the
+                             share of the depth that `run` summed */
     int n_in;
-    unsigned steady;    /* bit i: in[i] is a weight that no step of the plan changes, and may be kept */
-    int split;          /* a tdi_split */
-    int64_t begin, end; /* the range of the split axis, elements or depth to make; the whole extent for TDI_WHOLE */
-    int lane, lanes;
-    int64_t offset; /* floats: where out's variable begins in the gradient arenas, else 0 */
+    unsigned constant_inputs; /* bit i: in[i] is a weight that no step of the plan changes: it may be packed once */
+    int split;                /* a tdi_split */
+    int64_t begin, end;       /* this thread's range of the axis, elements or depth; under TDI_WHOLE the whole extent */
+    int lane, lanes;          /* this thread, and how many share the step */
+    int64_t offset;           /* floats: where out's variable begins in the gradient arenas; 0: out belongs to none */
     const tdi_control *control;
     atomic_bool *failed; /* [2], by control->turn; NULL: nobody asks (tdi_call_fail) */
     const tdi_part *part;
-    struct tdi_lockstep *lockstep; /* of the lanes, for kernels that say `together` */
+    struct tdi_lockstep *lockstep; /* of the threads that share the step, for kernels with run_serially */
 };
 
-/* Does any of its values stand abreast? */
-static inline bool tdi_is_abreast(const tdi_call *call)
+/* Is any of its values batch-interleaved? */
+static inline bool tdi_is_batch_interleaved(const tdi_call *call)
 {
-    bool abreast = call->out.abreast;
+    bool interleaved = call->out.batch_interleaved;
     for (int i = 0; i < call->n_in; i++)
-        abreast = abreast || call->in[i].abreast;
-    return abreast;
+        interleaved = interleaved || call->in[i].batch_interleaved;
+    return interleaved;
 }
 
-/* The row of the part, of `rows`, at which group `group` of its `groups` begins: where a replica's slice of the global
- * batch does. */
+/* The row at which group `group` of a shard's `groups` groups begins, of its `rows` rows: where a replica's slice of
+ * the global batch begins. */
 static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, int64_t group, int64_t groups)
 {
     const tdi_part *part = call->part;
@@ -141,16 +133,7 @@ static inline int64_t tdi_group_first_row(const tdi_call *call, int64_t rows, in
            part->first_row;
 }
 
-/* ---- what a kernel keeps (tdi_kernel) of a steady input: behind the name of the weights that it was made of ---- */
-
-enum { TDI_KEPT_HEAD = 64 /* bytes */ };
-
-static inline bool tdi_is_steady(const tdi_call *call, int input)
-{
-    return call->steady >> input & 1u;
-}
-
-/* The kernel's library could not do the work for lack of memory: what the step makes is not to be used. */
+/* Called by a kernel whose library ran out of memory: what the step made must not be used. */
 static inline void tdi_call_fail(const tdi_call *call)
 {
     if (call->failed)
@@ -162,29 +145,41 @@ static inline const tdi_optimizer_numbers *tdi_optimizer_of(const tdi_call *call
     return &call->control->optimizer;
 }
 
-/* NULL: nothing is kept. */
-static inline void *tdi_kept(const tdi_call *call)
+/* ---- the packed-weight cache ----
+ *
+ * A kernel packs a constant input once and finds it packed at its next run. The cache begins with the version of the
+ * weights that it was made of. */
+
+enum { TDI_PACKED_CACHE_HEAD = 64 /* bytes */ };
+
+static inline bool tdi_is_constant_input(const tdi_call *call, int input)
 {
-    return call->kept ? (char *)call->kept + TDI_KEPT_HEAD : NULL;
+    return call->constant_inputs >> input & 1u;
 }
 
-/* Nothing is kept, or what is kept was made of other weights: the caller makes it now. */
-static inline bool tdi_must_make(const tdi_call *call)
+/* NULL: the call has no cache, and packs into its scratch each time. */
+static inline void *tdi_packed_cache(const tdi_call *call)
 {
-    uint64_t *made_of = call->kept;
-    if (!made_of)
+    return call->packed_cache ? (char *)call->packed_cache + TDI_PACKED_CACHE_HEAD : NULL;
+}
+
+/* True when there is no cache or it holds other weights. The caller then packs them before it returns. */
+static inline bool tdi_must_pack(const tdi_call *call)
+{
+    uint64_t *version = call->packed_cache;
+    if (!version)
         return true;
     uint64_t now = call->control->weights;
-    bool same = now && *made_of == now;
-    *made_of = now;
+    bool same = now && *version == now;
+    *version = now;
     return !same;
 }
 
-/* It could not be made. */
-static inline void tdi_make_again(const tdi_call *call)
+/* Packing failed: the next run packs again. */
+static inline void tdi_forget_packed(const tdi_call *call)
 {
-    if (call->kept)
-        *(uint64_t *)call->kept = 0;
+    if (call->packed_cache)
+        *(uint64_t *)call->packed_cache = 0;
 }
 
 #endif

@@ -1,77 +1,85 @@
-/* kernel.h - one way of computing an op on a device. */
+/* kernel.h - one implementation of an op on a device.
+ *
+ * A device has one ordered list of kernels, best first. For each step the plan asks those of the step's op in that
+ * order, and takes the first that does not decline, or, between kernels that are not sure to be the best, the one that
+ * a kernel trial finds fastest; the op's reference serves when all decline. Everything is settled in `prepare`: `run`
+ * allocates nothing, decides nothing, blocks nowhere and cannot fail. */
 #ifndef TDI_DEVICE_KERNEL_H
 #define TDI_DEVICE_KERNEL_H
 
 #include "device/call.h"
 #include "graph/op.h"
 
-/* How sure a kernel is to be the best for a call that it takes. What is not sure is timed against the candidates after
- * it, up to the first that is sure; where nothing may be timed, the first that is not unlikely is taken. */
-typedef enum tdi_doubt { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_doubt;
+/* A kernel's confidence that it is the fastest for a call. A kernel that is not sure is timed against the candidates
+ * behind it, up to the first that is sure. Where nothing may be timed, the first candidate that is not unlikely is
+ * taken. */
+typedef enum tdi_confidence { TDI_SURE = 0, TDI_LIKELY, TDI_UNLIKELY } tdi_confidence;
 
-/* Whether a kernel takes values whose samples stand abreast (tdi_value), in any mixture with values that do not: a
- * leader is a reason to lay them out so, a follower does as its neighbours do. */
-typedef enum tdi_abreast { TDI_NOT_ABREAST = 0, TDI_FOLLOWS_ABREAST, TDI_LEADS_ABREAST } tdi_abreast;
+/* Whether a kernel takes batch-interleaved values (tdi_value), in any mixture with values that are row after row. One
+ * that prefers them is a reason to lay values out so; one that accepts them does as its neighbours do. */
+typedef enum tdi_batch_interleaving {
+    TDI_NO_INTERLEAVING = 0,
+    TDI_ACCEPTS_INTERLEAVING,
+    TDI_PREFERS_INTERLEAVING
+} tdi_batch_interleaving;
 
-/* Which calls a kernel sees at all: those with a bfloat16 operand, those with none, or both. */
+/* The calls that a kernel is asked about: those without a bfloat16 value, those with one, or both. */
 typedef enum tdi_takes { TDI_TAKES_FLOAT32 = 0, TDI_TAKES_BFLOAT16, TDI_TAKES_BOTH } tdi_takes;
 
-/* A device has an ordered list of kernels; for each op the first that does not decline is taken, the op's reference
- * last; between those in doubt the clock decides. Everything a kernel needs is settled in `prepare`; `run` allocates
- * nothing and decides nothing. */
+/* Functions that look at a call to choose (declines, confidence, interleaving, prepare, packed_cache_bytes) are called
+ * by the one thread that makes the plan. They get shapes, dtypes and attributes but no addresses. None may block. */
 typedef struct tdi_kernel {
-    const char *name; /* "onednn conv2d", as explain shows it */
+    const char *name; /* as explain shows it: "onednn conv2d" */
     const tdi_op *op;
     tdi_takes takes;
-    bool widens;     /* computes in float32 all the same */
-    unsigned splits; /* TDI_CAN_...: how it can share an output among lanes; 0: whole only */
+    bool widens;     /* it computes bfloat16 calls in float32 */
+    unsigned splits; /* TDI_CAN_...: how threads can share its output; 0: one thread makes it all */
 
-    /* Element by element: what it makes of a stretch depends on the same stretch of inputs of the result's size, and of
-     * smaller ones on all. It may then be run for any part of its share, by TDI_FLAT, and does not tell prepare's
-     * share from another. */
+    /* It works element by element: a stretch of the output depends on the same stretch of the inputs of its size, and
+     * on all of smaller ones. The plan may then call run for any stretch of a thread's share, split TDI_FLAT, without
+     * another prepare (fused pointwise ops). */
     bool pointwise;
 
-    /* Shows what it makes, as rows get ready, to the kernel of call->follower; and can be that: makes its value of rows
-     * of its first input that it is shown, while they are in the caches. Of a device's list, all that follow know all
-     * that show. */
-    bool shows, follows;
-
-    /* NULL: no. Whether it asks for call->soon while it computes, which takes it long enough. */
-    bool (*asks)(const tdi_call *call);
-
-    /* Not NULL: shared by columns, its lanes wait for each other inside, by call->lockstep, so that all of them must
-     * run at once; their calls lie side by side, lane by lane, so that one finds what another has in its scratch. This
-     * makes what they make, `calls` being theirs, on one thread: the same values, bit for bit. The clock, which has no
-     * such lockstep, times none: it is never in doubt. */
-    void (*together)(const tdi_call *calls, int lanes);
-
-    /* NULL when the kernel takes this call, else why not, in a few words ("float64 input"); borrowed. `call` has
-     * shapes, dtypes and attributes, but no addresses. NULL function: takes all. */
+    /* Returns why the kernel cannot take the call, in a few words that explain shows ("float64 input"), borrowed; NULL:
+     * it can. NULL function: it takes every call. */
     const char *(*declines)(const tdi_call *call);
 
-    /* NULL: sure. `call` as for declines. */
-    tdi_doubt (*doubts)(const tdi_call *call);
+    /* NULL function: sure. Asked of calls that were not declined. */
+    tdi_confidence (*confidence)(const tdi_call *call);
 
-    /* NULL: not. Otherwise the device says how many stand abreast; then a lane makes the whole of a value. */
-    tdi_abreast (*abreast)(const tdi_call *call);
+    /* NULL function: none. Asked before the values' layouts are chosen. The device says how many samples a block has
+     * (tdi_device); one thread makes the whole of a batch-interleaved value. */
+    tdi_batch_interleaving (*interleaving)(const tdi_call *call);
 
-    /* Called once per lane for its range: may set *state (released by `release`) and *scratch (bytes). A prepare that
-     * fails with TD_UNSUPPORTED makes the plan fall to the next candidate, the sentence kept for explain. May be NULL.
-     */
+    /* Prepares one thread's call, for its range: may set *state and *scratch, the bytes of scratch that run needs.
+     * Fails with TD_UNSUPPORTED and a sentence when the range does not suit the kernel: the plan then asks the next
+     * candidate, and explain shows the sentence. Any other failure (TD_NO_MEMORY) fails the plan. NULL: nothing to
+     * prepare. */
     td_status (*prepare)(const tdi_call *call, void **state, size_t *scratch, tdi_error *error);
+
+    /* Frees what prepare set *state to; called once for each call that was prepared, when the plan is freed. NULL:
+     * there is nothing to free. */
     void (*release)(void *state);
 
-    /* NULL: nothing. The bytes that a call, which is prepared, keeps from run to run: for what it makes of steady
-     * inputs (tdi_kept). */
-    size_t (*keeps)(const tdi_call *call);
+    /* Bytes of the call's packed-weight cache: what run packs of constant inputs and finds again at its next run
+     * (tdi_packed_cache). Asked behind prepare. 0 or NULL: no cache. */
+    size_t (*packed_cache_bytes)(const tdi_call *call);
 
-    /* Makes call->out's [begin, end) of the split axis. Under TDI_DEPTH it makes the sums over [begin, end) into the
-     * lane's own of call->sums, of all but what `finish` makes on this lane. */
+    /* Makes call->out's [begin, end) of the split axis. Called at each step by each thread that shares it, at the same
+     * time as the others. Under TDI_DEPTH it sums over [begin, end) of the depth into its own of call->sums, all but
+     * what `finish` makes on the same thread. May wait for the other threads only by call->lockstep, and only where
+     * run_serially is set. Never NULL. */
     void (*run)(const tdi_call *call);
 
-    /* For TDI_CAN_DEPTH, when all lanes have run: makes call->out's [begin, end) of the split axis from the other
-     * lanes' sums and its own, over the depth of call->other_half. */
+    /* Under TDI_DEPTH: makes call->out's [begin, end) of the split axis, from the other threads' sums and its own over
+     * the depth of call->other_half. Called when all threads' runs have returned. NULL: no TDI_CAN_DEPTH. */
     void (*finish)(const tdi_call *call);
+
+    /* Set when column-split threads synchronize inside run, by call->lockstep: all of them must then run at once. This
+     * is the bit-identical serial version: it makes the shares of all threads on the calling one, `calls` [lanes] being
+     * theirs, side by side as the plan has them. Such a kernel must be sure: a trial has no lockstep. NULL: run waits
+     * for nobody. */
+    void (*run_serially)(const tdi_call *calls, int lanes);
 } tdi_kernel;
 
 #endif

@@ -1,5 +1,5 @@
-/* array_file.c - .npy files, filled in any order; an .npz is made of them. The header of one whose first extent is not
- * known yet has room for any, and is written again at the end. */
+/* array_file.c - .npy files that are filled in any order, and .npz files made of them. When an array's first extent is
+ * not known yet, its header has room for any number and is written again at the end. */
 #include "files/array_file.h"
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "files/atomic.h"
-#include "files/npy.h"
+#include "files/atomic_file.h"
+#include "files/npy_file.h"
 
 struct tdi_array_file {
     char *path;

@@ -1,4 +1,4 @@
-/* folders.c - folders, and where the user's cache is. */
+/* folders.c - folders, and the place of the user's cache. */
 #include "files/folders.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ bool tdi_is_removed(FILE *file)
     return fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 0;
 }
 
-/* The first reason counts: what is below fails for its sake. */
+/* Keeps the first failure, of which those of the folders below follow. */
 static void make_folder(const char *path, mode_t mode, int *reason)
 {
     if (mkdir(path, mode) != 0 && errno != EEXIST && !*reason)

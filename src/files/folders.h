@@ -1,4 +1,4 @@
-/* folders.h - folders, and where the user's cache is. */
+/* folders.h - folders, and the place of the user's cache. */
 #ifndef TDI_FILES_FOLDERS_H
 #define TDI_FILES_FOLDERS_H
 
@@ -8,14 +8,16 @@
 #include <sys/types.h>
 
 bool tdi_is_folder(const char *path);
-/* An open file that no name leads to any more: what is written there is lost. */
+/* True when no name leads to the open file any more, so that what is written to it is lost. */
 bool tdi_is_removed(FILE *file);
 
-/* mkdir -p: 0, or the errno of why there is no such folder. `path` is changed on the way and restored. */
+/* Makes a folder and those above it, as mkdir -p. Returns 0, or the errno of the failure. `path` is changed meanwhile
+ * and restored. */
 int tdi_make_folders(char *path, mode_t mode);
 
-/* The user's cache by the XDG rules, "tandem/`name`" in it; "" for the folder itself. A relative $XDG_CACHE_HOME or
- * $HOME counts as unset. False when there is no such place, or it does not fit. */
+/* Sets `path` to "tandem/`name`" in the user's cache by the XDG rules; an empty name gives the folder itself. A
+ * relative $XDG_CACHE_HOME or $HOME counts as unset. False when there is no such place, or it does not fit into `size`.
+ */
 bool tdi_user_cache(const char *name, char *path, size_t size);
 
 #endif

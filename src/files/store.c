@@ -1,5 +1,4 @@
-/* store.c - bytes in memory, in a file of someone's, or in a temporary one, whose last piece is written when it is
- * full. */
+/* store.c - bytes in memory, in a file, or in a temporary file, to which they are written in large pieces. */
 #define _GNU_SOURCE
 #include "files/store.h"
 
@@ -12,19 +11,19 @@
 #include <unistd.h>
 
 #include "base/machine.h"
-#include "files/regular.h"
-#include "files/temporary.h"
+#include "files/open_regular.h"
+#include "files/temporary_file.h"
 
 enum { PIECE = 1 << 18 };
 
 struct tdi_store {
     char *name;
-    int fd; /* -1: in memory */
+    int fd; /* -1: the bytes are in memory */
     int64_t begin, size;
-    bool temporary;          /* else it is someone's file, of which is known: */
-    struct timespec changed; /* when, and its length, as it was opened */
+    bool temporary;          /* the file is the store's own; else the next members tell whether it has changed */
+    struct timespec changed; /* time of its last change, and its length, when it was opened */
     int64_t length;
-    char *bytes; /* in memory: all of them; in a temporary file: the last, not written yet */
+    char *bytes; /* in memory: all bytes; with a temporary file: the last ones, not written yet */
     int64_t capacity, pending;
 };
 
@@ -112,7 +111,7 @@ td_status tdi_store_part(int fd, int64_t begin, int64_t size, const char *name, 
 
 /* ---- putting together ---- */
 
-/* From memory into a temporary file, what is there first. */
+/* Moves the store to a temporary file. */
 static td_status begin_file(tdi_store *store, tdi_error *error)
 {
     TDI_TRY(tdi_temporary_open(store->name, &store->fd, error));
@@ -178,7 +177,7 @@ td_status tdi_store_put(tdi_store *store, const void *bytes, size_t size, tdi_er
     return TD_OK;
 }
 
-/* What grew by doubling gives back what it did not need. */
+/* Memory that grew by doubling is trimmed to its size. */
 td_status tdi_store_end(tdi_store *store, tdi_error *error)
 {
     if (store->fd >= 0) {
@@ -194,7 +193,7 @@ td_status tdi_store_end(tdi_store *store, tdi_error *error)
 
 /* ---- reading ---- */
 
-/* Rows of two versions of a file would be data that never was. */
+/* Fails when the file has changed: rows of two versions of it would be data that never existed. */
 static td_status check_unchanged(const tdi_store *store, tdi_error *error)
 {
     struct stat facts;

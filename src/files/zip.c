@@ -1,4 +1,4 @@
-/* zip.c - reading by libzip, with limits; writing by libzip into an atomic file. */
+/* zip.c - reads archives by libzip, with limits, and writes them by libzip into an atomic file. */
 #include "files/zip.h"
 
 #include <errno.h>
@@ -10,9 +10,9 @@
 #include <zlib.h>
 
 #include "base/machine.h"
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 
-/* Beyond this, an entry that expands more than BOMB_RATIO times is a bomb. */
+/* A larger entry that expands by more than BOMB_RATIO is a bomb. */
 #define BOMB_FLOOR ((zip_uint64_t)256 << 20)
 #define BOMB_RATIO 100
 
@@ -20,8 +20,8 @@ enum { PIECE = 1 << 18 };
 
 struct tdi_zip {
     zip_t *archive;
-    FILE *file;        /* that it reads; closed with it */
-    zip_uint64_t size; /* of the archive, on disk */
+    FILE *file;        /* read by libzip and closed with the archive */
+    zip_uint64_t size; /* bytes of the archive on disk */
     char path[256];    /* for messages */
 };
 
@@ -40,7 +40,7 @@ static td_status open_failure(const char *path, int code, tdi_error *error)
     return status;
 }
 
-/* A pipe would block, a folder confuses: only regular files are opened. */
+/* Refuses all but regular files; opening a pipe would block. */
 static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *error)
 {
     struct stat info;
@@ -55,7 +55,7 @@ static td_status check_regular(const char *path, zip_uint64_t *size, tdi_error *
     return TD_OK;
 }
 
-/* libzip reads an open file, so that where it reads can be asked. */
+/* Hands libzip an open file, so that its position can be asked for (place_of). */
 static td_status open_archive(tdi_zip *zip, const char *path, tdi_error *error)
 {
     zip_error_t reason;
@@ -144,7 +144,7 @@ static td_status entry_failure(const tdi_zip *zip, const char *name, const char 
     return tdi_fail(error, TD_BAD_FILE, "\"%s\": entry \"%s\" is damaged: %s", zip->path, name, reason);
 }
 
-/* Reads on to the entry's end, since it is there that libzip compares size and checksum. */
+/* Reads to the entry's end, because libzip compares size and checksum there. */
 static td_status read_whole(const tdi_zip *zip, zip_file_t *entry, const char *name, char *bytes, size_t size,
                             tdi_error *error)
 {
@@ -206,8 +206,8 @@ td_status tdi_zip_read(tdi_zip *zip, const char *name, size_t limit, void **byte
 
 /* ---- entries as stores ---- */
 
-/* Where an uncompressed entry's bytes begin, which libzip does not say: a byte before the file's position when their
- * first has been read. */
+/* The offset of an uncompressed entry's bytes in the archive, which libzip does not tell: one less than the file's
+ * position after the first of them has been read. */
 static int64_t place_of(const tdi_zip *zip, zip_uint64_t index)
 {
     char first;
@@ -218,7 +218,7 @@ static int64_t place_of(const tdi_zip *zip, zip_uint64_t index)
     return at;
 }
 
-/* The CRC-32 of all of a store; false: it cannot be read. */
+/* Sets *crc to the CRC-32 of a whole store. False when it cannot be read. */
 static bool checksum_of(const tdi_store *store, uint32_t *crc)
 {
     unsigned char *piece = malloc(PIECE);
@@ -235,7 +235,7 @@ static bool checksum_of(const tdi_store *store, uint32_t *crc)
     return at == size;
 }
 
-/* NULL where the entry does not lie in the archive as it is, whole and undamaged. */
+/* A store of the entry's place in the archive; NULL unless it is there uncompressed, whole and undamaged. */
 static tdi_store *store_in_place(const tdi_zip *zip, const zip_stat_t *entry, const char *what)
 {
     uint32_t crc;
@@ -252,7 +252,7 @@ static tdi_store *store_in_place(const tdi_zip *zip, const zip_stat_t *entry, co
     return NULL;
 }
 
-/* To the entry's end, as read_whole. */
+/* Unpacks to the entry's end, as read_whole does. */
 static td_status unpack_pieces(const tdi_zip *zip, zip_file_t *entry, const char *name, tdi_store *store,
                                int64_t expected, tdi_error *error)
 {
@@ -313,13 +313,13 @@ td_status tdi_zip_store_in_place(tdi_zip *zip, const char *name, tdi_store **sto
 
 /* ---- writing ---- */
 
-/* libzip's view of the atomic file: write only. libzip's own temporary files would be neither fsynced nor
- * unpredictable. */
+/* libzip's view of the atomic file, which it can only write. libzip's own temporary files would neither be fsynced nor
+ * have unpredictable names. */
 typedef struct sink {
     tdi_atomic *file;
     int64_t end;
-    zip_error_t reason; /* for libzip */
-    tdi_error *error;   /* for the person */
+    zip_error_t reason; /* libzip asks for it */
+    tdi_error *error;   /* the user's sentence */
 } sink;
 
 static zip_int64_t sink_result(sink *to, td_status status)
@@ -339,7 +339,7 @@ static zip_int64_t sink_write(sink *to, const void *data, zip_uint64_t length)
     return (zip_int64_t)length;
 }
 
-/* libzip goes back to fill in what it knows only after an entry. */
+/* libzip seeks back to fill in an entry's size and checksum. */
 static zip_int64_t sink_seek(sink *to, void *data, zip_uint64_t length)
 {
     zip_int64_t target = zip_source_seek_compute_offset((zip_uint64_t)tdi_atomic_position(to->file),
@@ -375,12 +375,12 @@ static zip_int64_t sink_call(void *user, void *data, zip_uint64_t length, zip_so
         return sink_seek(to, data, length);
     case ZIP_SOURCE_TELL_WRITE:
         return tdi_atomic_position(to->file);
-    default: /* nothing to open, read, commit or free here */
+    default: /* opening, reading, committing and freeing need nothing */
         return 0;
     }
 }
 
-/* libzip's view of an entry that is made piece by piece. */
+/* libzip's view of an entry whose content is made piece by piece. */
 typedef struct pieces {
     const tdi_zip_entry *entry; /* borrowed */
     size_t at;
@@ -448,15 +448,15 @@ static bool add_entry(zip_t *archive, const char *name, zip_source_t *content)
         zip_source_free(content);
         return false;
     }
-    /* One fixed date (1 January 1980): the same content gives the same bytes. */
+    /* The date is always 1 January 1980, so that equal content gives equal bytes. */
     return zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
            zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) == 0;
 }
 
-/* What goes into an archive: bytes, or files. */
+/* The content of an archive: entries in memory, or in files. */
 typedef struct contents {
     int count;
-    const tdi_zip_entry *entries; /* NULL: files */
+    const tdi_zip_entry *entries; /* NULL: the content is in files */
     const tdi_zip_file *files;
 } contents;
 

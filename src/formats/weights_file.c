@@ -6,7 +6,7 @@
 
 #include "base/context.h"
 #include "base/text.h"
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 #include "files/zip.h"
 #include "formats/keras_objects.h"
 

@@ -121,7 +121,8 @@ static double no_flops(const tdi_call *call)
                                   .infer = leaf_infer,                                                                 \
                                   .no_gradient = why,                                                                  \
                                   .reference = leaf_reference,                                                         \
-                                  .flops = no_flops}
+                                  .flops = no_flops,                                                                   \
+                                  .leaf = true}
 
 LEAF_OP(input, "it has no inputs");
 LEAF_OP(parameter, "it has no inputs");
@@ -167,7 +168,7 @@ tdi_node *tdi_slot(tdi_graph *graph, tdi_variable *variable, int slot)
 
 bool tdi_is_leaf(const tdi_node *node)
 {
-    return node->op == &tdi_op_input || node->op == &tdi_op_parameter || node->op == &tdi_op_slot;
+    return node->op->leaf;
 }
 
 const tdi_node *tdi_root(const tdi_node *node)

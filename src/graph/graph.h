@@ -15,6 +15,7 @@ typedef struct tdi_op tdi_op;
 typedef struct tdi_node tdi_node;
 typedef struct tdi_variable tdi_variable;
 typedef struct tdi_graph tdi_graph;
+typedef struct tdi_def_use tdi_def_use; /* graph/def_use.h */
 
 /* Where a node's value lives. */
 typedef enum tdi_home {
@@ -53,9 +54,11 @@ struct tdi_graph {
     tdi_vec(tdi_node *) outputs;    /* roots besides the nodes marked `effect` */
     const char *scope;              /* given to new nodes, as is `bfloat16`; set by whoever emits */
     bool bfloat16;
-    const tdi_node *backward; /* the first node of backpropagation; NULL: there is none */
-    int parts;                /* how many parts the global batch is cut into: the first extent of an all_gather */
-    bool norms;               /* squared norms are taken of gradients: replicas cut updates between their blocks */
+    const tdi_node *backward;   /* the first node of backpropagation; NULL: there is none */
+    int parts;                  /* how many parts the global batch is cut into: the first extent of an all_gather */
+    bool norms;                 /* squared norms are taken of gradients: replicas cut updates between their blocks */
+    const tdi_def_use *def_use; /* of the finished graph: set by tdi_schedule_make; NULL before */
+    bool effects_last;          /* the schedule puts every effect behind the last collective, which may break */
     tdi_error error;
 };
 

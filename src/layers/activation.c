@@ -1,4 +1,4 @@
-/* activation.c - Activation, and the emission of activations for every layer that has one. */
+/* activation.c - Activation, and the activations of other layers: their check and emission. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 

@@ -41,7 +41,5 @@ const tdi_layer_type tdi_layer_type_add = {
 td_tensor *td_add_(const td_add_args *args)
 {
     int n_in = tdi_tensor_list_count(args->inputs);
-    return tdi_layer_apply(
-        tdi_tensors_context(n_in, args->inputs), &tdi_layer_type_add, args,
-        &(tdi_layer_use){"td_add", args->at, args->guard, args->name, args->trainable, n_in, args->inputs});
+    return TDI_LAYER_APPLY(add, args, n_in, args->inputs);
 }

@@ -1,8 +1,8 @@
 /* batch_normalization.c - BatchNormalization (Ioffe & Szegedy, 1502.03167) over the last axis's channels.
  *
- * In training the statistics are those of the batch: of one part, or merged over the parts of a group when
- * `synchronized` or when one replica is computed as several parts, or of each replica that a part computes. A layer
- * that is not trainable works as in inference, as in Keras. */
+ * In training the statistics are those of the batch: of the global batch when `synchronized`, else of a replica's rows.
+ * They are merged over shards where one replica is computed as several shards, and taken per replica where one shard
+ * computes several replicas. A layer that is not trainable uses the moving statistics in training too, as in Keras. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -64,7 +64,7 @@ static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error
                             error);
 }
 
-/* The layer's weights as nodes; gamma and beta NULL where it has none. */
+/* The layer's weights as nodes; gamma and beta are NULL where the layer has none. */
 typedef struct parameters {
     tdi_node *gamma, *beta, *moving_mean, *moving_variance;
 } parameters;
@@ -107,6 +107,12 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
                                     args->epsilon.value);
 }
 
+static bool statistics_per_replica(const tdi_layer *layer)
+{
+    const td_batch_normalization_args *args = layer->args;
+    return layer->trainable && args->synchronized != TD_YES;
+}
+
 const tdi_layer_type tdi_layer_type_batch_normalization = {
     .class_name = "BatchNormalization",
     .base_name = "batch_normalization",
@@ -114,6 +120,7 @@ const tdi_layer_type tdi_layer_type_batch_normalization = {
     .fields = fields,
     .min_in = 1,
     .max_in = 1,
+    .statistics_per_replica = statistics_per_replica,
     .infer = infer,
     .build = build,
     .emit = emit,
@@ -121,7 +128,5 @@ const tdi_layer_type tdi_layer_type_batch_normalization = {
 
 td_tensor *td_batch_normalization_(const td_batch_normalization_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_batch_normalization, args,
-        &(tdi_layer_use){"td_batch_normalization", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(batch_normalization, args, 1, &args->x);
 }

@@ -1,4 +1,4 @@
-/* concatenate.c - Concatenate: tensors joined along an axis of [batch, ...]; their other extents agree. */
+/* concatenate.c - Concatenate: joins tensors along an axis of [batch, ...]; their other extents agree. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -7,7 +7,7 @@ static const tdi_field fields[] = {
     {0},
 };
 
-/* Counted in [batch, ...]: 1 is a sample's first. */
+/* The axis in [batch, ...]: a sample's first is 1. */
 static int axis_of(const tdi_layer *layer, int sample_rank)
 {
     const td_concatenate_args *args = layer->args;
@@ -67,7 +67,5 @@ const tdi_layer_type tdi_layer_type_concatenate = {
 td_tensor *td_concatenate_(const td_concatenate_args *args)
 {
     int n_in = tdi_tensor_list_count(args->inputs);
-    return tdi_layer_apply(
-        tdi_tensors_context(n_in, args->inputs), &tdi_layer_type_concatenate, args,
-        &(tdi_layer_use){"td_concatenate", args->at, args->guard, args->name, args->trainable, n_in, args->inputs});
+    return TDI_LAYER_APPLY(concatenate, args, n_in, args->inputs);
 }

@@ -1,5 +1,5 @@
 /* conv2d.c - Conv2D: [batch, height, width, channels] -> [batch, out_height, out_width, filters]. */
-#include "layers/windows.h"
+#include "layers/sliding_windows.h"
 #include "ops/ops.h"
 
 static const tdi_field fields[] = {
@@ -97,6 +97,7 @@ const tdi_layer_type tdi_layer_type_conv2d = {
     .fields = fields,
     .min_in = 1,
     .max_in = 1,
+    .convolves = true,
     .infer = infer,
     .build = build,
     .emit = emit,
@@ -109,7 +110,5 @@ td_tensor *td_conv2d_(const td_conv2d_args *args)
         own.kernel.height = own.kernel_size;
     if (own.kernel.width == 0)
         own.kernel.width = own.kernel_size;
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_conv2d, &own,
-        &(tdi_layer_use){"td_conv2d", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(conv2d, &own, 1, &args->x);
 }

@@ -68,7 +68,5 @@ const tdi_layer_type tdi_layer_type_dense = {
 
 td_tensor *td_dense_(const td_dense_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_dense, args,
-        &(tdi_layer_use){"td_dense", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(dense, args, 1, &args->x);
 }

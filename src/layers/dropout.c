@@ -1,4 +1,7 @@
-/* dropout.c - Dropout: in training a fraction of the inputs is zeroed and the rest scaled up; else the input itself. */
+/* dropout.c - Dropout: training zeroes a fraction of the inputs and scales the rest up; other modes pass the input on.
+ *
+ * Draws are keyed by (seed of the run, step, row in the global batch, stream). The stream is made here of the layer's
+ * name and seed, and of the number of the call in the graph. */
 #include <string.h>
 
 #include "layers/layer.h"
@@ -22,7 +25,7 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     return TD_OK;
 }
 
-/* FNV-1a. */
+/* One more step of the FNV-1a hash. */
 static uint64_t hash(uint64_t start, const void *bytes, size_t count)
 {
     const unsigned char *byte = bytes;
@@ -90,7 +93,5 @@ const tdi_layer_type tdi_layer_type_dropout = {
 
 td_tensor *td_dropout_(const td_dropout_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_dropout, args,
-        &(tdi_layer_use){"td_dropout", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(dropout, args, 1, &args->x);
 }

@@ -1,4 +1,4 @@
-/* embedding.c - Embedding: a vector for each of input_dim indices. [batch, ...] -> [batch, ..., output_dim] */
+/* embedding.c - Embedding: a vector for each of input_dim indices, [batch, ...] -> [batch, ..., output_dim]. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -9,7 +9,7 @@ static const tdi_field fields[] = {
     TDI_FIELD(REGULARIZER, td_embedding_args, embeddings_regularizer, "embeddings_regularizer", 0),
     TDI_FIXED_FIELD("activity_regularizer", "null"),
     TDI_FIXED_FIELD("embeddings_constraint", "null"),
-    TDI_FIXED_FIELD("mask_zero", "false"), /* layers pass no masks on */
+    TDI_FIXED_FIELD("mask_zero", "false"), /* Tandem's layers know no masks */
     TDI_FIXED_FIELD_SINCE("quantization_config", "null", "3.13"),
     {0},
 };
@@ -72,7 +72,5 @@ const tdi_layer_type tdi_layer_type_embedding = {
 
 td_tensor *td_embedding_(const td_embedding_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_embedding, args,
-        &(tdi_layer_use){"td_embedding", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(embedding, args, 1, &args->x);
 }

@@ -39,7 +39,5 @@ const tdi_layer_type tdi_layer_type_flatten = {
 
 td_tensor *td_flatten_(const td_flatten_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_flatten, args,
-        &(tdi_layer_use){"td_flatten", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(flatten, args, 1, &args->x);
 }

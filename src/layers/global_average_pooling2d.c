@@ -1,5 +1,6 @@
-/* global_average_pooling2d.c - GlobalAveragePooling2D: the mean over height and width. */
-#include "layers/windows.h"
+/* global_average_pooling2d.c - GlobalAveragePooling2D: the mean over height and width, [batch, height, width, channels]
+ * -> [batch, channels]. */
+#include "layers/sliding_windows.h"
 #include "ops/ops.h"
 
 static const tdi_field fields[] = {
@@ -38,7 +39,5 @@ const tdi_layer_type tdi_layer_type_global_average_pooling2d = {
 
 td_tensor *td_global_average_pooling2d_(const td_global_average_pooling2d_args *args)
 {
-    return tdi_layer_apply(tdi_tensors_context(1, &args->x), &tdi_layer_type_global_average_pooling2d, args,
-                           &(tdi_layer_use){"td_global_average_pooling2d", args->at, args->guard, args->name,
-                                            args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(global_average_pooling2d, args, 1, &args->x);
 }

@@ -1,8 +1,9 @@
-/* initializers.c - Keras's initializers: the same distributions, drawn from Tandem's own sequence.
+/* initializers.c - Keras's initializers: the same distributions, drawn from Tandem's own random numbers.
  *
- * Variance scaling draws with variance scale / fan; a normal truncated at two deviations has the deviation
- * 0.87962566103423978 of the untruncated one, so that it is divided by this. Orthogonal is the Q of a normal matrix's
- * QR with R's diagonal positive, which is what Gram-Schmidt gives: uniform among orthogonal matrices. */
+ * Variance scaling draws with the variance scale / fan. A normal distribution truncated at two deviations keeps
+ * 0.87962566103423978 of the deviation, so the deviation is divided by this number first. Orthogonal is the Q of a
+ * normal matrix's QR decomposition with a positive diagonal of R, which Gram-Schmidt gives: uniform among orthogonal
+ * matrices. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -55,7 +56,7 @@ static void fill_constant(float *values, int64_t count, double value)
         values[i] = (float)value;
 }
 
-/* Four at a time: large models start on this loop. */
+/* Draws come four at a time, because this loop decides how fast a large model starts. */
 static void fill_uniform(tdi_random random, float *values, int64_t count, double low, double high)
 {
     for (int64_t i = 0; i < count; i += 4) {
@@ -84,7 +85,7 @@ static void fill_truncated(tdi_random random, float *values, int64_t count, doub
 
 /* ---- variance scaling ---- */
 
-/* A convolution's kernel is [height, width, in, out]: each output sees height x width of the inputs. */
+/* A convolution's kernel is [height, width, in, out]; each output sees height x width pixels of the inputs. */
 static void fans_of(const td_shape *shape, double *fan_in, double *fan_out)
 {
     double field = 1;
@@ -136,11 +137,11 @@ static void fill_scaled(const tdi_weight *weight, tdi_random random, float *valu
 
 /* ---- orthogonal ---- */
 
-/* `count` vectors of `length` inside a matrix: its columns, or its rows when those are the shorter list. */
+/* `count` vectors of `length` within a matrix: its columns, or its rows when it has fewer rows. */
 typedef struct vectors {
     float *values;
     int64_t count, length;
-    int64_t next, step; /* from one vector to the next; from one element to the next */
+    int64_t next, step; /* floats from one vector to the next, and from one element to the next */
 } vectors;
 
 static double dot(const vectors *v, int64_t a, int64_t b)
@@ -163,7 +164,7 @@ static void scale(const vectors *v, int64_t vector, double factor)
         v->values[vector * v->next + i * v->step] *= (float)factor;
 }
 
-/* Twice, since one pass leaves what cancellation has hidden. */
+/* Gram-Schmidt runs twice per vector, because cancellation leaves the first result inexact. */
 static void orthonormalize(const vectors *v)
 {
     for (int64_t k = 0; k < v->count; k++)
@@ -187,7 +188,7 @@ static void fill_orthogonal(const tdi_weight *weight, tdi_random random, float *
         scale(&v, k, weight->initializer.a);
 }
 
-/* Of a matrix that is not square too, as keras.ops.eye. */
+/* The matrix need not be square, as in keras.ops.eye. */
 static void fill_identity(const tdi_weight *weight, float *values)
 {
     int64_t rows = weight->variable.shape.dim[0], columns = weight->variable.shape.dim[1];

@@ -1,10 +1,10 @@
-/* input.c - InputLayer: where a model's data comes in.
+/* input.c - InputLayer: where data enters a model.
  *
- * It emits nothing itself: the model makes its input nodes, since it alone knows which number an input has. */
+ * The layer emits nothing. The model makes the input nodes, because it alone knows the inputs' numbers. */
 #include "layers/layer.h"
 
 static const tdi_field fields[] = {
-    TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* in a file with the batch, or null, in front */
+    TDI_FIELD(SHAPE, td_input_args, shape, "batch_shape", 0), /* a file has the batch size, or null, before it */
     TDI_FIXED_FIELD("sparse", "false"),
     TDI_FIXED_FIELD_SINCE("ragged", "false", "3.9"),
     TDI_FIXED_FIELD_SINCE("optional", "false", "3.13"),

@@ -1,12 +1,12 @@
-/* layer.c - layers are made, called and given weights. */
+/* layer.c - makes layers, calls them and declares their weights. */
 #include "layers/layer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_ELEMENTS ((int64_t)1 << 40) /* of a weight or of one sample: beyond is a mistake, or a hostile file */
-#define MAX_STATE    ((int64_t)1 << 28) /* elements of a state: a file that names it need not be as large */
+#define MAX_ELEMENTS ((int64_t)1 << 40) /* of a weight or a sample; a larger one is a mistake or a hostile file */
+#define MAX_STATE    ((int64_t)1 << 28) /* of a state, which a small file can ask for since no file has its values */
 
 static void layer_free(void *object)
 {
@@ -43,7 +43,7 @@ const char *tdi_sample_text(const td_shape *sample, char text[TDI_SHAPE_TEXT])
 
 /* ---- weights ---- */
 
-/* The product of the extents; 0 when an extent is below 1 or the product beyond what anything can hold. */
+/* The product of the extents; 0 when an extent is below 1 or the product is above MAX_ELEMENTS. */
 static int64_t elements_of(const td_shape *shape)
 {
     int64_t elements = 1;
@@ -82,7 +82,7 @@ td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *s
         .name = name,
         .shape = *shape,
         .trainable = trained,
-        .l1 = trained && regularizer ? regularizer->l1 : 0, /* Keras leaves frozen weights out of the loss */
+        .l1 = trained && regularizer ? regularizer->l1 : 0, /* Keras does not regularize frozen weights */
         .l2 = trained && regularizer ? regularizer->l2 : 0,
         .elements = elements,
     };
@@ -122,7 +122,7 @@ static td_tensor *poison(td_context *context)
     return tensor;
 }
 
-/* Puts a failure where the user sees it, place and layer in front. */
+/* Moves a failure to the context, preceded by its place and layer. */
 static td_tensor *call_failed(td_context *context, const char *subject, const td_location *at, tdi_error *error)
 {
     if (error->status != TD_NO_MEMORY)
@@ -133,7 +133,7 @@ static td_tensor *call_failed(td_context *context, const char *subject, const td
     return poison(context);
 }
 
-/* Names are folders in a model's file. */
+/* A layer's name is a folder in the model's file. */
 static td_status check_name(const tdi_layer *layer, tdi_error *error)
 {
     if (layer->name[0] && !strchr(layer->name, '/'))
@@ -141,7 +141,7 @@ static td_status check_name(const tdi_layer *layer, tdi_error *error)
     return tdi_fail(error, TD_INVALID_ARGUMENT, "its name must not be empty and must not contain \"/\"");
 }
 
-/* The first that is fixed; 0: none is. */
+/* The first batch size that is fixed; 0: none is. */
 static int64_t batch_of(int n_in, td_tensor *const *in)
 {
     int64_t batch = 0;

@@ -1,52 +1,75 @@
-/* layer.h - layers: their types, instances and calls. A model is a graph of layer calls; ops are emitted from it anew
- * for each mode, since training, evaluation and prediction differ. */
+/* layer.h - layers: their types, instances and calls.
+ *
+ * A model is a graph of layer calls. Ops are emitted from it once for each mode, because training, evaluation and
+ * prediction differ. To add a layer: include/tandem/layers.h (its args), src/layers/<layer>.c (its fields, shape rule,
+ * weights and ops), its X(...) in TDI_LAYERS below. */
 #ifndef TDI_LAYERS_LAYER_H
 #define TDI_LAYERS_LAYER_H
 
 #include "base/context.h"
 #include "graph/graph.h"
-#include "layers/field.h"
+#include "layers/field_table.h"
 
 typedef struct tdi_layer tdi_layer;
 typedef struct tdi_call_site tdi_call_site;
 
-/* What emitting needs to know besides the layer. */
+/* What `emit` needs besides the layer. */
 typedef struct tdi_emit {
     tdi_graph *graph;
     bool training;
-    bool merge_statistics; /* batch statistics are merged over more than one part even when not `synchronized`: one
-                              replica is computed as several parts */
-    int groups; /* replicas that a part computes, each with batch statistics of its own when not `synchronized` */
+    bool merge_statistics; /* a replica is computed as several shards: batch statistics are merged over its shards even
+                              when they are not `synchronized` over replicas */
+    int groups; /* replicas computed by one shard; each has batch statistics of its own unless `synchronized` */
 } tdi_emit;
 
 enum { TDI_MAX_LAYER_OUTPUTS = 3 };
 
+/* A kind of layer: static data and functions, shared by all layers of the kind.
+ *
+ * All functions are called on the thread that builds or compiles the model, one at a time; none may block. Each gets a
+ * layer whose `args` are resolved. A function that returns a status fails with a sentence in `error` that continues
+ * `layer "name" (Class): `, TD_INVALID_ARGUMENT for what can never be and TD_UNSUPPORTED for what Tandem cannot do. */
 typedef struct tdi_layer_type {
-    const char *class_name; /* "BatchNormalization" */
-    const char *base_name;  /* "batch_normalization": automatic names, and the folder in model.weights.h5 */
+    const char *class_name; /* Keras's class: "BatchNormalization" */
+    const char *base_name;  /* "batch_normalization": stem of automatic names, and folder in model.weights.h5 */
     size_t args_size;
     const tdi_field *fields; /* without name, trainable and dtype, which every layer has */
-    int min_in, max_in;      /* max_in -1: any number */
-    const char *argument;    /* the first input's name in Keras's calls, where others are passed by name, too */
-    const char *keyword;     /* the list of those others; NULL: none are */
-    bool list_input;         /* called on a list (Add): [[a, b]] in Keras's inbound_nodes */
-    const char *cell;        /* the folder below the layer's own that has the weights in Keras's files; NULL: none */
+    int min_in, max_in;      /* numbers of inputs of a call; max_in -1: any number */
+    const char *argument;    /* the first input's name in Keras's calls, where more inputs are passed by name */
+    const char *keyword;     /* the name under which those others are passed, as a list; NULL: there are none */
+    bool list_input;         /* the inputs are one list (Add): [[a, b]] in Keras's inbound_nodes */
+    const char *cell;        /* the folder within the layer's own that holds the weights in Keras's files; NULL: none */
+    bool convolves;          /* much is computed with few weights: cores had better each have rows of their own */
 
-    /* The layer takes indices, whole numbers from 0 to one less than this; NULL: it takes numbers. */
+    /* Each replica takes batch statistics of its own rows only, so that the result depends on the replicas. NULL: the
+     * layer has none. */
+    bool (*statistics_per_replica)(const tdi_layer *layer);
+
+    /* The number of indices that the layer takes: inputs are whole numbers from 0 to one less than it. Called whenever
+     * a model's inputs are typed or checked. NULL: the inputs are numbers. */
     int64_t (*indices)(const tdi_layer *layer);
-    /* How many outputs a call has; NULL: one. At most TDI_MAX_LAYER_OUTPUTS. */
+
+    /* The number of outputs of a call, from 1 to TDI_MAX_LAYER_OUTPUTS. NULL: one. */
     int (*outputs)(const tdi_layer *layer);
-    /* The outputs' shapes per sample; fails with a sentence naming the shapes. Called before `build`. */
+
+    /* Sets out[0 .. outputs) to the outputs' shapes per sample. Called at each call of the layer, before `build`. Its
+     * sentence names the shapes that do not fit. Never NULL. */
     td_status (*infer)(const tdi_layer *layer, int n_in, const td_shape *in, td_shape *out, tdi_error *error);
-    /* Declares the weights with tdi_layer_weight, in Keras's order; NULL: none. */
+
+    /* Declares the weights with tdi_layer_weight, in Keras's order, and states with tdi_layer_state. Called once, at
+     * the layer's first call, after `infer` has succeeded. NULL: the layer has neither. */
     td_status (*build)(tdi_layer *layer, int n_in, const td_shape *in, tdi_error *error);
-    /* Emits the ops for one call; NULL after a failure (then graph->error is set). A layer of several outputs has
-     * emit_all instead, which fills `out`. */
+
+    /* Emits the ops of one call into emit->graph and returns the output. Called for each call of the layer when a mode
+     * of the model is compiled. in[i] may be NULL after an earlier failure: constructors of ops take that and return
+     * NULL, and a failure of its own is in graph->error. NULL: the layer has emit_all instead. */
     tdi_node *(*emit)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in);
+
+    /* The same for a layer of several outputs: fills out[0 .. outputs). NULL: the layer has `emit`. */
     void (*emit_all)(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in, tdi_node **out);
 } tdi_layer_type;
 
-/* The list of layers: X(stem). `tdi_layer_type_<stem>` is the type. */
+/* The list of layers. X(dense) stands for the type tdi_layer_type_dense. */
 /* clang-format off */
 #define TDI_LAYERS(X)                                                                                                  \
     X(input) X(dense) X(conv2d) X(max_pooling2d) X(average_pooling2d) X(global_average_pooling2d) X(flatten)           \
@@ -58,13 +81,14 @@ typedef struct tdi_layer_type {
 TDI_LAYERS(TDI_DECLARE_LAYER_)
 #undef TDI_DECLARE_LAYER_
 
-extern const tdi_layer_type *const tdi_layer_types[];              /* NULL-terminated */
-const tdi_layer_type *tdi_layer_type_find(const char *class_name); /* NULL: unknown */
+extern const tdi_layer_type *const tdi_layer_types[]; /* ends with NULL */
+/* The type of a Keras class; NULL: there is none. */
+const tdi_layer_type *tdi_layer_type_find(const char *class_name);
 
 typedef struct tdi_weight {
     tdi_variable variable;
     td_initializer initializer; /* resolved */
-    int64_t ones, ones_end;     /* elements [ones, ones_end) begin as 1 instead */
+    int64_t ones, ones_end; /* elements [ones, ones_end) start as 1, whatever the initializer (LSTM's forget bias) */
 } tdi_weight;
 
 struct tdi_layer {
@@ -75,17 +99,17 @@ struct tdi_layer {
     bool trainable;
     bool bfloat16; /* Keras's policy: mixed_bfloat16 rather than float32 */
     bool built;
-    td_shape build_shape; /* of the first input, per sample: Keras's build_config */
-    int64_t batch;        /* rows of each batch that it is called on; 0: any */
+    td_shape build_shape; /* the first input's, per sample: Keras's build_config */
+    int64_t batch;        /* rows of every batch; 0: any number */
     int n_calls;
-    const void *owner; /* the model it belongs to */
+    const void *owner; /* the model that the layer belongs to */
     tdi_vec(tdi_weight *) weights;
-    tdi_vec(tdi_variable *) states; /* kept from batch to batch, in no file; [batch, ...] */
+    tdi_vec(tdi_variable *) states; /* [batch, units], kept from one batch to the next; no file has them */
 };
 
 struct tdi_call_site {
     tdi_layer *layer;
-    int index; /* which call of the layer: Keras's node index */
+    int index; /* of this call among the layer's: Keras's node index */
     int n_in;
     td_tensor **in;
     int n_out;
@@ -94,24 +118,25 @@ struct tdi_call_site {
 
 struct td_tensor {
     td_context *context;
-    tdi_call_site *site; /* NULL: poison */
-    int which;           /* of the site's outputs */
+    tdi_call_site *site; /* the call that made it; NULL: poison, the result of a failed call */
+    int which;           /* its number among the site's outputs */
     td_shape shape;      /* per sample */
-    int64_t batch;       /* samples; 0: any number */
+    int64_t batch;       /* rows; 0: any number */
     td_dtype dtype;
 };
 
-/* A layer with a copy of `args` (type->args_size bytes), resolved. `name` NULL: automatic. NULL when memory is out. */
+/* Makes a layer with a resolved copy of `args` (type->args_size bytes). A NULL name is replaced by an automatic one.
+ * NULL when out of memory. */
 tdi_layer *tdi_layer_create(td_context *context, const tdi_layer_type *type, const void *args, const char *name,
                             td_choice trainable);
-/* Calls the layer; on the first call its weights are declared. A failure leaves its sentence, with `at` when it has a
- * file, in the context's error; the result is then poison. Never NULL unless memory is out. */
+/* Calls the layer and declares its weights at the first call. A failure puts its sentence, preceded by `at` when that
+ * has a file, into the context's error and returns poison. NULL only when out of memory. */
 td_tensor *tdi_layer_call(tdi_layer *layer, int n_in, td_tensor *const *in, const td_location *at);
 
-/* How many outputs each call of the layer has. */
+/* The number of outputs of each call. */
 int tdi_layer_outputs(const tdi_layer *layer);
 
-/* A public layer function's call, in its user's words. */
+/* A user's call of a public layer function. */
 typedef struct tdi_layer_use {
     const char *function; /* "td_dense" */
     td_location at;
@@ -122,38 +147,45 @@ typedef struct tdi_layer_use {
     td_tensor *const *in;
 } tdi_layer_use;
 
-/* What every public layer function does: checks the guard, makes the layer and calls it. */
+/* The body of every public layer function: checks the guard, makes the layer and calls it. */
 td_tensor *tdi_layer_apply(td_context *context, const tdi_layer_type *type, const void *args, const tdi_layer_use *use);
+/* The same for a layer whose function, args and type share a name: TDI_LAYER_APPLY(dense, args, 1, &args->x). */
+#define TDI_LAYER_APPLY(stem, args, n_in, in)                                                                          \
+    tdi_layer_apply(                                                                                                   \
+        tdi_tensors_context(n_in, in), &tdi_layer_type_##stem, args,                                                   \
+        &(tdi_layer_use){"td_" #stem, (args)->at, (args)->guard, (args)->name, (args)->trainable, n_in, in})
 /* The number of tensors in a NULL-terminated list, 0 for NULL. */
 int tdi_tensor_list_count(td_tensor *const *tensors);
 /* The context of the first tensor that is not NULL; NULL when there is none. */
 td_context *tdi_tensors_context(int count, td_tensor *const *tensors);
 
-/* A sample's shape as users see it, "[batch, 28, 28, 1]", into `text`, which is returned. */
+/* Writes a sample's shape as users see it, "[batch, 28, 28, 1]", into `text` and returns that. */
 const char *tdi_sample_text(const td_shape *sample, char text[TDI_SHAPE_TEXT]);
 
-/* Declares a weight; from `build`. */
+/* Declares a weight. Called by `build`. TD_INVALID_ARGUMENT for a shape, an initializer or a regularizer that cannot
+ * be. */
 td_status tdi_layer_weight(tdi_layer *layer, const char *name, const td_shape *shape, bool trainable,
                            const td_initializer *initializer, const td_regularizer *regularizer, tdi_error *error);
 
-/* Declares a state of `units` floats a row, zeros at first; from `build`. Fails where the batch may have any size. */
+/* Declares a state of `units` floats a row, which starts as zeros. Called by `build`. Fails when the batch size is not
+ * fixed. */
 td_status tdi_layer_state(tdi_layer *layer, const char *name, int64_t units, tdi_error *error);
 
-/* A layer's weight as a node of the graph. */
+/* The layer's weight number `index` as a node of the graph. */
 tdi_node *tdi_layer_parameter(const tdi_emit *emit, const tdi_layer *layer, int index);
 
-/* TD_INVALID_ARGUMENT when the initializer's numbers cannot be, or it cannot make a weight of this shape. */
+/* TD_INVALID_ARGUMENT when a number of the initializer is out of range, or it cannot make a weight of this shape. */
 td_status tdi_initializer_check(const td_initializer *initializer, const td_shape *shape, tdi_error *error);
-/* Draws a weight's initial values: fixed by (seed, variable->index). */
+/* Fills values[0 .. elements) with the weight's initial values, a function of (seed, variable.index). */
 void tdi_initialize(const tdi_weight *weight, uint64_t seed, float *values);
 
-/* It is one of the enumeration, and a sample has an axis for it. */
+/* Checks that the activation exists, and that a sample x has the axis that it works on. */
 td_status tdi_activation_check(td_activation activation, const td_shape *x, tdi_error *error);
-/* Emits an activation; softmax and log-softmax too; linear is x itself. */
+/* Emits any activation, softmax and log-softmax included; linear returns x itself. */
 tdi_node *tdi_activation_emit(tdi_graph *graph, tdi_node *x, td_activation activation);
 
-/* Emits dropout for a layer with this seed. Its draws are named by the layer and the seed, so that they do not depend
- * on how the rest of the graph was emitted; each call in a graph draws for itself. */
+/* Emits dropout. The key of its draws is made of the layer's name, `seed` (0: none) and the number of this call in the
+ * graph, so that the draws do not depend on how the rest of the graph was emitted. */
 tdi_node *tdi_layer_dropout(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, float rate, int64_t seed);
 
 #endif

@@ -1,4 +1,4 @@
-/* layer_types.c - the list of layers that exist. */
+/* layer_types.c - the list of layer types. */
 #include <string.h>
 
 #include "layers/layer.h"

@@ -1,4 +1,4 @@
-/* losses.c - Keras's losses, per sample; the mean over the batch is the caller's.
+/* losses.c - Keras's losses, per position; the caller takes the mean over the batch.
  *
  * With p the prediction, t the target, c the classes of the last axis (keras/src/backend/jax/nn.py, losses/losses.py):
  *   categorical        -sum t log q,  q = clip(p / sum p, 1e-7, 1 - 1e-7); from logits: q = softmax(p)
@@ -7,15 +7,15 @@
  *   mean squared error mean of (p - t)^2;  absolute: of |p - t|
  *   Huber              mean of e^2 / 2 for e = |p - t| up to delta, then of delta e - delta^2 / 2
  *   label smoothing s  t (1 - s) + s / c;  binary: t (1 - s) + s / 2
- *   ignored class      0; the others are weighted so that the mean over all positions is that over theirs
+ *   ignored class      0; the other positions are weighted so that the mean over all is the mean over them
  *
- * A prediction that is itself a softmax or a sigmoid is taken back to its logits, so that the fused, exact loss is
- * used. The result is Keras's but where Keras clips, its loss stopping at 16.1 with a gradient of 0, and where p is so
- * near 1 that Keras's 1 - p has lost its digits. */
+ * When the prediction is itself the output of a softmax or a sigmoid, the loss is computed from that op's input, by the
+ * exact fused op. The result equals Keras's except where Keras clips (its loss stops at 16.1, with a gradient of 0) and
+ * where p is so near 1 that Keras's 1 - p has lost its digits. */
 #include <math.h>
 #include <string.h>
 
-#include "layers/training.h"
+#include "layers/losses.h"
 #include "ops/ops.h"
 
 static const struct {
@@ -127,7 +127,7 @@ static tdi_node *sum_of_last(tdi_graph *graph, tdi_node *x, bool keepdims)
     return tdi_reduce(graph, TDI_SUM, x, last_axis(x), keepdims);
 }
 
-/* The input of a softmax, or of a sigmoid, that `prediction` is; NULL when it is something else. */
+/* The input of the softmax (binary: sigmoid) that made `prediction`; NULL when another op made it. */
 static tdi_node *logits_behind(const tdi_node *prediction, tdi_loss_kind kind)
 {
     if (kind != TDI_LOSS_BINARY)
@@ -144,7 +144,7 @@ static tdi_node *distribution(tdi_graph *graph, tdi_node *p)
     return tdi_unary(graph, share, TDI_UNARY_CLIP_PROBABILITY);
 }
 
-/* -log q[t], written as the fused loss of log q, which is -log q[t] + log(sum q), less its second part. */
+/* -log q[t] is computed as the fused loss of log q, which is -log q[t] + log(sum q), minus log(sum q). */
 static tdi_node *sparse_from_probabilities(tdi_graph *graph, const tdi_loss *loss, tdi_node *p, tdi_node *classes)
 {
     tdi_node *q = distribution(graph, p);
@@ -191,7 +191,7 @@ static tdi_node *categorical(tdi_graph *graph, const tdi_loss *loss, tdi_node *p
                   : categorical_from_probabilities(graph, prediction, target);
 }
 
-/* The valid positions are counted over all parts of the batch. */
+/* Valid positions are counted over all shards of the global batch. */
 static tdi_node *weigh_valid(tdi_graph *graph, tdi_node *losses, tdi_node *classes, int32_t ignored)
 {
     tdi_node *valid = tdi_all_gather(graph, tdi_count_valid(graph, classes, ignored));
@@ -225,7 +225,7 @@ static tdi_node *absolute_error(tdi_graph *graph, tdi_node *prediction, tdi_node
     return tdi_unary(graph, tdi_binary(graph, TDI_SUBTRACT, prediction, target), TDI_UNARY_ABS);
 }
 
-/* With q the error's part up to delta, both pieces are q (e - q / 2). */
+/* With q = min(e, delta), both pieces are q (e - q / 2). */
 static tdi_node *huber(tdi_graph *graph, const tdi_loss *loss, tdi_node *prediction, tdi_node *target)
 {
     tdi_node *error = absolute_error(graph, prediction, target);

@@ -1,5 +1,7 @@
-/* lstm.c - LSTM: a long short-term memory, its input's share of the gates as one product over all
- * steps, which the fuse pass undoes where features are few. */
+/* lstm.c - LSTM: [batch, time, features] -> [batch, units], or [batch, time, units] with return_sequences.
+ *
+ * The input's share of the gates is one product over all steps, x W + b. The fuse pass moves it into the recurrence
+ * where features are few. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -121,7 +123,7 @@ static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error
 
 /* ---- the gates before the recurrence ---- */
 
-/* Ones, of which dropout has taken some: one choice for all steps of a sample. */
+/* Ones with dropout applied, [batch, masks, width]: all steps of a sample share one draw. */
 static tdi_node *emit_mask(const tdi_emit *emit, const tdi_layer *layer, int64_t masks, int64_t width, float rate)
 {
     const td_lstm_args *args = layer->args;
@@ -129,8 +131,8 @@ static tdi_node *emit_mask(const tdi_emit *emit, const tdi_layer *layer, int64_t
     return tdi_layer_dropout(emit, layer, tdi_fill(emit->graph, 1.0f, &shape), rate, args->seed);
 }
 
-/* Keras draws for each gate apart when it drops parts of h too. */
-static tdi_node *emit_gates_apart(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, tdi_node *kernel)
+/* Keras draws a mask for each gate when recurrent_dropout is set too. */
+static tdi_node *emit_product_per_gate(const tdi_emit *emit, const tdi_layer *layer, tdi_node *x, tdi_node *kernel)
 {
     const td_lstm_args *args = layer->args;
     tdi_graph *graph = emit->graph;
@@ -150,7 +152,7 @@ static tdi_node *emit_product(const tdi_emit *emit, const tdi_layer *layer, tdi_
     if (!x || !kernel)
         return NULL;
     if (drops && args->recurrent_dropout > 0)
-        return emit_gates_apart(emit, layer, x, kernel);
+        return emit_product_per_gate(emit, layer, x, kernel);
     if (drops)
         x = tdi_binary(emit->graph, TDI_MULTIPLY, x, emit_mask(emit, layer, 1, x->shape.dim[2], args->dropout));
     return tdi_matmul(emit->graph, x, kernel, false, false);
@@ -164,13 +166,13 @@ static tdi_node *emit_gates(const tdi_emit *emit, const tdi_layer *layer, tdi_no
         z = tdi_bias_add(emit->graph, z, tdi_layer_parameter(emit, layer, 2));
     if (!z)
         return NULL;
-    td_shape apart = {4, {TDI_BATCH, z->shape.dim[1], GATES, args->units}};
-    return tdi_reshape(emit->graph, z, &apart);
+    td_shape by_gate = {4, {TDI_BATCH, z->shape.dim[1], GATES, args->units}};
+    return tdi_reshape(emit->graph, z, &by_gate);
 }
 
 /* ---- outputs ---- */
 
-/* Row `row` of [B, n, u], as [B, u]. */
+/* y[:, row] of y [batch, n, units], as [batch, units]. */
 static tdi_node *pick(tdi_graph *graph, tdi_node *y, int64_t row)
 {
     if (!y)
@@ -209,13 +211,13 @@ static void emit_all(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi
                             .sequences = args->return_sequences == TD_YES,
                             .state = args->return_state == TD_YES,
                             .passed = passed};
-    tdi_node *tape = tdi_lstm(emit->graph, &inputs, &attrs);
-    out[0] = tdi_lstm_output(emit->graph, tape, &inputs, &attrs);
+    tdi_node *reserve = tdi_lstm(emit->graph, &inputs, &attrs);
+    out[0] = tdi_lstm_output(emit->graph, reserve, &inputs, &attrs);
     if (attrs.state)
         emit_states(emit->graph, out[0], attrs.sequences, out);
     if (stateful) {
-        tdi_lstm_keep(emit->graph, tape, h, false);
-        tdi_lstm_keep(emit->graph, tape, c, true);
+        tdi_lstm_keep(emit->graph, reserve, h, false);
+        tdi_lstm_keep(emit->graph, reserve, c, true);
     }
 }
 

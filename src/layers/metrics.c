@@ -1,15 +1,20 @@
-/* metrics.c - Keras's metrics: what of a prediction is added up, and what is made of the sums.
+/* metrics.c - Keras's metrics: the ops that add up values of a prediction, and the results that follow from the sums.
  *
- * Most are means of a number per position: an accuracy, an error. IoU is made of counts n[actual][predicted]: the mean
- * over those target classes c that occur of n[c][c] / (n[c][.] + n[.][c] - n[c][c]) (keras/src/metrics/iou_metrics.py).
- * Those that hold scores against thresholds are in thresholds.c. */
+ * Most metrics are means of a number per position: an accuracy, an error. An IoU needs counts n[actual][predicted]: it
+ * is the mean of n[c][c] / (n[c][.] + n[.][c] - n[c][c]) over the target classes c that occur
+ * (keras/src/metrics/iou_metrics.py). Metrics that compare scores with thresholds are in threshold_metrics.c.
+ *
+ * Every shard has accumulators of its own. They are added up in the order of shards and saved in backups.
+ *
+ * To add a metric: its kind, macro and arguments in include/tandem/model.h, a row in `types` here, a case in
+ * tdi_metric_emit and, unless it is a mean, in counted_classes and tdi_metric_result. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "layers/thresholds.h"
+#include "layers/threshold_metrics.h"
 
-/* ---- what there is ---- */
+/* ---- types ---- */
 
 #define FIELD(kind, member, key, number) TDI_FIELD(kind, td_metric, member, key, number)
 
@@ -86,7 +91,7 @@ bool tdi_metric_falls(const td_metric *metric)
            metric->kind == TD_METRIC_MEAN_ABSOLUTE_ERROR;
 }
 
-/* ---- settled for an output ---- */
+/* ---- resolved for an output ---- */
 
 static int64_t last_extent(const td_shape *shape)
 {
@@ -98,8 +103,8 @@ static bool is_iou(const td_metric *metric)
     return metric->kind == TD_METRIC_IOU || metric->kind == TD_METRIC_MEAN_IOU;
 }
 
-/* What Keras must be told follows from the shapes. */
-static void settle_iou(td_metric *metric, const tdi_loss *loss, const td_shape *prediction)
+/* Keras must be told these numbers; here they follow from the shapes. */
+static void resolve_iou(td_metric *metric, const tdi_loss *loss, const td_shape *prediction)
 {
     int64_t width = last_extent(prediction);
     if (metric->num_classes == 0)
@@ -128,7 +133,7 @@ static td_status check_targets(const td_metric *metric, int classes, tdi_error *
     return TD_OK;
 }
 
-/* In a Keras file "accuracy" is a name and nothing else. */
+/* A Keras file has "accuracy" as a bare string, which leaves no place for a name of its own. */
 static td_status check_name(const td_metric *metric, tdi_error *error)
 {
     if (metric->kind != TD_METRIC_ACCURACY || !metric->name || is_name(&types[TD_METRIC_ACCURACY], metric->name))
@@ -155,22 +160,23 @@ static td_status check_numbers(const td_metric *metric, const td_shape *predicti
     return check_targets(metric, metric->kind == TD_METRIC_BINARY_IOU ? 2 : metric->num_classes, error);
 }
 
-td_status tdi_metric_settle(td_metric *metric, const tdi_loss *loss, const td_shape *prediction, tdi_error *error)
+td_status tdi_metric_resolve(td_metric *metric, const tdi_loss *loss, const td_shape *prediction, tdi_error *error)
 {
     if (is_iou(metric))
-        settle_iou(metric, loss, prediction);
+        resolve_iou(metric, loss, prediction);
     tdi_fields_resolve(types[metric->kind].fields, metric);
     if (check_numbers(metric, prediction, error) == TD_OK &&
-        (!tdi_has_thresholds(metric) || tdi_thresholds_settle(metric, prediction, error) == TD_OK))
+        (!tdi_has_thresholds(metric) || tdi_thresholds_resolve(metric, prediction, error) == TD_OK))
         return TD_OK;
     tdi_error_prefix(error, "%s", tdi_metric_name(metric));
     return error ? error->status : TD_INVALID_ARGUMENT;
 }
 
-/* ---- what is added up ---- */
+/* ---- emission ---- */
 
-/* keras/src/trainers/compile_utils.py, get_metric: by the shapes alone. */
-static td_metric_kind resolve(td_metric_kind kind, const tdi_node *prediction, const tdi_node *target)
+/* Chooses the accuracy that "accuracy" stands for, by the shapes alone, as get_metric does in
+ * keras/src/trainers/compile_utils.py. */
+static td_metric_kind accuracy_for(td_metric_kind kind, const tdi_node *prediction, const tdi_node *target)
 {
     if (kind != TD_METRIC_ACCURACY)
         return kind;
@@ -181,7 +187,7 @@ static td_metric_kind resolve(td_metric_kind kind, const tdi_node *prediction, c
     return TD_METRIC_CATEGORICAL_ACCURACY;
 }
 
-/* Class numbers for a single class per sample are compared as numbers: [batch] becomes [batch, 1]. */
+/* Class numbers are compared with a prediction [batch, 1] as floats: [batch] becomes [batch, 1]. */
 static tdi_node *as_prediction(tdi_graph *graph, const tdi_node *prediction, tdi_node *target)
 {
     if (target->dtype != TD_FLOAT32)
@@ -191,7 +197,8 @@ static tdi_node *as_prediction(tdi_graph *graph, const tdi_node *prediction, tdi
     return target;
 }
 
-/* Whether a metric takes the targets of its output: class numbers, or one number for each of the prediction's. */
+/* True when the metric can be computed from the targets of its output: class numbers where the loss wants them, else
+ * one number for each of the prediction's. */
 static bool takes_target(td_metric_kind kind, const tdi_loss *loss, const tdi_node *prediction)
 {
     bool classes = tdi_loss_wants_classes(loss);
@@ -268,7 +275,7 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_l
 {
     if (!prediction || !target)
         return NULL;
-    td_metric_kind kind = resolve(metric->kind, prediction, target);
+    td_metric_kind kind = accuracy_for(metric->kind, prediction, target);
     if (!check_target(graph, metric, kind, loss, prediction, target))
         return NULL;
     switch (kind) {
@@ -301,7 +308,7 @@ tdi_node *tdi_metric_emit(tdi_graph *graph, const td_metric *metric, const tdi_l
 
 /* ---- sums ---- */
 
-/* 0: a mean's sum and count. */
+/* The side of the metric's matrix of counts; 0: it is a mean, with a sum and a count. */
 static int counted_classes(const td_metric *metric)
 {
     switch (metric->kind) {
@@ -334,7 +341,7 @@ void tdi_metric_accumulate(tdi_graph *graph, const td_metric *metric, tdi_node *
         tdi_accumulate(graph, values, slot);
 }
 
-/* Keras adds 1e-7 to what it divides by. */
+/* Keras adds 1e-7 to every divisor. */
 static void add_iou(const double *counts, int classes, int c, double *sum, int *there)
 {
     double of_class = 0, taken = 0, right = counts[c * classes + c];
@@ -361,9 +368,9 @@ static double mean_iou(const td_metric *metric, const double *counts)
     return sum / (there + 1e-7);
 }
 
-static double ratio(double part, double whole)
+static double ratio(double numerator, double denominator)
 {
-    return whole > 0 ? part / whole : 0;
+    return denominator > 0 ? numerator / denominator : 0;
 }
 
 int tdi_metric_results(const td_metric *metric)

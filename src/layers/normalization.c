@@ -1,5 +1,5 @@
-/* normalization.c - Normalization: (x - mean) / max(sqrt(variance), 1e-7) over the last axis, or back. Mean and
- * variance are the training data's (src/train/adapt.c). */
+/* normalization.c - Normalization: (x - mean) / max(sqrt(variance), 1e-7) along the last axis, or its inverse.
+ * src/train/adapt.c sets mean and variance to the training data's. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -32,7 +32,8 @@ static td_status build(tdi_layer *layer, int n_in, const td_shape *in, tdi_error
     (void)n_in;
     TDI_TRY(tdi_layer_weight(layer, "mean", &features, false, &zeros, NULL, error));
     TDI_TRY(tdi_layer_weight(layer, "variance", &features, false, &ones, NULL, error));
-    return tdi_layer_weight(layer, "count", &scalar, false, &zeros, NULL, error); /* Keras has it and leaves it 0 */
+    return tdi_layer_weight(layer, "count", &scalar, false, &zeros, NULL,
+                            error); /* Keras has this weight and leaves it at 0 */
 }
 
 static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, tdi_node *const *in)
@@ -63,7 +64,5 @@ const tdi_layer_type tdi_layer_type_normalization = {
 
 td_tensor *td_normalization_(const td_normalization_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_normalization, args,
-        &(tdi_layer_use){"td_normalization", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(normalization, args, 1, &args->x);
 }

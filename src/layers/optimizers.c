@@ -1,11 +1,12 @@
-/* optimizers.c - SGD and Adam: their arguments, their slots, their updates; what Keras lets every optimizer do besides.
- */
+/* optimizers.c - SGD and Adam: their fields, checks, slots and updates, and what every Keras optimizer has: clipping,
+ * averages of weights, accumulation of gradients. */
 #include <math.h>
+#include <string.h>
 
-#include "layers/training.h"
+#include "layers/optimizers.h"
 #include "ops/ops.h"
 
-/* What every Keras optimizer writes; the learning rate's default is the optimizer's own. */
+/* The fields of every Keras optimizer; `rate` is the optimizer's default learning rate. */
 #define COMMON_FIELDS(rate)                                                                                            \
     TDI_FIELD(FLOAT, td_optimizer, learning_rate, "learning_rate", rate),                                              \
         TDI_FIELD(NULLABLE, td_optimizer, weight_decay, "weight_decay", 0),                                            \
@@ -39,6 +40,22 @@ const tdi_config_type tdi_optimizer_types[] = {
     {TD_OPTIMIZER_ADAM, "Adam", "adam", adam_fields},
     {0},
 };
+
+const tdi_config_type *tdi_config_type_of(const tdi_config_type *types, unsigned kind)
+{
+    for (; types->fields; types++)
+        if (types->kind == kind)
+            return types;
+    return NULL;
+}
+
+const tdi_config_type *tdi_config_type_find(const tdi_config_type *types, const char *name)
+{
+    for (; types->fields; types++)
+        if (strcmp(types->class_name, name) == 0 || strcmp(types->name, name) == 0)
+            return types;
+    return NULL;
+}
 
 int tdi_optimizer_update_slots(const td_optimizer *optimizer)
 {
@@ -164,7 +181,7 @@ typedef struct emitter {
     const td_optimizer *optimizer;
     int count;
     tdi_variable *const *variables;
-    tdi_node **gradients; /* NULL where there is none */
+    tdi_node **gradients; /* [count], NULL where a variable has none; replaced as emission proceeds */
 } emitter;
 
 static void accumulate(const emitter *e)
@@ -179,8 +196,8 @@ static void accumulate(const emitter *e)
         }
 }
 
-/* Returns how many norms there are; they stand side by side. */
-static int take_norms(const emitter *e, tdi_node **norms)
+/* Fills norms[0 .. n) for the gradients that exist, in order, and returns n. */
+static int emit_norms(const emitter *e, tdi_node **norms)
 {
     int n = 0;
     for (int i = 0; i < e->count; i++)
@@ -211,7 +228,7 @@ static void clip_by_norms(const emitter *e)
         return;
     }
     e->graph->norms = true;
-    int count = take_norms(e, norms);
+    int count = emit_norms(e, norms);
     e->graph->scope = "optimizer";
     if (limit > 0 && count)
         global = tdi_clip_factor(e->graph, count, norms, limit, true);
@@ -260,7 +277,7 @@ static tdi_node *emit_update(const emitter *e, tdi_variable *variable, tdi_node 
                                                 : tdi_sgd(e->graph, weight, gradient, n_slots, slots, &attrs);
 }
 
-/* A weight without a gradient has an average all the same: itself. */
+/* Keras averages weights without a gradient too; their average is the weight itself. */
 static void emit_average(const emitter *e, tdi_variable *variable, tdi_node *weight)
 {
     const tdi_moving_average_attrs attrs = average_attrs(e->optimizer);

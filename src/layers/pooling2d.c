@@ -1,11 +1,13 @@
-/* pooling2d.c - MaxPooling2D and AveragePooling2D, which differ in one op. */
-#include "layers/windows.h"
+/* pooling2d.c - MaxPooling2D and AveragePooling2D, [batch, height, width, channels] -> [batch, out_height, out_width,
+ * channels]. They differ in one op. */
+#include "layers/sliding_windows.h"
 #include "ops/ops.h"
 
 static const tdi_field fields[] = {
     TDI_FIELD(SIZE, td_pooling2d_args, pool, "pool_size", 2),
     TDI_FIELD(PADDING, td_pooling2d_args, padding, "padding", 0),
-    TDI_FIELD(SIZE, td_pooling2d_args, strides, "strides", 0), /* the pool's, by apply; files always say */
+    TDI_FIELD(SIZE, td_pooling2d_args, strides, "strides", 0), /* default: the pool's size (apply); files always have it
+                                                                */
     TDI_FIXED_FIELD("data_format", "\"channels_last\""),
     {0},
 };

@@ -1,4 +1,4 @@
-/* relu.c - ReLU: the activation as a layer, with a highest value. */
+/* relu.c - ReLU: the activation as a layer, with max_value. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -39,7 +39,5 @@ const tdi_layer_type tdi_layer_type_relu = {
 
 td_tensor *td_relu_(const td_relu_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_relu, args,
-        &(tdi_layer_use){"td_relu", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(relu, args, 1, &args->x);
 }

@@ -1,4 +1,4 @@
-/* reshape.c - Reshape: [batch, ...] -> [batch, target_shape...]; one extent may be -1, what is left. */
+/* reshape.c - Reshape: [batch, ...] -> [batch, target_shape...]; one extent may be -1 and is inferred. */
 #include <stdio.h>
 
 #include "layers/layer.h"
@@ -26,8 +26,8 @@ static td_status check_extents(const td_shape *target, tdi_error *error)
     return TD_OK;
 }
 
-/* The target with its -1 settled; false when `elements` cannot be laid out so. */
-static bool settle(const td_shape *target, int64_t elements, td_shape *out)
+/* Sets *out to the target with its -1 inferred. False when `elements` do not fit that shape. */
+static bool infer_extents(const td_shape *target, int64_t elements, td_shape *out)
 {
     int64_t left = elements;
     int open_axis = -1;
@@ -61,7 +61,7 @@ static td_status infer(const tdi_layer *layer, int n_in, const td_shape *in, td_
     int64_t elements = tdi_shape_elements(&in[0]);
     (void)n_in;
     TDI_TRY(check_extents(&args->target_shape, error));
-    if (!settle(&args->target_shape, elements, out))
+    if (!infer_extents(&args->target_shape, elements, out))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "the %lld elements a sample of its input %s cannot be laid out as target_shape %s)",
                         (long long)elements, tdi_sample_text(&in[0], seen), target_text(&args->target_shape, wanted));
@@ -73,7 +73,7 @@ static tdi_node *emit(const tdi_emit *emit, const tdi_layer *layer, int n_in, td
     const td_reshape_args *args = layer->args;
     td_shape sample;
     (void)n_in;
-    if (!in[0] || !settle(&args->target_shape, tdi_shape_per_row(&in[0]->shape), &sample))
+    if (!in[0] || !infer_extents(&args->target_shape, tdi_shape_per_row(&in[0]->shape), &sample))
         return NULL;
     td_shape shape = {.rank = sample.rank + 1, .dim = {TDI_BATCH}};
     for (int i = 0; i < sample.rank; i++)
@@ -94,7 +94,5 @@ const tdi_layer_type tdi_layer_type_reshape = {
 
 td_tensor *td_reshape_(const td_reshape_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_reshape, args,
-        &(tdi_layer_use){"td_reshape", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(reshape, args, 1, &args->x);
 }

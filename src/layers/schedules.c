@@ -1,8 +1,8 @@
-/* schedules.c - Keras's learning rates as functions of the step: their arguments and values, in float32 as Keras
- * computes them. */
+/* schedules.c - Keras's learning rate schedules: their fields, checks and values, which are computed in float32 as
+ * Keras does. */
 #include <math.h>
 
-#include "layers/training.h"
+#include "layers/optimizers.h"
 
 #define FIRST_FIELDS                                                                                                   \
     TDI_FIELD(FLOAT, td_schedule, initial_learning_rate, "initial_learning_rate", 0),                                  \
@@ -127,7 +127,7 @@ static float cosine(const td_schedule *s, float step)
     return from * cosine_between(fminf(step - warmup, s->decay_steps) / s->decay_steps, s->alpha);
 }
 
-/* Periods of which each is t_mul times as long as the one before, and begins at m_mul times its rate. */
+/* Each period is t_mul times as long as the one before it and starts at m_mul times its rate. */
 static float cosine_restarts(const td_schedule *s, float step)
 {
     float done = step / s->decay_steps, growth = s->t_mul.value, restarts;

@@ -1,4 +1,4 @@
-/* softmax.c - Softmax: the activation as a layer, over the last axis. */
+/* softmax.c - Softmax: the activation as a layer, along the last axis. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -40,7 +40,5 @@ const tdi_layer_type tdi_layer_type_softmax = {
 
 td_tensor *td_softmax_(const td_softmax_args *args)
 {
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_softmax, args,
-        &(tdi_layer_use){"td_softmax", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(softmax, args, 1, &args->x);
 }

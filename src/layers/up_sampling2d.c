@@ -1,5 +1,6 @@
-/* up_sampling2d.c - UpSampling2D: every pixel made size times as high and wide, copied or interpolated. */
-#include "layers/windows.h"
+/* up_sampling2d.c - UpSampling2D: enlarges height and width of [batch, height, width, channels] by whole factors;
+ * pixels are copied or interpolated. */
+#include "layers/sliding_windows.h"
 #include "ops/ops.h"
 
 static const tdi_field fields[] = {
@@ -51,7 +52,5 @@ td_tensor *td_up_sampling2d_(const td_up_sampling2d_args *args)
         own.factors.height = own.size;
     if (!own.factors.width)
         own.factors.width = own.size;
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_up_sampling2d, &own,
-        &(tdi_layer_use){"td_up_sampling2d", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(up_sampling2d, &own, 1, &args->x);
 }

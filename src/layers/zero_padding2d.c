@@ -1,9 +1,10 @@
-/* zero_padding2d.c - ZeroPadding2D: zeros around height and width. */
-#include "layers/windows.h"
+/* zero_padding2d.c - ZeroPadding2D: zeros around height and width of [batch, height, width, channels]. */
+#include "layers/sliding_windows.h"
 #include "ops/ops.h"
 
 static const tdi_field fields[] = {
-    TDI_FIELD(SIDES, td_zero_padding2d_args, sides, "padding", 0), /* the number, by apply; files always say */
+    TDI_FIELD(SIDES, td_zero_padding2d_args, sides, "padding",
+              0), /* default: args->padding on all sides; files always have it */
     TDI_FIXED_FIELD("data_format", "\"channels_last\""),
     {0},
 };
@@ -52,7 +53,5 @@ td_tensor *td_zero_padding2d_(const td_zero_padding2d_args *args)
     int all = own.padding;
     if (!(own.sides.top || own.sides.bottom || own.sides.left || own.sides.right))
         own.sides = (td_sides){all, all, all, all};
-    return tdi_layer_apply(
-        tdi_tensors_context(1, &args->x), &tdi_layer_type_zero_padding2d, &own,
-        &(tdi_layer_use){"td_zero_padding2d", args->at, args->guard, args->name, args->trainable, 1, &args->x});
+    return TDI_LAYER_APPLY(zero_padding2d, &own, 1, &args->x);
 }

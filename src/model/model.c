@@ -152,7 +152,7 @@ td_status tdi_model_add_metric(const td_model *model, int output, tdi_output_tra
     TDI_TRY(keep_targets(model, &kept, error));
     TDI_TRY(keep_floats(model, &kept.thresholds, TD_THRESHOLDS_END, error));
     TDI_TRY(keep_floats(model, &kept.label_weights, TD_LABEL_WEIGHTS_END, error));
-    TDI_TRY(tdi_metric_settle(&kept, &training->loss, &model->architecture->outputs[output]->shape, error));
+    TDI_TRY(tdi_metric_resolve(&kept, &training->loss, &model->architecture->outputs[output]->shape, error));
     training->metrics[training->n_metrics++] = kept;
     return TD_OK;
 }

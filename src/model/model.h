@@ -2,7 +2,8 @@
 #ifndef TDI_MODEL_MODEL_H
 #define TDI_MODEL_MODEL_H
 
-#include "layers/training.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
 #include "model/model_state.h"
 
 #define TDI_MAX_METRICS 8
@@ -25,9 +26,10 @@ typedef struct tdi_compiled {
     bool rematerialize;          /* cheap activations are computed anew for backpropagation rather than kept */
     int64_t steps_per_execution; /* 0: as many as the progress line allows */
     td_precision precision;
-    bool by_rules;          /* the clock is asked nothing: so it was in the run that is resumed */
-    bool float32_said;      /* that it takes the place of the bfloat16 asked for */
-    bool separate_replicas; /* replicas are never computed as one: the tests of replicas ask for it */
+    bool by_rules;                       /* the clock is asked nothing: so it was in the run that is resumed */
+    bool float32_said;                   /* that it takes the place of the bfloat16 asked for */
+    bool separate_replicas;              /* replicas are never computed as one: the tests of replicas ask for it */
+    const struct tdi_strategy *strategy; /* how steps are spread over devices; NULL: mirrored */
 } tdi_compiled;
 
 struct td_model {

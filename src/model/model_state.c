@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "layers/training.h"
+#include "layers/optimizers.h"
 
 td_status tdi_model_short(const char *what, int64_t floats, tdi_error *error)
 {

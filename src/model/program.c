@@ -113,7 +113,7 @@ static tdi_node *emit_outputs(const builder *b)
     tdi_node *node = NULL;
     for (int o = 0; o < b->architecture->n_outputs; o++) {
         b->graph->scope = b->architecture->outputs[o]->site->layer->name;
-        node = tdi_settle(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
+        node = tdi_place_output(b->graph, b->predictions[o], TDI_HOME_OUTPUT, NULL, o);
         if (!node || !tdi_push(&b->graph->outputs, node))
             return NULL;
     }
@@ -145,7 +145,7 @@ static tdi_node *emit_loss(builder *b)
 static tdi_node *emit_reduction(const builder *b, tdi_variable *variable, tdi_node *gradient)
 {
     b->graph->scope = variable->layer;
-    tdi_node *node = tdi_settle(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
+    tdi_node *node = tdi_place_output(b->graph, gradient, TDI_HOME_GRADIENT, variable, 0);
     float scale = b->model->state->optimizer.loss_scale_factor;
     if (b->graph->parts > 1)
         node = tdi_reduce_scatter(b->graph, node, variable);
@@ -384,6 +384,7 @@ td_status tdi_program_create(const td_model *model, tdi_mode mode, const tdi_tar
     if (!program->graph)
         return tdi_no_memory(error);
     program->graph->parts = target->parts;
+    program->graph->effects_last = target->effects_last;
     builder b = {
         .model = model, .architecture = model->architecture, .program = program, .graph = program->graph, .mode = mode};
     b.bfloat16 = target->device && !target->device->no_bfloat16 && !target->float32;
@@ -405,6 +406,7 @@ void tdi_program_release(tdi_program *program)
 {
     tdi_graph_free(program->graph);
     tdi_vec_free(&program->schedule);
+    tdi_vec_free(&program->collectives);
     tdi_text_free(&program->notes);
     *program = (tdi_program){0};
 }

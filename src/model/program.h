@@ -46,7 +46,7 @@ static inline size_t tdi_metric_bytes(const tdi_metric_slots *slots)
 typedef struct tdi_program {
     tdi_graph *graph;
     tdi_schedule schedule;
-    int collectives;
+    tdi_collectives collectives;
     tdi_metric_slots slots;
     tdi_text notes; /* what was fused */
 } tdi_program;
@@ -57,6 +57,7 @@ typedef struct tdi_target {
     int groups;               /* that have batch statistics of their own: some parts each, or several in a part */
     const tdi_device *device; /* NULL: float32 throughout */
     bool float32;             /* although layers wish for bfloat16 */
+    bool effects_last;        /* nothing that outlives a step is written before its last collective, which may break */
 } tdi_target;
 
 /* Targets are inputs number n_inputs .. of the graph. */

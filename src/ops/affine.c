@@ -46,7 +46,8 @@ const tdi_op tdi_op_affine = {.name = "affine",
                               .flops = affine_flops,
                               .reads = tdi_reads_same,
                               .in_place = 1,
-                              .describe = affine_describe};
+                              .describe = affine_describe,
+                              .cheap = true};
 
 tdi_node *tdi_affine(tdi_graph *graph, tdi_node *x, float scale, float shift)
 {

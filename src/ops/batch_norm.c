@@ -322,7 +322,9 @@ const tdi_op tdi_op_batch_norm = {.name = "batch_norm",
                                   .flops = batch_norm_flops,
                                   .reads = batch_norm_reads,
                                   .in_place = 1,
-                                  .describe = batch_norm_describe};
+                                  .describe = batch_norm_describe,
+                                  .cheap = true,
+                                  .residual = TDI_BATCH_NORM_RESIDUAL};
 
 const tdi_op tdi_op_batch_norm_grad_stats = {.name = "batch_norm_grad_stats",
                                              .min_in = 3,
@@ -358,7 +360,8 @@ const tdi_op tdi_op_batch_norm_inference = {.name = "batch_norm_inference",
                                             .flops = batch_norm_flops,
                                             .reads = batch_norm_reads,
                                             .in_place = 1,
-                                            .describe = batch_norm_describe};
+                                            .describe = batch_norm_describe,
+                                            .residual = TDI_BATCH_NORM_INFERENCE_RESIDUAL};
 
 tdi_node *tdi_batch_norm(tdi_graph *graph, tdi_node *x, tdi_node *stats, tdi_node *gamma, tdi_node *beta, float epsilon)
 {

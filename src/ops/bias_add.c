@@ -34,7 +34,8 @@ const tdi_op tdi_op_bias_add = {.name = "bias_add",
                                 .gradient = bias_add_gradient,
                                 .reference = bias_add_reference,
                                 .reads = tdi_reads_broadcast,
-                                .in_place = 1};
+                                .in_place = 1,
+                                .cheap = true};
 
 tdi_node *tdi_bias_add(tdi_graph *graph, tdi_node *x, tdi_node *bias)
 {

@@ -110,7 +110,8 @@ const tdi_op tdi_op_binary = {.name = "binary",
                               .reference = binary_reference,
                               .reads = tdi_reads_broadcast,
                               .in_place = 1,
-                              .describe = binary_describe};
+                              .describe = binary_describe,
+                              .cheap = true};
 
 tdi_node *tdi_binary(tdi_graph *graph, tdi_binary_kind kind, tdi_node *a, tdi_node *b)
 {

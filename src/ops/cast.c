@@ -110,7 +110,8 @@ const tdi_op tdi_op_cast = {.name = "cast",
                             .gradient = cast_gradient,
                             .reference = cast_reference,
                             .reads = tdi_reads_same,
-                            .describe = cast_describe};
+                            .describe = cast_describe,
+                            .cheap = true};
 
 tdi_node *tdi_cast(tdi_graph *graph, tdi_node *x, td_dtype dtype)
 {

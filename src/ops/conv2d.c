@@ -349,7 +349,8 @@ const tdi_op tdi_op_conv2d = {.name = "conv2d",
                               .reference = conv2d_reference,
                               .flops = conv2d_flops,
                               .reads = conv2d_reads,
-                              .describe = conv2d_describe};
+                              .describe = conv2d_describe,
+                              .epilogue = offsetof(tdi_conv2d_attrs, activation)};
 
 const tdi_op tdi_op_conv2d_grad_input = {.name = "conv2d_grad_input",
                                          .min_in = 2,

@@ -88,7 +88,8 @@ const tdi_op tdi_op_dropout = {.name = "dropout",
                                .numbers = dropout_numbers,
                                .reads = tdi_reads_same,
                                .in_place = 1,
-                               .describe = dropout_describe};
+                               .describe = dropout_describe,
+                               .cheap = true};
 
 tdi_node *tdi_dropout(tdi_graph *graph, tdi_node *x, const tdi_dropout_attrs *attrs)
 {

@@ -1,5 +1,5 @@
 /* lstm.c - a long short-term memory over a sequence (Hochreiter & Schmidhuber 1997), as Keras has it: the steps, which
- * leave a tape; what is taken from the tape; the state that is kept from batch to batch. */
+ * leave a reserve; what is taken from the reserve; the state that is kept from batch to batch. */
 #include "ops/lstm.h"
 
 #include "ops/softmax.h"
@@ -93,16 +93,16 @@ static int64_t sections_of(const tdi_lstm_attrs *attrs)
     return attrs->gates ? TDI_LSTM_GATES + 2 : 2;
 }
 
-td_status tdi_lstm_check_tape(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
+td_status tdi_lstm_check_reserve(const tdi_node *node, const tdi_lstm_attrs *attrs, tdi_error *error)
 {
-    const td_shape *tape = &node->in[0]->shape;
+    const td_shape *reserve = &node->in[0]->shape;
     TDI_TRY(check_attrs(attrs, error));
     TDI_TRY(tdi_want_floats(node, error));
     TDI_TRY(tdi_want_rank(node, 0, 4, error));
-    if (tape->dim[2] == sections_of(attrs))
+    if (reserve->dim[2] == sections_of(attrs))
         return TD_OK;
-    return tdi_fail(error, TD_INVALID_ARGUMENT, "the tape is %s: it has %lld sections, not %lld", TDI_TEXT(tape),
-                    (long long)tape->dim[2], (long long)sections_of(attrs));
+    return tdi_fail(error, TD_INVALID_ARGUMENT, "the reserve is %s: it has %lld sections, not %lld", TDI_TEXT(reserve),
+                    (long long)reserve->dim[2], (long long)sections_of(attrs));
 }
 
 /* ---- lstm ---- */
@@ -143,12 +143,13 @@ static td_status lstm_infer(tdi_node *node, tdi_error *error)
 }
 
 /* z, or x W + b, at one column. */
-static double outside_sum(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int64_t column)
+static double outside_sum(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step,
+                          int64_t column)
 {
-    int64_t features = tdi_lstm_features(call), columns = TDI_LSTM_GATES * tape->units;
+    int64_t features = tdi_lstm_features(call), columns = TDI_LSTM_GATES * reserve->units;
     if (!features)
-        return (double)tdi_lstm_z(&call->in[TDI_LSTM_Z], call->attrs, tape, row, step)[column];
-    const float *x = tdi_lstm_x(call, tape, row, step), *weights = call->in[TDI_LSTM_W].data;
+        return (double)tdi_lstm_z(&call->in[TDI_LSTM_Z], call->attrs, reserve, row, step)[column];
+    const float *x = tdi_lstm_x(call, reserve, row, step), *weights = call->in[TDI_LSTM_W].data;
     double sum = tdi_lstm_has(call, TDI_LSTM_B) ? (double)((const float *)call->in[TDI_LSTM_B].data)[column] : 0;
     for (int64_t k = 0; k < features; k++)
         sum += (double)x[k] * (double)weights[k * columns + column];
@@ -167,54 +168,55 @@ static float sum_of(const tdi_call *call, double sum, const float *h, const floa
     return (float)sum;
 }
 
-/* The gate's values; what the tape keeps of it goes there. */
-static void make_gate(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step, int gate, float *to)
+/* The gate's values; what the reserve keeps of it goes there. */
+static void make_gate(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step, int gate,
+                      float *to)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    const float *h = tdi_lstm_h_before(call, tape, TDI_LSTM_H, row, step);
+    const float *h = tdi_lstm_h_before(call, reserve, TDI_LSTM_H, row, step);
     const float *mask = tdi_lstm_mask(call, TDI_LSTM_MASK, row);
     int activation = tdi_lstm_activation(attrs, gate);
-    size_t size = (size_t)tape->units * sizeof *to;
-    for (int64_t unit = 0; unit < tape->units; unit++) {
-        double outside = outside_sum(call, tape, row, step, gate * tape->units + unit);
-        to[unit] = sum_of(call, outside, h, mask, tape->units, gate, unit);
+    size_t size = (size_t)reserve->units * sizeof *to;
+    for (int64_t unit = 0; unit < reserve->units; unit++) {
+        double outside = outside_sum(call, reserve, row, step, gate * reserve->units + unit);
+        to[unit] = sum_of(call, outside, h, mask, reserve->units, gate, unit);
     }
     if (attrs->gates && !tdi_lstm_keeps_output(activation))
-        memcpy(tdi_lstm_at(tape, row, step, gate), to, size);
-    tdi_lstm_activate_row(activation, tape->units, to, to);
+        memcpy(tdi_lstm_at(reserve, row, step, gate), to, size);
+    tdi_lstm_activate_row(activation, reserve->units, to, to);
     if (attrs->gates && tdi_lstm_keeps_output(activation))
-        memcpy(tdi_lstm_at(tape, row, step, gate), to, size);
+        memcpy(tdi_lstm_at(reserve, row, step, gate), to, size);
 }
 
 /* The gates come one after the other into the place of c or h. */
-static void make_step(const tdi_call *call, const tdi_lstm_tape *tape, int64_t row, int64_t step)
+static void make_step(const tdi_call *call, const tdi_lstm_reserve *reserve, int64_t row, int64_t step)
 {
-    const float *before = tdi_lstm_c_before(call, tape, TDI_LSTM_C, row, step);
-    float *c = tdi_lstm_c(tape, row, step), *h = tdi_lstm_h(tape, row, step);
-    make_gate(call, tape, row, step, TDI_LSTM_I, h);
-    make_gate(call, tape, row, step, TDI_LSTM_G, c);
-    for (int64_t unit = 0; unit < tape->units; unit++)
+    const float *before = tdi_lstm_c_before(call, reserve, TDI_LSTM_C, row, step);
+    float *c = tdi_lstm_c(reserve, row, step), *h = tdi_lstm_h(reserve, row, step);
+    make_gate(call, reserve, row, step, TDI_LSTM_I, h);
+    make_gate(call, reserve, row, step, TDI_LSTM_G, c);
+    for (int64_t unit = 0; unit < reserve->units; unit++)
         c[unit] *= h[unit];
-    make_gate(call, tape, row, step, TDI_LSTM_F, h);
-    for (int64_t unit = 0; before && unit < tape->units; unit++)
+    make_gate(call, reserve, row, step, TDI_LSTM_F, h);
+    for (int64_t unit = 0; before && unit < reserve->units; unit++)
         c[unit] += h[unit] * before[unit];
-    make_gate(call, tape, row, step, TDI_LSTM_O, h);
-    tdi_lstm_multiply_row(((const tdi_lstm_attrs *)call->attrs)->activation, tape->units, c, h);
+    make_gate(call, reserve, row, step, TDI_LSTM_O, h);
+    tdi_lstm_multiply_row(((const tdi_lstm_attrs *)call->attrs)->activation, reserve->units, c, h);
 }
 
 static void lstm_reference(const tdi_call *call)
 {
-    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
-    for (int64_t row = 0; row < tape.rows; row++)
-        for (int64_t step = 0; step < tape.steps; step++)
-            make_step(call, &tape, row, step);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->out);
+    for (int64_t row = 0; row < reserve.rows; row++)
+        for (int64_t step = 0; step < reserve.steps; step++)
+            make_step(call, &reserve, row, step);
 }
 
 static double lstm_flops(const tdi_call *call)
 {
-    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->out);
-    double units = (double)tape.units, depth = units + (double)tdi_lstm_features(call);
-    return (double)(tape.rows * tape.steps) * units * (TDI_LSTM_GATES * (2 * depth + 1) + 5);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->out);
+    double units = (double)reserve.units, depth = units + (double)tdi_lstm_features(call);
+    return (double)(reserve.rows * reserve.steps) * units * (TDI_LSTM_GATES * (2 * depth + 1) + 5);
 }
 
 /* A unit needs all of h, so that only rows stand alone. */
@@ -243,7 +245,8 @@ const tdi_op tdi_op_lstm = {.name = "lstm",
                             .reference = lstm_reference,
                             .flops = lstm_flops,
                             .reads = lstm_reads,
-                            .describe = lstm_describe};
+                            .describe = lstm_describe,
+                            .share = TDI_SHARE_STEPS};
 
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
 {
@@ -255,18 +258,18 @@ tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_a
 
 /* ---- lstm_output ---- */
 
-td_shape tdi_lstm_output_shape(const td_shape *tape, const tdi_lstm_attrs *attrs)
+td_shape tdi_lstm_output_shape(const td_shape *reserve, const tdi_lstm_attrs *attrs)
 {
-    int64_t given = attrs->sequences ? tape->dim[1] : 1, units = tape->dim[3];
+    int64_t given = attrs->sequences ? reserve->dim[1] : 1, units = reserve->dim[3];
     if (attrs->sequences || attrs->state)
-        return (td_shape){3, {tape->dim[0], given + attrs->state, units}};
-    return (td_shape){2, {tape->dim[0], units}};
+        return (td_shape){3, {reserve->dim[0], given + attrs->state, units}};
+    return (td_shape){2, {reserve->dim[0], units}};
 }
 
 static td_status lstm_output_infer(tdi_node *node, tdi_error *error)
 {
     const tdi_lstm_attrs *attrs = node->attrs;
-    TDI_TRY(tdi_lstm_check_tape(node, attrs, error));
+    TDI_TRY(tdi_lstm_check_reserve(node, attrs, error));
     node->shape = tdi_lstm_output_shape(&node->in[0]->shape, attrs);
     node->dtype = TD_FLOAT32;
     return TD_OK;
@@ -282,7 +285,7 @@ static tdi_node *state_gradient(tdi_graph *graph, tdi_node *full, int64_t which)
     return tdi_reshape(graph, behind, &(td_shape){2, {dim[0], dim[3]}});
 }
 
-/* What it has besides the tape it has for this rule. */
+/* What it has besides the reserve it has for this rule. */
 static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy, tdi_node **dx)
 {
     tdi_node **rest = node->in + TDI_LSTM_OUTPUT_REST;
@@ -304,22 +307,23 @@ static void lstm_output_gradient(tdi_graph *graph, tdi_node *node, tdi_node *dy,
 static void lstm_output_reference(const tdi_call *call)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[0]);
-    size_t size = (size_t)tape.units * sizeof(float);
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[0]);
+    size_t size = (size_t)reserve.units * sizeof(float);
     float *out = call->out.data;
-    for (int64_t row = 0; row < tape.rows; row++) {
-        for (int64_t step = attrs->sequences ? 0 : tape.steps - 1; step < tape.steps; step++, out += tape.units)
-            memcpy(out, tdi_lstm_h(&tape, row, step), size);
+    for (int64_t row = 0; row < reserve.rows; row++) {
+        for (int64_t step = attrs->sequences ? 0 : reserve.steps - 1; step < reserve.steps;
+             step++, out += reserve.units)
+            memcpy(out, tdi_lstm_h(&reserve, row, step), size);
         if (attrs->state) {
-            memcpy(out, tdi_lstm_c(&tape, row, tape.steps - 1), size);
-            out += tape.units;
+            memcpy(out, tdi_lstm_c(&reserve, row, reserve.steps - 1), size);
+            out += reserve.units;
         }
     }
 }
 
 static tdi_split lstm_output_reads(const tdi_node *node, int i, tdi_split split)
 {
-    if (i == TDI_LSTM_OUTPUT_TAPE)
+    if (i == TDI_LSTM_OUTPUT_RESERVE)
         return split == TDI_ROWS || split == TDI_COLUMNS ? split : TDI_WHOLE;
     return lstm_reads(node, i - TDI_LSTM_OUTPUT_REST, split);
 }
@@ -335,12 +339,12 @@ const tdi_op tdi_op_lstm_output = {.name = "lstm_output",
                                    .reads = lstm_output_reads,
                                    .moves = true};
 
-tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
+tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *reserve, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs)
 {
-    if (!tape)
+    if (!reserve)
         return NULL;
     return tdi_node_create(graph, &tdi_op_lstm_output, attrs, 6,
-                           (tdi_node *[]){tape, in->z, in->recurrent, in->mask, in->h, in->c});
+                           (tdi_node *[]){reserve, in->z, in->recurrent, in->mask, in->h, in->c});
 }
 
 /* ---- lstm_keep ---- */
@@ -359,11 +363,12 @@ static td_status lstm_keep_infer(tdi_node *node, tdi_error *error)
 static void lstm_keep_reference(const tdi_call *call)
 {
     const tdi_lstm_keep_attrs *attrs = call->attrs;
-    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[0]);
-    float *state = (float *)call->out.data + call->part->first_row * tape.units;
-    for (int64_t row = 0; row < tape.rows; row++, state += tape.units)
-        memcpy(state, attrs->c ? tdi_lstm_c(&tape, row, tape.steps - 1) : tdi_lstm_h(&tape, row, tape.steps - 1),
-               (size_t)tape.units * sizeof(float));
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[0]);
+    float *state = (float *)call->out.data + call->part->first_row * reserve.units;
+    for (int64_t row = 0; row < reserve.rows; row++, state += reserve.units)
+        memcpy(state,
+               attrs->c ? tdi_lstm_c(&reserve, row, reserve.steps - 1) : tdi_lstm_h(&reserve, row, reserve.steps - 1),
+               (size_t)reserve.units * sizeof(float));
 }
 
 const tdi_op tdi_op_lstm_keep = {.name = "lstm_keep",
@@ -376,10 +381,10 @@ const tdi_op tdi_op_lstm_keep = {.name = "lstm_keep",
                                  .flops = tdi_flops_none,
                                  .moves = true};
 
-tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c)
+tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *reserve, tdi_node *state, bool c)
 {
     tdi_lstm_keep_attrs attrs = {c};
-    tdi_node *node = tdi_node_create(graph, &tdi_op_lstm_keep, &attrs, 2, (tdi_node *[]){tape, state});
+    tdi_node *node = tdi_node_create(graph, &tdi_op_lstm_keep, &attrs, 2, (tdi_node *[]){reserve, state});
     if (!node)
         return NULL;
     node->home = TDI_HOME_VARIABLE;

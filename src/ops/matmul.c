@@ -151,7 +151,9 @@ const tdi_op tdi_op_matmul = {.name = "matmul",
                               .reference = matmul_reference,
                               .flops = matmul_flops,
                               .reads = matmul_reads,
-                              .describe = matmul_describe};
+                              .describe = matmul_describe,
+                              .share = TDI_SHARE_PRODUCT,
+                              .epilogue = offsetof(tdi_matmul_attrs, activation)};
 
 tdi_node *tdi_matmul(tdi_graph *graph, tdi_node *a, tdi_node *b, bool transpose_a, bool transpose_b)
 {

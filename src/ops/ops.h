@@ -14,7 +14,7 @@
 /* clang-format off */
 #define TDI_OPS(X)                                                                                                     \
     X(input) X(parameter) X(slot)                                                                                      \
-    X(fill) X(room) X(filled) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
+    X(fill) X(extra_output) X(extra_output_of) X(identity) X(cast) X(affine) X(unary) X(unary_grad) X(binary) X(bias_add)               \
     X(reduce) X(broadcast) X(reshape) X(concat) X(slice) X(pad) X(gather) X(scatter_add)                               \
     X(matmul)                                                                                                          \
     X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter)                                                               \
@@ -50,9 +50,10 @@ typedef struct tdi_fill_attrs {
 } tdi_fill_attrs;
 tdi_node *tdi_fill(tdi_graph *graph, float value, const td_shape *shape);
 
-/* Bytes for a second value of the op that takes them as an input; and that value, behind the op `by` that fills it. */
-tdi_node *tdi_room(tdi_graph *graph, const td_shape *shape);
-tdi_node *tdi_filled(tdi_graph *graph, tdi_node *room, tdi_node *by);
+/* Memory for a second value of the op that takes it as an input. */
+tdi_node *tdi_extra_output(tdi_graph *graph, const td_shape *shape);
+/* That second value, once `producer`, which takes `output` as an input, has written it. */
+tdi_node *tdi_extra_output_of(tdi_graph *graph, tdi_node *output, tdi_node *producer);
 
 tdi_node *tdi_identity(tdi_graph *graph, tdi_node *x); /* a copy: gives a value a home of its own */
 
@@ -253,7 +254,7 @@ tdi_node *tdi_softmax_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi
 /* max(x, 0) - x * t + log(1 + exp(-|x|)), element-wise */
 tdi_node *tdi_sigmoid_cross_entropy(tdi_graph *graph, tdi_node *logits, tdi_node *targets);
 tdi_node *tdi_sigmoid_cross_entropy_grad(tdi_graph *graph, tdi_node *logits, tdi_node *targets, tdi_node *dloss);
-/* The fuse pass may give each of these gradients a fourth input: the room that it fills with the losses. */
+/* The fuse pass may give each of these gradients a fourth input, an extra output, to which it writes the losses. */
 
 /* How many labels [B, ...] of the part are not `ignored`: a float. */
 tdi_node *tdi_count_valid(tdi_graph *graph, tdi_node *labels, int32_t ignored);
@@ -323,7 +324,7 @@ typedef struct tdi_buckets_attrs {
     } how;
     int thresholds;
     bool ends;         /* the first and the last lie a little outside 0..1, and are not in `list` */
-    bool apart;        /* those of the last axis's entry i are numbered from i * (thresholds + 1) on */
+    bool per_label;    /* buckets of the last axis's entry i are numbered from i * (thresholds + 1) on */
     const float *list; /* outlives the graph */
 } tdi_buckets_attrs;
 tdi_node *tdi_buckets(tdi_graph *graph, tdi_node *prediction, const tdi_buckets_attrs *attrs);
@@ -368,7 +369,7 @@ uint64_t tdi_dropout_key(const tdi_control *control, uint64_t stream);
 typedef struct tdi_lstm_attrs {
     int activation, recurrent_activation; /* td_activations */
     bool backwards;                       /* step s takes z at time T - 1 - s */
-    bool gates;                           /* the tape has the gates, for lstm_grad */
+    bool gates;                           /* the reserve has the gates, for lstm_grad */
     bool sequences, state;                /* what lstm_output gives */
     bool passed;                          /* h and c are [B, u], and gradients go to them */
 } tdi_lstm_attrs;
@@ -381,24 +382,24 @@ typedef struct tdi_lstm_inputs {
     /* lstm alone: with W [f, 4u], and b [4u] or NULL, `z` is x [B, T, f], and each step makes its own z */
     tdi_node *kernel, *bias;
 } tdi_lstm_inputs;
-/* The tape, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. A gate of which the activation's
+/* The reserve, by steps: [B, T, 6, u], i f g o c h; without gates [B, T, 2, u], c h. A gate of which the activation's
  * derivative does not come from the output is there as what stands in the brackets above. */
 tdi_node *tdi_lstm(tdi_graph *graph, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
-/* From the tape: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]: the
- * n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; to h and c gradients go when they were
- * `passed`. */
-tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *tape, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
+/* From the reserve: h of the last step, [B, u]; with `sequences` of all steps, [B, T, u]. With `state` [B, n + 1, u]:
+ * the n = 1 or T of these, then the last c. Its gradient rule is the whole layer's; to h and c gradients go when they
+ * were `passed`. */
+tdi_node *tdi_lstm_output(tdi_graph *graph, tdi_node *reserve, const tdi_lstm_inputs *in, const tdi_lstm_attrs *attrs);
 /* The gradients of z, by the times of z, and of R; dy is that of lstm_output. With `passed` the first is [B, T + 1, 4,
  * u]: behind the last time stand the gradients of h and of c, then zeros. */
-tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *tape, tdi_node *dy, const tdi_lstm_inputs *in,
+tdi_node *tdi_lstm_grad(tdi_graph *graph, tdi_node *reserve, tdi_node *dy, const tdi_lstm_inputs *in,
                         const tdi_lstm_attrs *attrs);
-tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *tape, tdi_node *dz, const tdi_lstm_inputs *in,
+tdi_node *tdi_lstm_grad_recurrent(tdi_graph *graph, tdi_node *reserve, tdi_node *dz, const tdi_lstm_inputs *in,
                                   const tdi_lstm_attrs *attrs);
-/* Writes the tape's last h, or c, into its rows of `state`, [global batch, u]. An effect. */
+/* Writes the reserve's last h, or c, into its rows of `state`, [global batch, u]. An effect. */
 typedef struct tdi_lstm_keep_attrs {
     bool c;
 } tdi_lstm_keep_attrs;
-tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *tape, tdi_node *state, bool c);
+tdi_node *tdi_lstm_keep(tdi_graph *graph, tdi_node *reserve, tdi_node *state, bool c);
 
 /* ---- batch normalization, per channel (last axis), c channels ---- */
 

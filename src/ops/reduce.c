@@ -151,7 +151,8 @@ const tdi_op tdi_op_reduce = {.name = "reduce",
                               .reference = reduce_reference,
                               .flops = tdi_flops_per_input,
                               .reads = reduce_reads,
-                              .describe = reduce_describe};
+                              .describe = reduce_describe,
+                              .share = TDI_SHARE_SUMS};
 
 bool tdi_find_reduce_extents(const tdi_call *call, tdi_reduce_extents *extents)
 {

@@ -345,7 +345,8 @@ const tdi_op tdi_op_unary = {.name = "unary",
                              .reference = unary_reference,
                              .reads = tdi_reads_same,
                              .in_place = 1,
-                             .describe = unary_describe};
+                             .describe = unary_describe,
+                             .cheap = true};
 
 const tdi_op tdi_op_unary_grad = {.name = "unary_grad",
                                   .min_in = 2,

@@ -81,7 +81,7 @@ static td_status fuse(tdi_node *loss, tdi_node *gradient, const bool *follows)
     if (!in || !of_loss || !order)
         return tdi_no_memory(&graph->error);
     graph->scope = loss->scope;
-    tdi_node *room = tdi_room(graph, &loss->shape);
+    tdi_node *room = tdi_extra_output(graph, &loss->shape);
     if (!room)
         return graph->error.status;
     memcpy(in, gradient->in, 3 * sizeof *in);
@@ -89,7 +89,7 @@ static td_status fuse(tdi_node *loss, tdi_node *gradient, const bool *follows)
     of_loss[1] = gradient;
     gradient->in = in;
     gradient->n_in = 4;
-    loss->op = &tdi_op_filled;
+    loss->op = &tdi_op_extra_output_of;
     loss->in = of_loss;
     begin_earlier(graph, gradient, follows);
     put_in_order(graph, gradient, follows, order);

@@ -3,6 +3,7 @@
 #define TDI_PASSES_PASSES_H
 
 #include "base/text.h"
+#include "comm/communicator.h"
 #include "device/kernel.h"
 #include "ops/ops.h"
 
@@ -32,7 +33,7 @@ td_status tdi_rematerialize(tdi_graph *graph, int forward_nodes, tdi_text *notes
 
 /* Gives a node a home outside the activations, by way of a copy where the node cannot move. Returns the node at home.
  */
-tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
+tdi_node *tdi_place_output(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot);
 
 /* ---- schedule ---- */
 
@@ -49,7 +50,17 @@ typedef tdi_vec(tdi_scheduled) tdi_schedule;
 /* The order of one step: live nodes only, in creation order; `once` nodes as soon as their variables' gradients are
  * ready and nobody reads the old weights any more. With several parts that happens bucket by bucket: a bucket's
  * reduction is begun when it is ready, and finished when the next one is (so that backpropagation goes on in between).
- * Updates that need norms of gradients come after all of backpropagation. */
-td_status tdi_schedule_make(const tdi_graph *graph, tdi_schedule *schedule, int *collectives, tdi_error *error);
+ * Updates that need norms of gradients come after all of backpropagation.
+ *
+ * Where graph->effects_last is set, nothing that outlives the step is written before the last FINISH: no weight, slot,
+ * moving statistic, state or metric. Accumulators of gradients whose norm is clipped are the exception: the norm is
+ * taken of what they hold, so they are written before it is gathered.
+ *
+ * What the collectives move is appended to `collectives`, by their numbers; the caller frees both lists. */
+td_status tdi_schedule_make(tdi_graph *graph, tdi_schedule *schedule, tdi_collectives *collectives, tdi_error *error);
+
+/* Bytes of the exchange arena that a node's value takes, of all shards together; 0: it does not live there. The nodes'
+ * values lie one behind the other in the graph's order. */
+int64_t tdi_exchange_bytes(const tdi_node *node);
 
 #endif

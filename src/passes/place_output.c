@@ -1,7 +1,7 @@
 /* place_output.c - giving a value a home of its own. */
 #include "passes/passes.h"
 
-tdi_node *tdi_settle(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot)
+tdi_node *tdi_place_output(tdi_graph *graph, tdi_node *node, tdi_home home, tdi_variable *variable, int slot)
 {
     if (!node)
         return NULL;

@@ -11,7 +11,7 @@ static double planned_flops(const tdi_planned *step)
 
 static bool is_taken(const tdi_planned *step, int i)
 {
-    return step->taken && step->taken >> i & 1u;
+    return step->forwarded_inputs && step->forwarded_inputs >> i & 1u;
 }
 
 /* Slots are read by what writes them too; what one op of a chain passes on to the next stays in the cache. */
@@ -31,17 +31,9 @@ static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kep
     return node->op->moves && bytes > made ? made : bytes;
 }
 
-/* What its maker makes is written over while it is in the caches. */
-static bool is_written_over(const tdi_plan *plan, const tdi_planned *step)
-{
-    const tdi_placed *placed = tdi_placed_of(plan, step->node);
-    return step->maker && placed->storage >= 0 && placed->storage == tdi_placed_of(plan, step->maker->node)->storage;
-}
-
 static double planned_bytes(const tdi_plan *plan, const tdi_planned *step)
 {
-    bool written = !step->passes && !is_written_over(plan, step);
-    return bytes_read(plan, step, false) + (written ? (double)tdi_node_bytes(plan, step->node) : 0);
+    return bytes_read(plan, step, false) + (step->forwards ? 0 : (double)tdi_node_bytes(plan, step->node));
 }
 
 static double kept_bytes(const tdi_plan *plan, const tdi_planned *step)
@@ -104,8 +96,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .bfloat16 = node->op->multiplies && is_narrow(node),
                         .once = node->once,
                         .barrier = step->barrier,
-                        .chained = step->chained,
-                        .within = step->maker};
+                        .fused = step->fused};
     return true;
 }
 
@@ -128,27 +119,17 @@ static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *o
     bool ends_otherwise = by->depth && by->lanes != by->depth;
     if ((lanes == 1 || lanes == all) && !ends_otherwise)
         return;
-    fprintf(out, "%-22s   %s over %d of %d lanes", "", tdi_planned_share(plan, step), lanes, all);
+    fprintf(out, "%-22s   %s over %d of %d threads", "", tdi_planned_share(plan, step), lanes, all);
     if (ends_otherwise)
         fprintf(out, ", ended by %d", by->lanes);
     fprintf(out, "\n");
-}
-
-static void explain_asking(const tdi_planned *step, FILE *out)
-{
-    int64_t floats = 0;
-    for (int i = 0; i < step->calls[0].n_soon; i++)
-        floats += step->calls[0].soon[i].count;
-    if (floats)
-        fprintf(out, "%-22s   asks meanwhile for %.1f kB of weights that other cores update\n", "",
-                (double)floats * sizeof(float) / 1e3);
 }
 
 static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_node *node = step->node;
     if (step->barrier)
-        fprintf(out, "- the lanes meet -\n");
+        fprintf(out, "- the threads meet -\n");
     char shape[TDI_SHAPE_TEXT], details[96] = "";
     if (node->op->describe)
         node->op->describe(node, details, sizeof details);
@@ -157,21 +138,18 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
             tdi_planned_share(plan, step), planned_bytes(plan, step) / 1e3, planned_flops(step) / 1e3);
     if (*details)
         fprintf(out, "%-22s   %s\n", "", details);
-    if (tdi_placed_of(plan, node)->abreast)
-        fprintf(out, "%-22s   %d samples abreast\n", "", tdi_placed_of(plan, node)->abreast);
+    if (tdi_placed_of(plan, node)->batch_interleaved)
+        fprintf(out, "%-22s   %d batch-interleaved samples\n", "", tdi_placed_of(plan, node)->batch_interleaved);
     explain_lanes(plan, step, out);
-    explain_asking(step, out);
-    if (step->maker)
-        fprintf(out, "%-22s   by the op that makes its input, of rows that are in the caches\n", "");
-    if (step->chained)
-        fprintf(out, "%-22s   in one pass with the op before it%s\n", "",
-                step->taken ? ", whose value is not stored" : "");
+    if (step->fused)
+        fprintf(out, "%-22s   fused with the op before it%s\n", "",
+                step->forwarded_inputs ? ", whose value is not stored" : "");
     if (step->choice) {
         fprintf(out, "%-22s   ", "");
         tdi_choice_explain(step->choice, out);
     }
-    if (step->notes.length)
-        fprintf(out, "%-22s   declined: %s\n", "", step->notes.chars);
+    if (step->remarks.length)
+        fprintf(out, "%-22s   declined: %s\n", "", step->remarks.chars);
 }
 
 double tdi_plan_flops(const tdi_plan *plan)
@@ -238,8 +216,9 @@ void tdi_plan_explain(const tdi_plan *plan, FILE *out)
         explain_step(plan, step, out);
         barriers += step->barrier + (step->finish != NULL);
     }
-    fprintf(out,
-            "one part: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d lane barriers\n",
-            tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
-            (double)plan->scratch_bytes / 1e6, barriers);
+    fprintf(
+        out,
+        "one shard: %.1f MFLOP, %.1f MB read and written, activations %.2f MB, scratch %.2f MB, %d thread barriers\n",
+        tdi_plan_flops(plan) / 1e6, tdi_plan_bytes(plan) / 1e6, (double)plan->activation_bytes / 1e6,
+        (double)plan->scratch_bytes / 1e6, barriers);
 }

@@ -9,7 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "base/text.h"
-#include "plan/plan_struct.h"
+#include "plan/choose.h"
 
 enum { ROUNDS = 3, MOST_ROUNDS = 6, MOST_REPETITIONS = 64 };
 static const double shortest_round = 4e-4; /* seconds */
@@ -221,7 +221,7 @@ static double take_turn(contest *c, const contestant *one)
 {
     double most = 0;
     c->turn = one;
-    tdi_team_run(c->plan->spec.chooser->team, run_turn, c);
+    tdi_team_run(c->plan->spec.chooser->team, c->threads, run_turn, c);
     for (int t = 0; t < c->threads; t++)
         most = c->elapsed[t] > most ? c->elapsed[t] : most;
     return most / one->repetitions;
@@ -285,7 +285,7 @@ td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *co
         node->op->numbers(node->attrs, &c.control);
     c.threads = c.workers * plan->spec.lanes;
     c.start.count = (uint32_t)c.threads;
-    c.start.spin = tdi_team_spins(chooser->team);
+    c.start.spin = tdi_team_spins(chooser->team, c.threads);
     c.arena = tdi_arena_create();
     c.elapsed = c.arena ? TDI_NEW_ARRAY(c.arena, double, c.threads) : NULL;
     td_status status = c.elapsed ? enter_all(&c, kernels, count, all, error) : tdi_no_memory(error);

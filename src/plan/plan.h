@@ -18,7 +18,7 @@ typedef struct tdi_plan tdi_plan;
 typedef struct tdi_chooser {
     tdi_choices *choices; /* made and remembered so far */
     td_context *context;
-    tdi_team *team; /* idle while plans are made; workers * lanes threads */
+    tdi_team *team; /* idle while plans are made; at least workers * lanes threads */
     int workers;    /* that run such a plan at the same time */
 } tdi_chooser;
 
@@ -79,17 +79,18 @@ const float *tdi_plan_output(const tdi_plan *plan, int slot);
 td_status tdi_plan_label(tdi_plan *plan, tdi_trace *trace, tdi_error *error);
 
 /* Where a lane's run is noted, and what meetings are called; all NULL: nowhere. */
-typedef struct tdi_notes {
+typedef struct tdi_step_trace {
     tdi_track *track;
     const tdi_label *lanes, *begin, *finish;
     int64_t step;
-} tdi_notes;
+} tdi_step_trace;
 
 /* Runs lane `lane`'s share of a replica's step: its parts' plans side by side, segment by segment. `barrier` is the
  * replica's lanes'; `step` counts the runs with this communicator, from 1. Nothing is allocated, locked or decided.
- * With `notes` (NULL: none) the plans have been labelled. */
+ * With `notes` (NULL: none) the plans have been labelled. Returns behind the first collective that is broken, as all
+ * threads do, with its status: the step has computed nothing that may be used. */
 td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
-                        tdi_communicator *communicator, const tdi_notes *notes);
+                        tdi_communicator *communicator, const tdi_step_trace *notes);
 
 /* What all lanes of all workers run so, by the calling thread alone: each in turn from one meeting to the next. The
  * same values, bit for bit. `plans` are those of all parts, dealt out to the workers as evenly as possible. */
@@ -114,8 +115,7 @@ typedef struct tdi_plan_op {
     bool bfloat16;       /* products of bfloat16 numbers */
     bool once;           /* for all parts of a replica */
     bool barrier;        /* the lanes meet before it */
-    bool chained;        /* runs with the op before it, a stretch of elements at a time */
-    bool within;         /* the op that makes its input makes it too, in its own time */
+    bool fused;          /* runs with the op before it, a stretch of elements at a time */
 } tdi_plan_op;
 
 int tdi_plan_steps(const tdi_plan *plan);

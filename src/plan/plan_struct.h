@@ -2,86 +2,40 @@
 #ifndef TDI_PLAN_PLAN_STRUCT_H
 #define TDI_PLAN_PLAN_STRUCT_H
 
+#include "plan/items.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
 #include "plan/threads/place.h"
 
-/* What the plan settles for one node of the graph, by id. */
+/* Where a node's value is, and which threads make it. */
 typedef struct tdi_placed {
-    td_shape shape;   /* batch resolved */
-    tdi_placement by; /* who makes it */
-    int abreast;      /* as in tdi_value */
-    int storage;      /* in the activation arena; -1: elsewhere */
-    int64_t exchange; /* byte offset in the exchange arena; -1: not there */
-    int64_t constant; /* byte offset among the plan's constants; -1: not there */
-    int position;     /* of its step; -1: not in the schedule */
+    td_shape shape; /* with the shard's rows in place of TDI_BATCH */
+    tdi_placement by;
+    int batch_interleaved; /* as in tdi_value */
+    int storage;           /* in the activation arena; -1: elsewhere */
+    int64_t exchange;      /* byte offset in the exchange arena; -1: elsewhere */
+    int64_t constant;      /* byte offset among the plan's constants; -1: elsewhere */
+    int position;          /* of its step; -1: not in the schedule */
 } tdi_placed;
 
-typedef struct tdi_planned tdi_planned;
-
-struct tdi_planned {
+/* A step of the schedule. */
+typedef struct tdi_planned {
     const tdi_node *node;
-    const tdi_kernel *kernel; /* NULL: the reference */
-    bool barrier;             /* the lanes meet before it */
-    bool constant;            /* made once, when addresses are bound */
-    bool chained;             /* run stretch by stretch with the step before it */
-    bool passes;              /* what it makes is read by the next step of its chain alone, and not stored */
-    unsigned taken;           /* bit i: input i is what the step before it passes, or its maker shows */
-    tdi_call *calls;          /* [lanes]; run NULL: nothing to do for that lane */
-    tdi_call *finish;         /* [lanes]: TDI_DEPTH's second half, after a meeting; NULL: there is none */
-    int sums;                 /* with `finish`: the storage of the lanes' sums */
-    tdi_lockstep lockstep;    /* of the lanes that share it, when the kernel says `together` */
-    tdi_text notes;           /* who declined and why */
-    const tdi_choice *choice; /* NULL: nothing was in doubt */
-    tdi_planned *maker;       /* NULL, or the step before whose kernel shows this one's the rows that it makes */
-    tdi_planned *follower;    /* NULL, or the step that is made so of this one's rows */
-};
+    const tdi_kernel *kernel;  /* NULL: the op's reference */
+    bool barrier;              /* the threads meet before it */
+    bool constant;             /* run once, when addresses are bound */
+    bool fused;                /* run stretch by stretch with the step before it */
+    bool forwards;             /* its value is read by the next of the fused ops alone, and not stored */
+    unsigned forwarded_inputs; /* bit i: input i is the value that the step before it forwards */
+    tdi_call *calls;           /* [lanes]; run NULL: the thread has no share */
+    tdi_call *finish;          /* [lanes]: TDI_DEPTH's second half, behind a meeting; NULL: there is none */
+    int sums;                  /* with `finish`: the storage of the threads' sums */
+    tdi_lockstep lockstep;     /* of the threads that share it, where they wait for each other inside the kernel */
+    tdi_text remarks;          /* which kernels declined, and why */
+    const tdi_choice *choice;  /* NULL: nothing was in doubt */
+} tdi_planned;
 
-enum { TDI_MOST_CHAINED = 16, TDI_MOST_LINK_INPUTS = 8 };
-
-/* Elements that each op of a chain makes before the next op takes them over: a few values' fit into the second-level
- * cache of a core, and what is spent on a stretch besides its elements does not show. */
-enum { TDI_STRETCH = 16384 };
-
-/* What is passed on goes to the lane's scratch: the links write to two stretches there in turn. */
-enum { TDI_PASSED_BYTES = 2 * TDI_STRETCH * 4 };
-
-/* APART: nothing, while other lanes wait for each other inside a kernel: where lanes run in turn, none is a meeting
- * ahead. */
-typedef enum tdi_item_kind { TDI_ITEM_CALL, TDI_ITEM_BARRIER, TDI_ITEM_CHAIN, TDI_ITEM_APART } tdi_item_kind;
-
-typedef struct tdi_item {
-    tdi_item_kind kind;
-    bool once; /* a call, or chain, made by the replica's first plan only */
-    const tdi_call *call;
-    void (*together)(const tdi_call *calls, int lanes); /* the kernel's, where its lanes wait for each other */
-    int length;  /* CHAIN: of so many calls, the next items among them, each of which has 0; else 1 */
-    bool passes; /* as in tdi_planned */
-    unsigned taken;
-} tdi_item;
-
-typedef struct tdi_segment {
-    int begin;          /* in each lane's items */
-    tdi_step_kind kind; /* the collective before it: BEGIN or FINISH; KERNEL: none */
-    int collective;
-} tdi_segment;
-
-/* An operand of a lane's call that is, or shows, an input of the step. */
-typedef struct tdi_input_use {
-    tdi_value *operand;
-    int slot;
-} tdi_input_use;
-
-typedef struct tdi_lane_items {
-    tdi_vec(tdi_item) items;
-    tdi_vec(tdi_segment) segments;
-    tdi_vec(tdi_input_use) inputs;
-    char *passed;             /* where chains pass values on: TDI_PASSED_BYTES */
-    int reached;              /* the next item, when lanes run in turn */
-    const tdi_label **labels; /* [items]: of the trace that was labelled last; NULL: none was */
-} tdi_lane_items;
-
-/* Memory for timing kernels, which lies there from one contest to the next. */
+/* Memory that kernel trials use, one after the other. */
 typedef struct tdi_spare {
     char *memory;
     size_t size;
@@ -91,18 +45,19 @@ typedef struct tdi_spare {
 struct tdi_plan {
     tdi_plan_spec spec;
     tdi_arena *arena;
-    tdi_placed *placed;   /* [nodes] */
-    tdi_planned *planned; /* [schedule steps]; node NULL where the step is a collective */
-    int n_steps;
+    tdi_placed *placed;   /* [nodes], by id */
+    tdi_planned *planned; /* [n_steps]; node NULL: a collective, or nothing to compute */
+    int n_steps;          /* of the schedule */
     tdi_storage *storages;
     int n_storages;
     int64_t activation_bytes, exchange_bytes, constant_bytes;
-    char *constants;                 /* the plan's own: activations are shared with other plans */
-    size_t scratch_bytes, passed_at; /* where in the scratch chains pass values on */
-    size_t packed_bytes;             /* that kernels keep from step to step */
-    tdi_lane_items *lanes;           /* [lanes] */
-    uint64_t labelled;               /* the trace that the labels belong to */
-    tdi_vec(tdi_spare) spares;       /* while kernels are chosen */
+    char *constants;           /* the plan's own memory; that of activations is shared with other plans */
+    size_t scratch_bytes;      /* of each thread */
+    size_t forwarded_at;       /* where in the scratch forwarded values are */
+    size_t packed_bytes;       /* of all packed-weight caches */
+    tdi_lane_items *lanes;     /* [lanes]: each thread's items */
+    uint64_t labelled;         /* the trace that the labels belong to */
+    tdi_vec(tdi_spare) spares; /* while kernels are chosen */
 };
 
 static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *node)
@@ -110,52 +65,34 @@ static inline tdi_placed *tdi_placed_of(const tdi_plan *plan, const tdi_node *no
     return &plan->placed[node->id];
 }
 
+/* How many of the plan's threads share ops. */
 static inline int tdi_sharing_of(const tdi_plan *plan)
 {
     return plan->spec.sharing ? plan->spec.sharing : plan->spec.lanes;
 }
 
-/* Does one lane make everything, so that none waits for another or reads what another has made? */
+/* Does one thread make everything, so that none waits for another or reads what another has written? */
 static inline bool tdi_is_one_lanes(const tdi_plan *plan)
 {
     return plan->spec.lanes == 1 || (tdi_sharing_of(plan) == 1 && plan->spec.graph->parts == 1);
 }
 
-bool tdi_fills(const tdi_node *node, int i);                        /* input i is a room, which the node writes */
+/* Is input i an extra output, which the node writes? */
+bool tdi_fills(const tdi_node *node, int i);
 tdi_value tdi_value_of(const tdi_plan *plan, const tdi_node *node); /* without an address */
-int64_t tdi_value_bytes(const tdi_value *value);                    /* abreast: of whole blocks */
+int64_t tdi_value_bytes(const tdi_value *value);                    /* of whole blocks, where it is batch-interleaved */
 int64_t tdi_node_bytes(const tdi_plan *plan, const tdi_node *node);
 
-/* One kernel (NULL: the reference) made ready for every lane of a step. */
-typedef struct tdi_prepared {
-    const tdi_kernel *kernel;
-    tdi_placement by;
-    tdi_call *calls;      /* [lanes] */
-    tdi_call *finish;     /* [lanes], or NULL */
-    size_t scratch_bytes; /* of each lane */
-    size_t packed_bytes;  /* kept, of all lanes */
-} tdi_prepared;
+/* Do threads wait for each other inside the step's kernel? */
+bool tdi_is_lockstep(const tdi_plan *plan, const tdi_planned *step);
+/* Makes each thread's items; last of all. */
+td_status tdi_list_items(tdi_plan *plan, tdi_error *error);
 
-/* Its calls are made in `arena`; on failure nothing is left to release. */
-td_status tdi_prepare_kernel(const tdi_plan *plan, const tdi_kernel *kernel, const tdi_node *node, tdi_arena *arena,
-                             tdi_prepared *prepared, tdi_error *error);
-void tdi_calls_release(const tdi_plan *plan, const tdi_kernel *kernel, tdi_call *calls); /* what they hold */
+void tdi_lay_out_exchange(tdi_plan *plan);               /* before the kernels are chosen */
+td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* behind it: constants and activations */
 
-/* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
-td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
-                      tdi_error *error);
-void tdi_spares_release(tdi_plan *plan);
-
-td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);           /* before the kernels */
-td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error); /* kernel, split, calls */
 /* For reports: "rows", "columns", "flat", "depth" or "whole". */
 const char *tdi_planned_share(const tdi_plan *plan, const tdi_planned *step);
-int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* that share it */
-void tdi_find_followers(tdi_plan *plan);
-void tdi_lay_out_exchange(tdi_plan *plan);
-td_status tdi_lay_out(tdi_plan *plan, tdi_error *error); /* storages */
-td_status tdi_find_ahead(tdi_plan *plan, tdi_error *error);
-td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error);
-td_status tdi_find_chains(tdi_plan *plan, tdi_error *error);
+int tdi_planned_lanes(const tdi_plan *plan, const tdi_planned *step); /* threads that share it */
 
 #endif

@@ -1,47 +1,61 @@
-/* run.c - the walk down the list. */
+/* run.c - the walk over a plan's items.
+ *
+ * A step has been settled down to a list of items for each thread: calls, fused pointwise calls and meetings, in
+ * segments between which stand the collectives. Running a step is walking the lists: nothing is allocated, locked or
+ * decided.
+ *
+ * One function walks a list, in three ways. A thread that walks its own list waits at its meetings. With a trace it
+ * also notes when each item began and ended. One thread in the place of all walks each list up to its next meeting, the
+ * lists in turn, which makes the same values bit for bit.
+ *
+ * Who walks a list is not part of the plan. Threads that wait for each other inside a kernel cannot take turns: the
+ * last of them to come runs the kernel's serial version for all. */
 #include <string.h>
 
 #include "base/text.h"
 #include "ops/common.h"
 #include "plan/plan_struct.h"
 
-/* Where link `i` of a chain finds its elements from `at` on when they are passed: an address such that they are there.
- */
-static void *passed(const char *room, int i, int64_t at, td_dtype dtype)
+/* ---- fused pointwise ops ---- */
+
+/* The address that op `i` of a fused run has for elements that lie in a buffer of the scratch from element `at` on. */
+static void *forwarded(const char *buffers, int i, int64_t at, td_dtype dtype)
 {
-    uintptr_t stretch = (uintptr_t)room + (uintptr_t)(i % 2) * TDI_PASSED_BYTES / 2;
+    uintptr_t stretch = (uintptr_t)buffers + (uintptr_t)(i % 2) * TDI_FORWARDED_BYTES / 2;
     return (void *)(stretch - (uintptr_t)at * td_dtype_size(dtype));
 }
 
-static void run_link(const tdi_item *items, int i, int64_t at, int64_t end, const char *room)
+static void run_stretch(const tdi_item *items, int i, int64_t at, int64_t end, const char *buffers)
 {
-    tdi_call part = *items[i].call;
-    tdi_value in[TDI_MOST_LINK_INPUTS];
-    part.split = TDI_FLAT;
-    part.begin = at;
-    part.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
-    if (items[i].taken) {
-        memcpy(in, part.in, (size_t)part.n_in * sizeof *in);
-        for (int j = 0; j < part.n_in; j++)
-            if (items[i].taken >> j & 1u)
-                in[j].data = passed(room, i - 1, at, in[j].dtype);
-        part.in = in;
+    tdi_call stretch = *items[i].call;
+    tdi_value in[TDI_MOST_FUSED_INPUTS];
+    stretch.split = TDI_FLAT;
+    stretch.begin = at;
+    stretch.end = end - at < TDI_STRETCH ? end : at + TDI_STRETCH;
+    if (items[i].forwarded_inputs) {
+        memcpy(in, stretch.in, (size_t)stretch.n_in * sizeof *in);
+        for (int j = 0; j < stretch.n_in; j++)
+            if (items[i].forwarded_inputs >> j & 1u)
+                in[j].data = forwarded(buffers, i - 1, at, in[j].dtype);
+        stretch.in = in;
     }
-    if (items[i].passes)
-        part.out.data = passed(room, i, at, part.out.dtype);
-    part.run(&part);
+    if (items[i].forwards)
+        stretch.out.data = forwarded(buffers, i, at, stretch.out.dtype);
+    stretch.run(&stretch);
 }
 
-/* `seconds`: what each of the calls took is added up there; NULL: nowhere. */
-static void run_chain(const tdi_lane_items *list, int first, double *seconds)
+/* *seconds: what each op has taken in all; NULL: nobody wants to know. */
+static void run_fused(const tdi_lane_items *list, int first, double *seconds)
 {
     const tdi_item *items = &list->items.at[first];
     tdi_runs share = tdi_call_runs(items->call);
     int64_t end = share.first + share.length;
     double began = seconds ? tdi_seconds() : 0;
+    for (int i = 0; seconds && i < items->length; i++)
+        seconds[i] = 0;
     for (int64_t at = share.first; at < end; at += TDI_STRETCH)
         for (int i = 0; i < items->length; i++) {
-            run_link(items, i, at, end, list->passed);
+            run_stretch(items, i, at, end, list->forwarded);
             if (seconds) {
                 double ended = tdi_seconds();
                 seconds[i] += ended - began;
@@ -50,69 +64,88 @@ static void run_chain(const tdi_lane_items *list, int first, double *seconds)
         }
 }
 
-static void run_items(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier)
+/* ---- the walk ---- */
+
+/* The last of the threads to come makes the shares of all. */
+static void run_lockstep_serially(const tdi_item *item)
 {
-    for (int i = begin; i < end; i++) {
-        const tdi_item *item = &list->items.at[i];
-        bool runs = first || !item->once;
-        switch (item->kind) {
-        case TDI_ITEM_CALL:
-            if (runs)
-                item->call->run(item->call);
-            break;
-        case TDI_ITEM_BARRIER:
-            tdi_barrier_wait(barrier);
-            break;
-        case TDI_ITEM_CHAIN:
-            if (runs)
-                run_chain(list, i, NULL);
-            i += item->length - 1;
-            break;
-        case TDI_ITEM_APART:
-            break;
-        }
-    }
+    const tdi_call *call = item->call;
+    if (call->lane + 1 == call->lanes)
+        item->run_serially(call - call->lane, call->lanes);
 }
 
-/* As if its calls had run one after the other; returns when the last ended. */
-static double run_noted_chain(const tdi_lane_items *list, int first, double began, const tdi_notes *notes)
+/* Notes an item, or fused ones as if each had run by itself. Returns when the last of them ended: the next one begins
+ * there. */
+static double note(const tdi_step_trace *trace, const tdi_lane_items *list, int i, double began, const double *fused)
 {
-    double seconds[TDI_MOST_CHAINED] = {0};
-    run_chain(list, first, seconds);
-    for (int i = 0; i < list->items.at[first].length; i++) {
-        tdi_track_note(notes->track, list->labels[first + i], began, began + seconds[i], notes->step);
-        began += seconds[i];
+    const tdi_item *item = &list->items.at[i];
+    for (int k = 0; k < item->length; k++) {
+        double ended = item->kind == TDI_ITEM_FUSED ? began + fused[k] : tdi_seconds();
+        const tdi_label *label = item->kind == TDI_ITEM_BARRIER ? trace->lanes : list->labels[i + k];
+        if (item->kind != TDI_ITEM_IDLE)
+            tdi_track_note(trace->track, label, began, ended, trace->step);
+        began = ended;
     }
     return began;
 }
 
-/* The same, each item noted: an end is the next one's begin. */
-static void run_noted_items(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier,
-                            const tdi_notes *notes)
+/* Walks items [begin, end) of a list. `first`: the plan is its worker's first, which alone runs the update phase's
+ * items. `barrier` NULL: the calling thread runs in the place of all, and stops behind the first meeting. `trace` NULL:
+ * nothing is noted. Returns the item to go on with. */
+static int walk(const tdi_lane_items *list, int begin, int end, bool first, tdi_barrier *barrier,
+                const tdi_step_trace *trace)
 {
-    double began = tdi_seconds();
-    for (int i = begin; i < end; i++) {
+    double began = trace ? tdi_seconds() : 0;
+    bool stops = false;
+    int i = begin;
+    for (int next; i < end && !stops; i = next) {
         const tdi_item *item = &list->items.at[i];
-        bool runs = first || !item->once;
-        if (item->kind == TDI_ITEM_CHAIN) {
-            began = runs ? run_noted_chain(list, i, began, notes) : began;
-            i += item->length - 1;
+        double seconds[TDI_MOST_FUSED];
+        next = i + item->length;
+        if (item->once && !first)
             continue;
+        switch (item->kind) {
+        case TDI_ITEM_CALL:
+            item->call->run(item->call);
+            break;
+        case TDI_ITEM_FUSED:
+            run_fused(list, i, trace ? seconds : NULL);
+            break;
+        case TDI_ITEM_LOCKSTEP:
+            stops = !barrier;
+            if (barrier)
+                item->call->run(item->call);
+            else
+                run_lockstep_serially(item);
+            break;
+        case TDI_ITEM_BARRIER:
+            stops = !barrier;
+            if (barrier)
+                tdi_barrier_wait(barrier);
+            break;
+        case TDI_ITEM_IDLE:
+            stops = !barrier;
+            break;
         }
-        run_items(list, i, i + 1, first, barrier);
-        double ended = tdi_seconds();
-        bool waits = item->kind == TDI_ITEM_BARRIER;
-        if (runs && item->kind != TDI_ITEM_APART)
-            tdi_track_note(notes->track, waits ? notes->lanes : list->labels[i], began, ended, notes->step);
-        began = ended;
+        if (trace)
+            began = note(trace, list, i, began, seconds);
     }
+    return i;
+}
+
+/* ---- by all threads ---- */
+
+static td_status finish(tdi_communicator *communicator, int collective, uint32_t step)
+{
+    bool broken = communicator->finish(communicator, collective, step) == TDI_BROKEN;
+    return broken ? communicator->failure(communicator)->status : TD_OK;
 }
 
 static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
                       tdi_communicator *communicator)
 {
     if (segment->kind == TDI_STEP_FINISH)
-        return communicator->finish(communicator, segment->collective, step);
+        return finish(communicator, segment->collective, step);
     if (segment->kind == TDI_STEP_BEGIN) {
         tdi_barrier_wait(barrier);
         if (lane == 0)
@@ -121,60 +154,33 @@ static td_status meet(const tdi_segment *segment, int lane, uint32_t step, tdi_b
     return TD_OK;
 }
 
-static td_status meet_noted(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
-                            tdi_communicator *communicator, const tdi_notes *notes)
+static td_status meet_traced(const tdi_segment *segment, int lane, uint32_t step, tdi_barrier *barrier,
+                             tdi_communicator *communicator, const tdi_step_trace *trace)
 {
-    if (!notes || segment->kind == TDI_STEP_KERNEL)
+    if (!trace || segment->kind == TDI_STEP_KERNEL)
         return meet(segment, lane, step, barrier, communicator);
     double began = tdi_seconds();
     td_status status = meet(segment, lane, step, barrier, communicator);
-    tdi_track_note(notes->track, segment->kind == TDI_STEP_FINISH ? notes->finish : notes->begin, began, tdi_seconds(),
-                   notes->step);
+    tdi_track_note(trace->track, segment->kind == TDI_STEP_FINISH ? trace->finish : trace->begin, began, tdi_seconds(),
+                   trace->step);
     return status;
 }
 
 td_status tdi_plans_run(tdi_plan *const *plans, int count, int lane, uint32_t step, tdi_barrier *barrier,
-                        tdi_communicator *communicator, const tdi_notes *notes)
+                        tdi_communicator *communicator, const tdi_step_trace *trace)
 {
     int segments = plans[0]->lanes[lane].segments.count;
     for (int k = 0; k + 1 < segments; k++) {
-        TDI_TRY(meet_noted(&plans[0]->lanes[lane].segments.at[k], lane, step, barrier, communicator, notes));
+        TDI_TRY(meet_traced(&plans[0]->lanes[lane].segments.at[k], lane, step, barrier, communicator, trace));
         for (int p = 0; p < count; p++) {
             const tdi_lane_items *list = &plans[p]->lanes[lane];
-            int begin = list->segments.at[k].begin, end = list->segments.at[k + 1].begin;
-            if (notes)
-                run_noted_items(list, begin, end, p == 0, barrier, notes);
-            else
-                run_items(list, begin, end, p == 0, barrier);
+            walk(list, list->segments.at[k].begin, list->segments.at[k + 1].begin, p == 0, barrier, trace);
         }
     }
     return TD_OK;
 }
 
-/* ---- all lanes by one thread ---- */
-
-/* Up to the lane's next meeting; false: there is none before `end`. Where lanes would wait for each other inside a
- * kernel, the last to come makes all their shares. */
-static bool run_stretch(tdi_lane_items *list, int end, bool first)
-{
-    while (list->reached < end) {
-        const tdi_item *item = &list->items.at[list->reached++];
-        if (item->kind == TDI_ITEM_BARRIER || item->kind == TDI_ITEM_APART)
-            return true;
-        if (item->together) {
-            if (item->call->lane + 1 == item->call->lanes)
-                item->together(item->call - item->call->lane, item->call->lanes);
-            return true;
-        }
-        bool runs = first || !item->once;
-        if (runs && item->kind == TDI_ITEM_CHAIN)
-            run_chain(list, list->reached - 1, NULL);
-        else if (runs)
-            item->call->run(item->call);
-        list->reached += item->length - 1;
-    }
-    return false;
-}
+/* ---- by one thread in the place of all ---- */
 
 static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
 {
@@ -183,8 +189,12 @@ static void run_segment_in_turn(tdi_plan *plan, int segment, bool first)
         plan->lanes[lane].reached = plan->lanes[lane].segments.at[segment].begin;
     for (bool more = true; more;) {
         more = false;
-        for (int lane = 0; lane < lanes; lane++)
-            more |= run_stretch(&plan->lanes[lane], plan->lanes[lane].segments.at[segment + 1].begin, first);
+        for (int lane = 0; lane < lanes; lane++) {
+            tdi_lane_items *list = &plan->lanes[lane];
+            int end = list->segments.at[segment + 1].begin;
+            list->reached = walk(list, list->reached, end, first, NULL, NULL);
+            more |= list->reached < end;
+        }
     }
 }
 
@@ -200,7 +210,7 @@ td_status tdi_plans_run_in_turn(tdi_plan *const *plans, int parts, int workers, 
         }
         for (int w = 0; w < workers; w++) {
             if (segment->kind == TDI_STEP_FINISH)
-                TDI_TRY(communicators[w]->finish(communicators[w], segment->collective, step));
+                TDI_TRY(finish(communicators[w], segment->collective, step));
             int first = parts * w / workers;
             for (int p = first; p < parts * (w + 1) / workers; p++)
                 run_segment_in_turn(plans[p], k, p == first);

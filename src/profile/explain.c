@@ -52,7 +52,7 @@ static void explain_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t b
     for (int i = 0; i < sharing->count; i++)
         fastest = fastest && sharing->candidates[i].us >= sharing->candidates[sharing->chosen].us;
     if (!fastest)
-        fprintf(out, "(fewer lanes are taken where they are a tenth faster)\n");
+        fprintf(out, "(fewer threads are used where they are a tenth faster)\n");
 }
 
 static void explain_epoch(const tdi_runtime *runtime, FILE *out)
@@ -62,9 +62,8 @@ static void explain_epoch(const tdi_runtime *runtime, FILE *out)
         fprintf(out, "an epoch: %lld step%s a run, as steps_per_execution says", steps, steps == 1 ? "" : "s");
     else
         fprintf(out, "an epoch: one run of all its steps (for a terminal's progress line, runs of 0.05 s)");
-    fprintf(out,
-            "; each lane brings its share of a step's rows together while the step before ends: bytes are converted "
-            "on the way, float32 in order is read in place\n");
+    fprintf(out, "; each thread gathers its share of a step's rows while the step before ends: bytes are converted "
+                 "on the way, float32 in order is read in place\n");
 }
 
 static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t batch, FILE *out)
@@ -73,9 +72,9 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     fprintf(out, "model %s, global batch %lld\n", runtime->model->architecture->name, (long long)batch);
     fprintf(out, "devices:");
     for (int i = 0; i < runtime->n_devices; i++)
-        fprintf(out, " %s (%d lane%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
+        fprintf(out, " %s (%d thread%s)", runtime->devices[i]->name, runtime->devices[i]->lanes,
                 runtime->devices[i]->lanes == 1 ? "" : "s");
-    fprintf(out, "\n%d replica%s in sync, computed as %d part%s of the batch by %d worker%s of %d lane%s: %s\n",
+    fprintf(out, "\n%d replica%s in sync, computed as %d shard%s of the batch by %d worker%s of %d thread%s: %s\n",
             d->replicas, d->replicas == 1 ? "" : "s", d->parts, d->parts == 1 ? "" : "s", d->workers,
             d->workers == 1 ? "" : "s", d->lanes, d->lanes == 1 ? "" : "s", d->why);
     explain_precision(runtime, out);
@@ -86,7 +85,7 @@ static void explain_division(const tdi_runtime *runtime, tdi_mode mode, int64_t 
     explain_sharing(runtime, mode, batch, out);
     explain_epoch(runtime, out);
     const tdi_program *program = &runtime->modes[mode].program;
-    fprintf(out, "collectives: %d\n", program->collectives);
+    fprintf(out, "collectives: %d\n", program->collectives.count);
     fprintf(out, "fused:\n%s", program->notes.chars ? program->notes.chars : "nothing\n");
 }
 

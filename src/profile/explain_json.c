@@ -30,12 +30,12 @@ static json_t *choice_to_json(const tdi_choice *choice)
 
 static json_t *op_to_json(const tdi_plan_op *op)
 {
-    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b}", "layer",
+    return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
                      "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
-                     op->barrier, "chained", op->chained, "within", op->within);
+                     op->barrier, "chained", op->fused);
 }
 
 static json_t *timed_to_json(const tdi_op_time *time)
@@ -66,23 +66,23 @@ static json_t *steps_to_json(const tdi_plan *plan, const tdi_timing *timing)
     return NULL;
 }
 
-static json_t *speeds_to_json(const tdi_roofs *roofs, const double *speeds)
+static json_t *speeds_to_json(const tdi_roofline *roofline, const double *speeds)
 {
     json_t *points = json_array();
-    for (int i = 0; i < roofs->sizes; i++)
-        json_array_append_new(points, json_pack("[I, f]", (json_int_t)TDI_LEAST_ROOF_SIZE << i, speeds[i]));
+    for (int i = 0; i < roofline->sizes; i++)
+        json_array_append_new(points, json_pack("[I, f]", (json_int_t)TDI_LEAST_ROOFLINE_SIZE << i, speeds[i]));
     return points;
 }
 
-/* As bench_roofs writes them: of one thread, or of all. */
-static json_t *roofs_to_json(const tdi_roofs *roofs)
+/* As bench_roofline writes them: of one thread, or of all. */
+static json_t *roofline_to_json(const tdi_roofline *roofline)
 {
-    bool one = roofs->threads == 1;
-    json_t *json = json_pack("{s:i, s:{s:f}, s:o, s:o}", "threads", roofs->threads, "fp32_flops", "all", roofs->flops,
-                             one ? "read_one" : "read_all", speeds_to_json(roofs, roofs->read),
-                             one ? "update_one" : "update_all", speeds_to_json(roofs, roofs->update));
-    if (json && roofs->bfloat16_flops > 0)
-        json_object_set_new(json, "bf16_flops", json_pack("{s:f}", "all", roofs->bfloat16_flops));
+    bool one = roofline->threads == 1;
+    json_t *json = json_pack("{s:i, s:{s:f}, s:o, s:o}", "threads", roofline->threads, "fp32_flops", "all",
+                             roofline->flops, one ? "read_one" : "read_all", speeds_to_json(roofline, roofline->read),
+                             one ? "update_one" : "update_all", speeds_to_json(roofline, roofline->update));
+    if (json && roofline->bfloat16_flops > 0)
+        json_object_set_new(json, "bf16_flops", json_pack("{s:f}", "all", roofline->bfloat16_flops));
     return json;
 }
 
@@ -90,7 +90,7 @@ static json_t *time_to_json(const tdi_timing *t)
 {
     return json_pack("{s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "threads", t->threads, "steps", (json_int_t)t->steps,
                      "us", t->seconds * 1e6, "waiting_us", t->waiting * 1e6, "feeding_us", t->feeding * 1e6, "rest_us",
-                     t->rest * 1e6, "floor_us", t->floor * 1e6, "roofs", roofs_to_json(&t->roofs));
+                     t->rest * 1e6, "floor_us", t->floor * 1e6, "roofs", roofline_to_json(&t->roofline));
 }
 
 static json_t *choices_to_json(const tdi_explained *e)

@@ -35,9 +35,9 @@ static line line_of(const tdi_timing *t, const tdi_plan_op *op)
     snprintf(l.texts[OP], sizeof *l.texts, "%s", op->op);
     snprintf(l.texts[PASS], sizeof *l.texts, "%s", op->pass);
     snprintf(l.texts[KERNEL], sizeof *l.texts, "%.*s", distinct_length(op), op->kernel);
-    snprintf(l.texts[SHARE], sizeof *l.texts, "%s", by_parts ? "parts" : op->share);
+    snprintf(l.texts[SHARE], sizeof *l.texts, "%s", by_parts ? "shards" : op->share);
     if (!by_parts && op->lanes > 1 && op->lanes < tdi_plan_sharing(t->plan))
-        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d lanes", op->share, op->lanes);
+        snprintf(l.texts[SHARE], sizeof *l.texts, "%s, %d threads", op->share, op->lanes);
     return l;
 }
 
@@ -178,13 +178,13 @@ static void print_notes(const tdi_explained *e, const tdi_op_time *const *ops, i
 {
     const tdi_timing *t = e->timing;
     fprintf(out,
-            "\nMeans over the threads and over %lld steps on made-up rows, the middle half of all by their length.\n",
+            "\nMeans over the threads and over %lld steps on synthetic rows, the middle half of all by their length.\n",
             (long long)t->steps);
-    fprintf(out, "The floor of an op: its operations at %.0f GFLOP/s", t->roofs.flops * 1e-9);
-    if (t->roofs.bfloat16_flops > 0)
-        fprintf(out, " (bfloat16: %.0f)", t->roofs.bfloat16_flops * 1e-9);
+    fprintf(out, "The floor of an op: its operations at %.0f GFLOP/s", t->roofline.flops * 1e-9);
+    if (t->roofline.bfloat16_flops > 0)
+        fprintf(out, " (bfloat16: %.0f)", t->roofline.bfloat16_flops * 1e-9);
     fprintf(out, ", or its bytes at %.0f GB/s (weights and slots) and up to %.0f, whichever takes longer.\n",
-            tdi_roofs_bandwidth(&t->roofs, t->in_use) * 1e-9, tdi_roofs_bandwidth(&t->roofs, 0) * 1e-9);
+            tdi_roofline_bandwidth(&t->roofline, t->in_use) * 1e-9, tdi_roofline_bandwidth(&t->roofline, 0) * 1e-9);
     if (below_floor(ops, count < SHOWN ? count : SHOWN))
         fprintf(out,
                 "Below 1: it needs fewer operations than are counted, as Winograd's convolutions do, leaves them to an "

@@ -12,7 +12,7 @@ enum { REPETITIONS = 5, LARGEST_SHARE = 4 /* of the memory, a quarter */ };
 static const double repetition_seconds = 2e-3;
 
 typedef struct trial {
-    tdi_roof_loops loops;
+    tdi_roofline_loops loops;
     tdi_team *team;
     tdi_barrier start;
     int threads;
@@ -53,8 +53,6 @@ static void update_data(const trial *t, int thread, int64_t times)
 static void run_thread(void *argument, int index)
 {
     trial *t = argument;
-    if (index >= t->threads)
-        return;
     tdi_barrier_wait(&t->start);
     double began = tdi_seconds();
     t->work(t, index, t->times);
@@ -65,7 +63,7 @@ static void run_thread(void *argument, int index)
 static double once(trial *t)
 {
     double slowest = 0;
-    tdi_team_run(t->team, run_thread, t);
+    tdi_team_run(t->team, t->threads, run_thread, t);
     for (int i = 0; i < t->threads; i++)
         slowest = t->seconds[i] > slowest ? t->seconds[i] : slowest;
     return slowest;
@@ -88,17 +86,17 @@ static double most(trial *t, void (*work)(const trial *trial, int thread, int64_
     return (double)t->times * t->threads / best;
 }
 
-static void measure(trial *t, bool bfloat16, int sizes, tdi_roofs *roofs)
+static void measure(trial *t, bool bfloat16, int sizes, tdi_roofline *roofline)
 {
-    *roofs = (tdi_roofs){.threads = t->threads, .sizes = sizes};
-    roofs->flops = t->loops.flops * most(t, multiply_add);
+    *roofline = (tdi_roofline){.threads = t->threads, .sizes = sizes};
+    roofline->flops = t->loops.flops * most(t, multiply_add);
     if (bfloat16 && t->loops.multiply_add_bfloat16)
-        roofs->bfloat16_flops = t->loops.bfloat16_flops * most(t, multiply_add_bfloat16);
+        roofline->bfloat16_flops = t->loops.bfloat16_flops * most(t, multiply_add_bfloat16);
     for (int i = 0; i < sizes; i++) {
-        double bytes = (double)((int64_t)TDI_LEAST_ROOF_SIZE << i);
+        double bytes = (double)((int64_t)TDI_LEAST_ROOFLINE_SIZE << i);
         t->count = (int64_t)bytes / (int64_t)sizeof(float);
-        roofs->read[i] = bytes * most(t, read_data);
-        roofs->update[i] = 2 * bytes * most(t, update_data);
+        roofline->read[i] = bytes * most(t, read_data);
+        roofline->update[i] = 2 * bytes * most(t, update_data);
     }
 }
 
@@ -108,8 +106,8 @@ static int sizes_for(double bytes, int threads)
 {
     double share = (double)tdi_memory_left() / LARGEST_SHARE / threads;
     int sizes = 1;
-    while (sizes < TDI_ROOF_SIZES && (double)((int64_t)TDI_LEAST_ROOF_SIZE << (sizes - 1)) < bytes &&
-           (double)((int64_t)TDI_LEAST_ROOF_SIZE << sizes) < share)
+    while (sizes < TDI_ROOFLINE_SIZES && (double)((int64_t)TDI_LEAST_ROOFLINE_SIZE << (sizes - 1)) < bytes &&
+           (double)((int64_t)TDI_LEAST_ROOFLINE_SIZE << sizes) < share)
         sizes++;
     return sizes;
 }
@@ -120,7 +118,7 @@ static td_status make_data(trial *t, int sizes, tdi_error *error)
     t->seconds = calloc((size_t)t->threads, sizeof *t->seconds);
     if (!t->data || !t->seconds)
         return tdi_no_memory(error);
-    size_t bytes = (size_t)TDI_LEAST_ROOF_SIZE << (sizes - 1);
+    size_t bytes = (size_t)TDI_LEAST_ROOFLINE_SIZE << (sizes - 1);
     for (int i = 0; i < t->threads; i++) {
         t->data[i] = tdi_buffer_create(bytes);
         if (!t->data[i])
@@ -137,15 +135,16 @@ static void release(trial *t)
     free(t->seconds);
 }
 
-td_status tdi_roofs_measure(const tdi_device *device, tdi_team *team, int threads, bool bfloat16, double bytes,
-                            tdi_roofs *roofs, tdi_error *error)
+td_status tdi_roofline_measure(const tdi_device *device, tdi_team *team, int threads, bool bfloat16, double bytes,
+                               tdi_roofline *roofline, tdi_error *error)
 {
-    trial t = {.team = team, .threads = threads, .start = {.count = (uint32_t)threads, .spin = tdi_team_spins(team)}};
+    trial t = {
+        .team = team, .threads = threads, .start = {.count = (uint32_t)threads, .spin = tdi_team_spins(team, threads)}};
     int sizes = sizes_for(bytes, threads);
-    device->roofs(&t.loops);
+    device->roofline(&t.loops);
     td_status status = make_data(&t, sizes, error);
     if (status == TD_OK)
-        measure(&t, bfloat16, sizes, roofs);
+        measure(&t, bfloat16, sizes, roofline);
     release(&t);
     return status;
 }
@@ -155,7 +154,7 @@ td_status tdi_roofs_measure(const tdi_device *device, tdi_team *team, int thread
 /* Between two sizes that were measured, a share of both. */
 static double speed_at(const double *speeds, int sizes, double each)
 {
-    double size = TDI_LEAST_ROOF_SIZE;
+    double size = TDI_LEAST_ROOFLINE_SIZE;
     if (each <= size)
         return speeds[0];
     for (int i = 1; i < sizes; i++, size *= 2)
@@ -164,18 +163,18 @@ static double speed_at(const double *speeds, int sizes, double each)
     return speeds[sizes - 1];
 }
 
-double tdi_roofs_bandwidth(const tdi_roofs *roofs, double bytes)
+double tdi_roofline_bandwidth(const tdi_roofline *roofline, double bytes)
 {
-    double read = speed_at(roofs->read, roofs->sizes, bytes / roofs->threads);
-    double update = speed_at(roofs->update, roofs->sizes, bytes / roofs->threads);
+    double read = speed_at(roofline->read, roofline->sizes, bytes / roofline->threads);
+    double update = speed_at(roofline->update, roofline->sizes, bytes / roofline->threads);
     return read > update ? read : update;
 }
 
-tdi_floor tdi_floor_of(const tdi_roofs *roofs, const tdi_demand *demand, double in_use)
+tdi_floor tdi_floor_of(const tdi_roofline *roofline, const tdi_demand *demand, double in_use)
 {
-    bool narrow = demand->bfloat16 && roofs->bfloat16_flops > roofs->flops;
-    double arithmetic = demand->flops / (narrow ? roofs->bfloat16_flops : roofs->flops);
-    double memory = (demand->bytes - demand->kept_bytes) / tdi_roofs_bandwidth(roofs, demand->bytes) +
-                    demand->kept_bytes / tdi_roofs_bandwidth(roofs, in_use);
+    bool narrow = demand->bfloat16 && roofline->bfloat16_flops > roofline->flops;
+    double arithmetic = demand->flops / (narrow ? roofline->bfloat16_flops : roofline->flops);
+    double memory = (demand->bytes - demand->kept_bytes) / tdi_roofline_bandwidth(roofline, demand->bytes) +
+                    demand->kept_bytes / tdi_roofline_bandwidth(roofline, in_use);
     return (tdi_floor){.seconds = memory > arithmetic ? memory : arithmetic, .by_memory = memory > arithmetic};
 }

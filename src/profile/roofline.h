@@ -6,24 +6,24 @@
 #include "base/thread.h"
 #include "device/device.h"
 
-enum { TDI_ROOF_SIZES = 16, TDI_LEAST_ROOF_SIZE = 1 << 13 }; /* 8 KiB, doubled up to 256 MiB */
+enum { TDI_ROOFLINE_SIZES = 16, TDI_LEAST_ROOFLINE_SIZE = 1 << 13 }; /* 8 KiB, doubled up to 256 MiB */
 
 /* Of all threads together. Bytes that are read and then written count twice. */
-typedef struct tdi_roofs {
+typedef struct tdi_roofline {
     int threads;
     double flops;
     double bfloat16_flops; /* 0: not measured */
-    int sizes;             /* size i is TDI_LEAST_ROOF_SIZE << i bytes of data of each thread's own */
-    double read[TDI_ROOF_SIZES], update[TDI_ROOF_SIZES];
-} tdi_roofs;
+    int sizes;             /* size i is TDI_LEAST_ROOFLINE_SIZE << i bytes of data of each thread's own */
+    double read[TDI_ROOFLINE_SIZES], update[TDI_ROOFLINE_SIZES];
+} tdi_roofline;
 
 /* The first `threads` of an idle team, as the device's loops keep them busy; for data of up to `bytes` a thread. Takes
  * some tenths of a second. */
-td_status tdi_roofs_measure(const tdi_device *device, tdi_team *team, int threads, bool bfloat16, double bytes,
-                            tdi_roofs *roofs, tdi_error *error);
+td_status tdi_roofline_measure(const tdi_device *device, tdi_team *team, int threads, bool bfloat16, double bytes,
+                               tdi_roofline *roofline, tdi_error *error);
 
 /* Bytes a second over `bytes` of data, shared by the threads. */
-double tdi_roofs_bandwidth(const tdi_roofs *roofs, double bytes);
+double tdi_roofline_bandwidth(const tdi_roofline *roofline, double bytes);
 
 /* What an op asks for. */
 typedef struct tdi_demand {
@@ -39,6 +39,6 @@ typedef struct tdi_floor {
     double seconds;
     bool by_memory;
 } tdi_floor;
-tdi_floor tdi_floor_of(const tdi_roofs *roofs, const tdi_demand *demand, double in_use);
+tdi_floor tdi_floor_of(const tdi_roofline *roofline, const tdi_demand *demand, double in_use);
 
 #endif

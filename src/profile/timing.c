@@ -39,7 +39,7 @@ static td_status make_runtime(const td_model *model, tdi_timing *t, tdi_error *e
     if (own)
         way = (tdi_way){own->division, own->float32, own->sharing};
     TDI_TRY(tdi_runtime_create(&t->shadow.model, own && own->settled ? &way : NULL, &t->runtime, error));
-    if (!tdi_goes_apart(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
+    if (!tdi_needs_other_runtime(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
         return TD_OK;
     tdi_runtime_free(t->runtime);
     t->runtime = NULL;
@@ -185,13 +185,13 @@ static td_status find_floors(tdi_timing *t, tdi_error *error)
     bool bfloat16 = false;
     for (int s = 0; s < t->count; s++)
         bfloat16 = bfloat16 || t->ops[s].op.bfloat16;
-    TDI_TRY(tdi_roofs_measure(t->runtime->devices[0], t->runtime->team, t->threads, bfloat16, t->in_use / t->threads,
-                              &t->roofs, error));
+    TDI_TRY(tdi_roofline_measure(t->runtime->devices[0], t->runtime->team, t->threads, bfloat16, t->in_use / t->threads,
+                                 &t->roofline, error));
     for (int s = 0; s < t->count; s++) {
         const tdi_plan_op *op = &t->ops[s].op;
         double times = op->once ? 1 : t->runtime->division.parts;
         tdi_demand demand = {op->flops * times, op->bytes * times, op->kept_bytes * times, op->bfloat16};
-        t->ops[s].floor = tdi_floor_of(&t->roofs, &demand, t->in_use);
+        t->ops[s].floor = tdi_floor_of(&t->roofline, &demand, t->in_use);
         t->floor += t->ops[s].floor.seconds;
     }
     return TD_OK;
@@ -244,7 +244,7 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
     if (status == TD_OK)
         status = time_steps(timing, error);
     if (status == TD_NOT_FINITE)
-        tdi_error_prefix(error, "steps on made-up rows cannot be timed");
+        tdi_error_prefix(error, "steps on synthetic rows cannot be timed");
     context->trace = users;
     return status;
 }

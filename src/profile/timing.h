@@ -34,13 +34,13 @@ typedef struct tdi_timing {
     double rest;          /* between them */
     double floor;         /* the sum of the ops' */
     double in_use;        /* bytes of weights, gradients, slots and activations */
-    tdi_roofs roofs;
+    tdi_roofline roofline;
     int count;
     tdi_op_time *ops; /* [count]: the plan's steps, in order */
 } tdi_timing;
 
 /* Runs steps of `batch` made-up rows on a shadow of the model, as its runtime would, for a second or two; measures the
- * roofs. Whatever it returns, the caller releases it. Nothing of the model changes. */
+ * roofline. Whatever it returns, the caller releases it. Nothing of the model changes. */
 td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, tdi_timing *timing, tdi_error *error);
 void tdi_timing_release(tdi_timing *timing);
 

@@ -15,7 +15,8 @@ static const double long_flops = 5e9;
  * faster than rows of the batch for each core, above the second rows are. */
 static const double few_activations = 0.9, many_activations = 4;
 /* Of all lanes' time, what fewer lanes may take. What slows a core down now may soon be over, and while it lasts one
- * thread walks the lists of all lanes (pace.c); a plan for fewer lanes would stay. (explain.c says the number.) */
+ * thread walks the lists of all lanes (thread_governor.c); a plan for fewer lanes would stay. (explain.c says the
+ * number.) */
 static const double worth_fewer_lanes = 0.9;
 
 static bool is_little(const tdi_runtime *runtime, double bytes)
@@ -186,4 +187,158 @@ td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, co
                  "with more activations than weights each core computes rows of the batch");
     *other = sure || (chosen && chosen->chosen > 0);
     return TD_OK;
+}
+
+/* ---- the runtime's own ---- */
+
+static const char float32_is_faster[] = "a step takes no less time in bfloat16 here";
+
+void tdi_say_float32(td_model *model, const char *why)
+{
+    if (!model->compiled.float32_said)
+        tdi_log(model->context, TD_LOG_INFO, "computing in float32 instead of bfloat16: %s", why);
+    model->compiled.float32_said = true;
+}
+
+/* Is it not divided by the rules because steps of `rows` rows have too few? */
+static bool is_for_few(const tdi_runtime *runtime, int64_t rows)
+{
+    return runtime->division.parts != runtime->by_rules.parts && tdi_has_too_few(&runtime->by_rules, rows);
+}
+
+/* Divided for few rows, is it to make many? */
+static bool is_outgrown(const tdi_runtime *runtime, int64_t rows)
+{
+    return runtime->for_few && !tdi_has_too_few(&runtime->by_rules, rows);
+}
+
+void tdi_runtime_outgrow(td_model *model, int64_t rows)
+{
+    if (model->runtime && is_outgrown(model->runtime, rows))
+        tdi_model_drop_runtime(model);
+}
+
+bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way)
+{
+    bool few = tdi_has_too_few(&runtime->division, rows), many = is_outgrown(runtime, rows);
+    *way = (tdi_way){.division = few ? tdi_divide_few(&runtime->division, 1) : runtime->by_rules,
+                     .float32 = runtime->float32};
+    return (mode == TDI_PREDICT || mode == TDI_EVALUATE) && (few || many);
+}
+
+static td_status runtime_apart(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error)
+{
+    tdi_runtime **apart = &model->runtimes_apart[way->division.parts > 1];
+    if (*apart && (*apart)->float32 != way->float32) {
+        tdi_runtime_free(*apart);
+        *apart = NULL;
+    }
+    if (!*apart)
+        TDI_TRY(tdi_runtime_open(model, way, apart, error));
+    *runtime = *apart;
+    return TD_OK;
+}
+
+/* Whether to compute in bfloat16 is asked of the model's own, once. */
+static bool lacks_precision(const tdi_runtime *runtime)
+{
+    return tdi_computes_bfloat16(runtime) && !runtime->settled && !runtime->settled_for_now;
+}
+
+td_status tdi_runtime_for(td_model *model, tdi_mode mode, int64_t rows, tdi_runtime **runtime, tdi_error *error)
+{
+    TDI_TRY(tdi_runtime_of(model, runtime, error));
+    tdi_way way;
+    bool own = !tdi_needs_other_runtime(*runtime, mode, rows, &way) || lacks_precision(*runtime);
+    return own ? TD_OK : runtime_apart(model, &way, runtime, error);
+}
+
+/* Makes all anew for another way; sums that a backup has brought before the first step stay. When it fails all is as it
+ * was, and is asked again. */
+static td_status change_way(tdi_runtime *runtime, tdi_mode mode, const tdi_way *way, tdi_error *error)
+{
+    int parts = runtime->division.parts, count = tdi_runtime_sums(runtime, mode);
+    double *sums = calloc((size_t)parts * (size_t)count * 2 + 1, sizeof *sums);
+    if (!sums)
+        return tdi_no_memory(error);
+    tdi_runtime_get_sums(runtime, mode, sums);
+    tdi_runtime before = *runtime;
+    tdi_runtime_forget(runtime);
+    runtime->division = way->division;
+    runtime->float32 = way->float32;
+    td_status status = tdi_runtime_furnish(runtime, error);
+    if (status == TD_OK && count)
+        status = tdi_runtime_put_sums(runtime, mode, parts, count, sums, error);
+    free(sums);
+    if (status == TD_OK) {
+        tdi_runtime_clear(&before);
+        return TD_OK;
+    }
+    tdi_runtime_clear(runtime);
+    *runtime = before;
+    runtime->settled = false;
+    return status;
+}
+
+td_status tdi_runtime_resume(tdi_runtime *runtime, int parts, bool float32, int64_t rows, tdi_error *error)
+{
+    tdi_division division;
+    if (!tdi_divide_again(&runtime->division, parts, rows, &division))
+        return TD_OK;
+    runtime->settled = true;
+    if (float32)
+        tdi_say_float32(runtime->model, float32_is_faster);
+    if (parts == runtime->division.parts && float32 == runtime->float32)
+        return TD_OK;
+    TDI_TRY(change_way(runtime, TDI_TRAIN, &(tdi_way){.division = division, .float32 = float32}, error));
+    runtime->for_few = is_for_few(runtime, rows);
+    return TD_OK;
+}
+
+/* The first steps that train (of a model that cannot be trained: that predict) say which way all go; until then a model
+ * to be trained goes by the rules, and where it would compute in bfloat16 the way that its predictions say for now. */
+static bool is_asked(tdi_runtime *runtime, tdi_mode mode)
+{
+    bool for_now = runtime->model->compiled.is_set && mode != TDI_TRAIN && mode != TDI_GRADIENTS;
+    if (runtime->settled)
+        return false;
+    if (for_now && (runtime->settled_for_now || mode == TDI_APPLY || !tdi_computes_bfloat16(runtime)))
+        return false;
+    runtime->settled = !for_now;
+    return true;
+}
+
+/* What predictions alone have settled: a run that trains makes the same choices with them and without. */
+static td_status unsettle(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool changed = runtime->settled_for_now && runtime->way && runtime->way->chosen > 0;
+    if (changed)
+        TDI_TRY(change_way(runtime, mode, &(tdi_way){.division = runtime->by_rules}, error));
+    runtime->way = NULL;
+    runtime->for_few = false;
+    runtime->settled_for_now = !runtime->settled;
+    return changed ? tdi_plans_of(runtime, mode, rows, plans, error) : TD_OK;
+}
+
+td_status tdi_configure(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    bool other;
+    tdi_way way;
+    if (!is_asked(runtime, mode))
+        return TD_OK;
+    TDI_TRY(unsettle(runtime, mode, rows, plans, error));
+    const tdi_plan *largest = plans[runtime->division.parts - 1];
+    TDI_TRY(tdi_choose_other(runtime, mode, rows, largest, &way, &other, error));
+    if (!other)
+        return TD_OK;
+    td_status status = change_way(runtime, mode, &way, error);
+    if (status != TD_OK) {
+        runtime->settled_for_now = false;
+        runtime->way = NULL;
+        return status;
+    }
+    runtime->for_few = is_for_few(runtime, rows);
+    if (way.float32)
+        tdi_say_float32(runtime->model, float32_is_faster);
+    return tdi_plans_of(runtime, mode, rows, plans, error);
 }

@@ -1,8 +1,14 @@
-/* inputs.c - a step's rows: read where they lie, or brought together by the lanes, each its share.
+/* inputs.c - a step's rows: read where they lie, or brought together.
  *
- * What is brought together goes into one of two buffers in turn, so that a lane that has finished its share of a step
- * feeds the next one while others still read: all meet once a step. */
-#include "layers/training.h"
+ * Rows that lie in memory as the step wants them, float32, unscaled and in order, are read where they lie: kernels are
+ * pointed at them as the step begins (tdi_plan_set_input). All others are brought together, each thread its share, and
+ * converted on the way: bytes stay bytes in the source.
+ *
+ * They go into one of two buffers in turn. A thread that is done with a step feeds the next one while others still read
+ * this one's rows, and all meet once a step rather than twice. So a step may be fed while the one before it runs, and
+ * never earlier. */
+#include "runtime/inputs.h"
+#include "layers/losses.h"
 #include "plan/threads/place.h"
 #include "runtime/runtime_struct.h"
 
@@ -36,7 +42,7 @@ int tdi_input_slots(const td_model *model, tdi_mode mode)
                : model->architecture->n_inputs + (mode == TDI_PREDICT ? 0 : model->architecture->n_outputs);
 }
 
-/* Class numbers and indices are always brought together, and checked on the way. */
+/* NULL: the rows are to be brought together. Class numbers and indices always are, as they are checked on the way. */
 static const void *in_place(const tdi_runtime *runtime, const tdi_job *job, int64_t index, int slot, int64_t first)
 {
     td_dtype as = tdi_input_type(runtime->model, slot);
@@ -65,7 +71,7 @@ td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_s
 {
     int slots = tdi_input_slots(runtime->model, job->mode), sets = job->steps > 1 ? 2 : 1;
     int parts = runtime->division.parts;
-    int64_t most = (first.rows + parts - 1) / parts; /* a part may have more of a shorter batch */
+    int64_t most = (first.rows + parts - 1) / parts; /* a shard may have more rows of a shorter batch */
     for (int p = 0; p < parts; p++)
         for (int slot = 0; slot < slots; slot++)
             for (int set = 0; set < sets && !in_place(runtime, job, 0, slot, 0); set++)
@@ -89,7 +95,7 @@ static tdi_ignore_attrs ignored_of(const td_model *model, int slot)
                : model->compiled.outputs[slot - model->architecture->n_inputs].loss.ignore;
 }
 
-/* Rows of a batch that was shuffled are found in the data by the sample's name and number. */
+/* Names the sample too: the row of a batch that was shuffled says nothing of where it is in the data. */
 static td_status out_of_range(const td_model *model, const tdi_feed *feed, int slot, int number, int64_t step,
                               int64_t row, tdi_error *error)
 {
@@ -122,7 +128,7 @@ static td_status check_range(const td_model *model, const tdi_feed *feed, int sl
     return TD_OK;
 }
 
-/* One lane's share of one part's rows of one input. */
+/* One thread's share of one shard's rows of one input. */
 static td_status feed_slot(const tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int part, int slot,
                            int lane, int lanes, tdi_error *error)
 {

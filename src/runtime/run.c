@@ -1,23 +1,36 @@
-/* run.c - a job on all threads: step, feed the next, meet, again. */
+/* run.c - a job, a number of steps of one kind, on all threads without coming back to the host.
+ *
+ * Every thread loops alone: it runs its part of the step, brings its share of the next step's rows together, and meets
+ * the others, once a step. Nobody directs them. So that all leave the loop behind the same step, whatever ends a job
+ * (a failure, a loss that is not finite, a stop) lowers `end` before the threads meet, and all read it after.
+ *
+ * The one exception is a broken collective: every thread finds it broken on its own, leaves at once, and meets nobody.
+ * Then the communicators are given up (tdi_runtime_disconnect), as some workers have begun what others never will.
+ *
+ * A job goes by stretches of some milliseconds, for which the thread governor says whether all threads run, or the
+ * caller's walks the lists of all (run_steps_in_turn), with the same bits. A call of one step that comes after a pause
+ * may be made so too, where waking the others would take longer. */
 #include <math.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/inputs.h"
 #include "runtime/runtime_struct.h"
 
 typedef struct run {
     tdi_runtime *runtime;
     const tdi_job *job;
-    tdi_plan **full, **last; /* [parts]: of whole steps, of the last one */
+    tdi_plan **full, **last; /* [parts]: of full steps, and of the last one, which may have fewer rows */
     int64_t last_rows;
     int64_t done;        /* steps completed */
-    double waited;       /* the first thread, for rows */
-    _Atomic int64_t end; /* steps to run; lowered before all meet, seen by all alike after */
+    double waited;       /* seconds of the first thread for rows */
+    _Atomic int64_t end; /* steps to run; lowered only before all threads meet, read after */
     atomic_bool failed, not_finite;
-    tdi_error *error;     /* the feed's, or that of who takes the outputs */
-    bool alone;           /* one lane makes all: the others are not woken */
-    bool noted;           /* in a trace */
-    bool in_turn;         /* one thread makes what all would */
+    atomic_bool broken;   /* a collective of the step under way is; all threads have left there */
+    tdi_error *error;     /* of the feed, of who takes the outputs, or of the communicator */
+    bool alone;           /* the plans use one thread only: the others are not woken */
+    bool noted;           /* a trace is made */
+    bool in_turn;         /* the caller's thread does what all would */
     int64_t begin, until; /* the steps of the stretch under way */
 } run;
 
@@ -38,7 +51,7 @@ float tdi_ramp_factor(const tdi_ramp *ramp, int64_t step)
     return ramp->first + (ramp->last - ramp->first) * ((float)done / (float)ramp->steps);
 }
 
-/* Of step `index` of the job; -1: of the step before it, 0 when there was none. */
+/* The learning rate of step `index` of the job; -1 is the step before the job, whose rate is 0 when there was none. */
 static float rate_of(const run *r, int64_t index)
 {
     const tdi_model_state *state = r->runtime->state;
@@ -50,12 +63,12 @@ static float rate_of(const run *r, int64_t index)
            tdi_ramp_factor(&r->job->ramp, r->job->first_step + index);
 }
 
-static atomic_bool *lacked(const run *r, int64_t step)
+static atomic_bool *out_of_memory(const run *r, int64_t step)
 {
-    return &r->runtime->lacked[step % 2];
+    return &r->runtime->out_of_memory[step % 2];
 }
 
-/* Reckons a step's control block: what the mode's says of the graph, the step's own numbers, and the state's. */
+/* Reckons a step's control block: what the program's attributes say, then the step's own numbers and the state's. */
 static void set_control(run *r, tdi_control *control, tdi_job_step step)
 {
     const tdi_model_state *state = r->runtime->state;
@@ -98,7 +111,7 @@ static void end_before(run *r, int64_t step)
         ;
 }
 
-/* The first failure is the one reported. */
+/* No step from `step` on is run. The first failure is the one reported. */
 static void fail_before(run *r, int64_t step, const tdi_error *error)
 {
     end_before(r, step);
@@ -119,7 +132,7 @@ static td_status take_outputs(run *r, int worker, tdi_job_step step, tdi_plan *c
     return TD_OK;
 }
 
-/* NULL without a trace. */
+/* NULL: no trace is made. */
 static tdi_track *track_of(const run *r, int worker, int lane)
 {
     return r->noted ? r->runtime->traced.tracks[worker * r->runtime->division.lanes + lane] : NULL;
@@ -135,7 +148,7 @@ static void meet(const run *r, int worker, int lane, int64_t i)
         tdi_track_note(track_of(r, worker, lane), r->runtime->traced.meet, began, tdi_seconds(), i);
 }
 
-/* Lanes that go on would overwrite the outputs: they wait until lane 0 has taken them. */
+/* A worker's threads wait until its first one has taken the outputs, which they would overwrite. */
 static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *const *plans)
 {
     tdi_barrier *lanes = &r->runtime->workers[worker].lanes;
@@ -144,7 +157,7 @@ static void take(run *r, int worker, int lane, tdi_job_step step, tdi_plan *cons
     double began = r->noted ? tdi_seconds() : 0;
     if (!r->alone)
         tdi_barrier_wait(lanes);
-    bool made = !atomic_load(lacked(r, step.index));
+    bool made = !atomic_load(out_of_memory(r, step.index));
     if (lane == 0 && made && take_outputs(r, worker, step, plans, &error) != TD_OK)
         fail_before(r, step.index + 1, &error);
     if (!r->alone)
@@ -176,7 +189,7 @@ static void feed(run *r, int worker, int lane, int64_t i)
         tdi_track_note(track_of(r, worker, lane), r->runtime->traced.feed, began, tdi_seconds(), i);
 }
 
-/* Accumulators are lane 0's own. */
+/* Called by the first thread of each worker, which alone writes its shards' accumulators. */
 static void account(run *r, int first, int count, int64_t i)
 {
     bool trains = r->job->mode == TDI_TRAIN || r->job->mode == TDI_GRADIENTS;
@@ -190,26 +203,41 @@ static void account(run *r, int first, int count, int64_t i)
         end_before(r, i + 1);
 }
 
-/* When all have met after step i, none of its kernels can fail any more: all threads end alike. */
-static void end_if_lacked(run *r, int64_t i)
+/* Called once all have met after step i, when none of its kernels can fail any more, so that all threads see the same.
+ */
+static void end_if_out_of_memory(run *r, int64_t i)
 {
-    if (atomic_load(lacked(r, i)))
+    if (atomic_load(out_of_memory(r, i)))
         end_before(r, i + 1);
 }
 
-static void run_plans(run *r, tdi_plan *const *plans, int count, int worker, int lane, int64_t i)
+/* A collective of step i is broken: the thread leaves the step, which does not count. */
+static void break_off(run *r, int worker, int64_t i)
+{
+    const tdi_communicator *communicator = r->runtime->modes[r->job->mode].communicators[worker];
+    atomic_store(&r->broken, true);
+    fail_before(r, i, communicator->failure(communicator));
+}
+
+/* false: the step has been broken off. */
+static bool run_plans(run *r, tdi_plan *const *plans, int count, int worker, int lane, int64_t i)
 {
     const tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     const tdi_traced *traced = &r->runtime->traced;
-    tdi_notes notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish, r->job->first_step + i};
+    tdi_step_trace notes = {track_of(r, worker, lane), traced->lanes, traced->begin, traced->finish,
+                            r->job->first_step + i};
     double began = r->noted ? tdi_seconds() : 0;
-    tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,
-                  mode->communicators[worker], r->noted ? &notes : NULL);
+    td_status status =
+        tdi_plans_run(plans, count, lane, mode->steps + (uint32_t)i + 1, &r->runtime->workers[worker].lanes,
+                      mode->communicators[worker], r->noted ? &notes : NULL);
     if (r->noted)
         tdi_track_note(notes.track, traced->step, began, tdi_seconds(), notes.step);
+    if (status != TD_OK)
+        break_off(r, worker, i);
+    return status == TD_OK;
 }
 
-/* A step is fed while the one before it ends; then all meet, and see alike whether it is to begin. */
+/* Each thread feeds the next step as soon as it is done with this one, while others still compute. */
 static void run_steps(run *r, int index)
 {
     tdi_runtime *runtime = r->runtime;
@@ -221,14 +249,15 @@ static void run_steps(run *r, int index)
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         set_control(r, &runtime->workers[worker].control[lane], step_of(r, i));
         tdi_inputs_set(runtime, r->job, step_of(r, i), worker, lane, plans);
-        run_plans(r, plans + first, count, worker, lane, i);
+        if (!run_plans(r, plans + first, count, worker, lane, i))
+            return;
         if (r->job->take)
             take(r, worker, lane, step_of(r, i), plans);
         if (lane == 0)
             account(r, first, count, i);
         feed(r, worker, lane, i + 1);
         meet(r, worker, lane, i);
-        end_if_lacked(r, i);
+        end_if_out_of_memory(r, i);
     }
 }
 
@@ -255,14 +284,14 @@ static void end_all(run *r, int64_t i, tdi_plan *const *plans)
     tdi_error_init(&error);
     for (int worker = 0; worker < r->runtime->division.workers; worker++) {
         int first = tdi_worker_first_part(r->runtime, worker);
-        bool made = !atomic_load(lacked(r, i));
+        bool made = !atomic_load(out_of_memory(r, i));
         if (r->job->take && made && take_outputs(r, worker, step_of(r, i), plans, &error) != TD_OK)
             fail_before(r, i + 1, &error);
         account(r, first, tdi_worker_first_part(r->runtime, worker + 1) - first, i);
     }
 }
 
-/* What run_steps does on all threads. */
+/* The same as run_steps on all threads, by the caller's. */
 static void run_steps_in_turn(run *r)
 {
     const tdi_division *d = &r->runtime->division;
@@ -271,9 +300,12 @@ static void run_steps_in_turn(run *r)
     for (int64_t i = r->begin; i < r->until && i < atomic_load(&r->end); i++) {
         tdi_plan *const *plans = i + 1 == r->job->steps ? r->last : r->full;
         begin_all(r, i, plans);
-        tdi_plans_run_in_turn(plans, d->parts, d->workers, mode->steps + (uint32_t)i + 1, mode->communicators);
+        if (tdi_plans_run_in_turn(plans, d->parts, d->workers, mode->steps + (uint32_t)i + 1, mode->communicators)) {
+            break_off(r, 0, i);
+            return;
+        }
         end_all(r, i, plans);
-        end_if_lacked(r, i);
+        end_if_out_of_memory(r, i);
         feed_all(r, i + 1);
     }
 }
@@ -297,7 +329,8 @@ static td_status prepare(run *r, tdi_error *error)
 {
     const tdi_job *job = r->job;
     r->last_rows = job->samples - (job->steps - 1) * job->batch;
-    bool resumed_at_last = job->first_step && r->last_rows < job->batch; /* a way is chosen by full steps */
+    /* A job that resumes at the last step prepares full steps too: they decide how all steps are run. */
+    bool resumed_at_last = job->first_step && r->last_rows < job->batch;
     if (job->steps > 1 || resumed_at_last)
         TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, job->batch, r->full, error));
     TDI_TRY(tdi_runtime_prepare(r->runtime, job->mode, r->last_rows, r->last, error));
@@ -314,12 +347,12 @@ static td_status prepare(run *r, tdi_error *error)
 static bool runs_alone(const run *r)
 {
     bool one = tdi_plan_sharing(r->last[0]) == 1 && (r->job->steps == 1 || tdi_plan_sharing(r->full[0]) == 1);
-    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives == 0 && one;
+    return r->runtime->division.parts == 1 && r->runtime->modes[r->job->mode].program.collectives.count == 0 && one;
 }
 
 static td_status outcome(const run *r, tdi_error *error)
 {
-    if (r->done && atomic_load(lacked(r, r->done - 1)))
+    if (r->done && atomic_load(out_of_memory(r, r->done - 1)))
         return tdi_fail(
             error, TD_NO_MEMORY,
             "out of memory inside step %lld: what it computed, and the weights if it trained, are not to be "
@@ -335,19 +368,19 @@ static td_status outcome(const run *r, tdi_error *error)
     return r->done < r->job->steps ? TD_STOPPED : TD_OK;
 }
 
-/* Waiting threads must have cores of their own for a pace to mean anything. A trace shows them all at work. */
-static bool has_pace(const run *r)
+/* The governor compares times, which mean nothing unless waiting threads have cores of their own. A trace is to show
+ * all threads at work. */
+static bool is_governed(const run *r)
 {
     const tdi_runtime *runtime = r->runtime;
-    return !r->alone && !r->noted && runtime->division.workers * runtime->division.lanes > 1 &&
-           tdi_team_spins(runtime->team);
+    return !r->alone && !r->noted && tdi_runtime_threads(runtime) > 1 && tdi_runtime_spins(runtime);
 }
 
-/* The last one of a job may have fewer rows. */
+/* A last step of fewer rows counts as a part of one. */
 static double steps_since(const run *r, int64_t before)
 {
-    double lacks = r->done == r->job->steps ? 1 - (double)r->last_rows / (double)r->job->batch : 0;
-    return (double)(r->done - before) - lacks;
+    double missing = r->done == r->job->steps ? 1 - (double)r->last_rows / (double)r->job->batch : 0;
+    return (double)(r->done - before) - missing;
 }
 
 static void run_stretch(run *r)
@@ -355,43 +388,43 @@ static void run_stretch(run *r)
     if (r->alone || r->in_turn)
         tdi_run_alone(run_thread, r);
     else
-        tdi_team_run(r->runtime->team, run_thread, r);
+        tdi_team_run(r->runtime->team, tdi_runtime_threads(r->runtime), run_thread, r);
 }
 
-/* Is this the call of one step that one thread had better make, because others would have to be woken? */
+/* Whether one thread had better make this call of a single step, because the others would have to be woken. */
 static bool is_made_alone(const run *r, bool asleep)
 {
-    tdi_calls *calls = &r->runtime->modes[r->job->mode].calls;
-    return asleep && r->job->steps == 1 && !r->runtime->rehearses && tdi_calls_alone(calls, r->last_rows);
+    tdi_short_calls *calls = &r->runtime->modes[r->job->mode].calls;
+    return asleep && r->job->steps == 1 && !r->runtime->rehearses && tdi_short_calls_alone(calls, r->last_rows);
 }
 
-/* The job in stretches, each by all threads or by one. */
-static void run_paced(run *r)
+/* The job in stretches, each by all threads or by one, as the governor says. */
+static void run_governed(run *r)
 {
-    tdi_idle *idle = &r->runtime->idle;
+    tdi_idle_threads *idle = &r->runtime->idle;
     tdi_mode_state *mode = &r->runtime->modes[r->job->mode];
     for (r->begin = 0; r->begin < atomic_load(&r->end); r->begin = r->until) {
-        int64_t left = r->job->steps - r->begin, steps = tdi_pace_steps(&mode->pace), before = r->done;
+        int64_t left = r->job->steps - r->begin, steps = tdi_governor_steps(&mode->governor), before = r->done;
         double begun = tdi_seconds();
-        bool asleep = tdi_idle_begin(idle, begun), paused = idle->busy <= 0, paced = tdi_pace_in_turn(&mode->pace);
-        bool alone = !paced && is_made_alone(r, asleep);
+        bool asleep = tdi_idle_threads_begin(idle, begun), paused = idle->busy <= 0;
+        bool in_turn = tdi_governor_in_turn(&mode->governor), alone = !in_turn && is_made_alone(r, asleep);
         r->until = r->begin + (steps < left ? steps : left);
-        r->in_turn = paced || alone;
+        r->in_turn = in_turn || alone;
         run_stretch(r);
         double ended = tdi_seconds();
-        tdi_idle_end(idle, begun, ended);
-        if (paused && !paced && r->job->steps == 1)
-            tdi_calls_note(&mode->calls, alone, ended - begun);
+        tdi_idle_threads_end(idle, begun, ended);
+        if (paused && !in_turn && r->job->steps == 1)
+            tdi_short_calls_note(&mode->calls, alone, ended - begun);
         if (!alone)
-            tdi_pace_note(&mode->pace, steps_since(r, before), ended - begun);
+            tdi_governor_note(&mode->governor, steps_since(r, before), ended - begun);
     }
 }
 
 static void run_all(run *r)
 {
     r->until = r->job->steps;
-    if (has_pace(r))
-        run_paced(r);
+    if (is_governed(r))
+        run_governed(r);
     else
         run_stretch(r);
 }
@@ -402,8 +435,8 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     tdi_error failure;
     run r = {.runtime = runtime, .job = job, .full = full, .last = last, .end = job->steps, .error = &failure};
     tdi_error_init(&failure);
-    atomic_store_explicit(&runtime->lacked[0], false, memory_order_relaxed); /* no thread is at work yet */
-    atomic_store_explicit(&runtime->lacked[1], false, memory_order_relaxed);
+    atomic_store_explicit(&runtime->out_of_memory[0], false, memory_order_relaxed); /* no thread is at work yet */
+    atomic_store_explicit(&runtime->out_of_memory[1], false, memory_order_relaxed);
     job->done = 0;
     job->waited = 0;
     TDI_TRY(prepare(&r, error));
@@ -416,6 +449,8 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
     job->done = r.done;
     job->waited = r.waited;
     runtime->modes[job->mode].steps += (uint32_t)r.done;
+    if (atomic_load(&r.broken))
+        tdi_runtime_disconnect(runtime, job->mode);
     if (job->mode == TDI_TRAIN && r.done)
         runtime->state->last_rate = rate_of(&r, r.done - 1);
     if (job->mode == TDI_TRAIN || job->mode == TDI_APPLY)
@@ -427,7 +462,7 @@ td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error)
 
 /* ---- results ---- */
 
-/* The parts' accumulators are added up in the order of parts. */
+/* The shards' accumulators are added up in their order, never in that in which threads end. */
 void tdi_runtime_logs(const tdi_runtime *runtime, tdi_mode mode, const char *prefix, td_logs *logs)
 {
     const tdi_metric_slots *slots = &runtime->modes[mode].program.slots;

@@ -1,23 +1,29 @@
-/* runtime.h - a compiled model at work: devices, threads, parts, and the plans of each kind of step. */
+/* runtime.h - a compiled model at work: jobs of steps that train, evaluate or predict, on its devices and threads. */
 #ifndef TDI_RUNTIME_RUNTIME_H
 #define TDI_RUNTIME_RUNTIME_H
 
 #include "device/device.h"
 #include "model/program.h"
 
-/* Where a step's rows come from. `rows` is called by several threads at once: it writes rows [first, first + count) of
- * step `step`'s batch for input `slot` (targets behind the model's inputs), packed, as float32 or int32. */
+/* Where a step's rows come from. Inputs are numbered by slots, the targets behind the model's inputs. All functions are
+ * called by the runtime's threads, several at once, each for its share of rows; `context` is their first argument and
+ * belongs to who made the feed, as all memory does that they return. A failure ends the job before the step that lacks
+ * the rows; its sentence is the job's. */
 typedef struct tdi_feed {
     void *context;
+    /* Writes rows [first, first + count) of step `step`'s batch for a slot: packed, as float32 or int32. May block on
+     * files, but not on other steps: that is await's. */
     td_status (*rows)(void *context, int64_t step, int slot, int64_t first, int64_t count, void *to, td_dtype as,
                       tdi_error *error);
-    /* Row `first` of step `step`'s batch where it lies in memory, packed and in dtype `as`, followed by the others;
-     * NULL where it does not, which is the same for all steps. */
+    /* Row `first` of step `step`'s batch where it lies in memory, packed and in dtype `as`, with the others behind it;
+     * they stay as they are until the step has run. NULL: they do not lie so, which is the same for all steps of a
+     * job. Never blocks. */
     const void *(*in_place)(void *context, int64_t step, int slot, int64_t first, td_dtype as);
-    /* Returns when step `step`'s rows can be read, for feeds that make them meanwhile; rows of steps before the one
-     * before it are not read any more. Called by every thread before it reads; NULL: they always can. */
+    /* Blocks until step `step`'s rows can be read, for feeds that make them meanwhile. Called by every thread before it
+     * reads; rows of steps before the one before it are not read any more. NULL: rows can always be read. */
     td_status (*await)(void *context, int64_t step, tdi_error *error);
-    /* Which sample row `row` of step `step`'s batch is: its number in the data of that name; NULL: they have none. */
+    /* Which sample row `row` of step `step`'s batch is, for messages: its number in the data of that name. Never
+     * blocks. NULL: samples have no numbers. */
     int64_t (*sample)(void *context, int64_t step, int64_t row, const char **name);
 } tdi_feed;
 
@@ -40,15 +46,16 @@ typedef struct tdi_job {
     int64_t samples;           /* of all steps: the last of them may be short */
     uint64_t seed;
     tdi_ramp ramp; /* TRAIN */
-    /* PREDICT: receives rows [first, first + count) of a step's output; called by several threads. The job ends with
-     * its failure. May be NULL. */
+    /* PREDICT: receives rows [first, first + count) of a step's output, behind each step, from the first thread of each
+     * worker, several at once; the worker waits meanwhile. `values` are overwritten by the next step. A failure ends
+     * the job behind this step, with its sentence. NULL: nobody takes outputs. */
     td_status (*take)(void *context, int64_t step, int64_t first, int64_t count, int output, const float *values,
                       tdi_error *error);
     void *take_context;
     const atomic_int *stop; /* NULL, or: once it is not 0 no other step begins */
     int64_t done;           /* the result: steps run, after a failure too */
     bool timed;             /* fill `waited` */
-    double waited; /* the result too: the first thread's seconds of bringing rows together and waiting for them */
+    double waited; /* a result too: the seconds that the first thread brought rows together and waited for them */
 } tdi_job;
 
 /* The model's runtime, made on first use. */
@@ -64,7 +71,7 @@ void tdi_runtime_free(tdi_runtime *runtime);
 /* Puts another state of its model's architecture under the runtime: from now on jobs read and change that one. Nothing
  * is copied: plans are bound to other addresses before their next run. The state outlives its turn; its optimizer may
  * differ from the model's in numbers alone (model_state.h). Accumulators stay, and gradients that were not applied are
- * lost. */
+ * lost. Called between jobs. */
 void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state);
 
 /* What the rows of a slot are fed as in a mode: the number of slots, their type, float32 or int32, and a row's size. */
@@ -77,9 +84,14 @@ int64_t tdi_input_limit(const td_model *model, int slot);
 /* The device that the first part runs on. */
 tdi_device *tdi_runtime_device(const tdi_runtime *runtime);
 
-/* Runs a job. Training advances the state's iteration by the steps done. TD_NOT_FINITE naming the step when a loss is
- * not a number; the feed's failure when it fails: that step has then not begun; TD_STOPPED when `stop` has ended it
- * early. */
+/* Runs a job. Training advances the state's iteration by the steps done, job->done, whatever ends it:
+ * - TD_STOPPED: `stop` was set. The model is as the last whole step left it.
+ * - The feed's failure: the same.
+ * - A communicator's failure, when a collective breaks: the same, with gradients of a TDI_GRADIENTS step lost if the
+ *   step was to apply them. Gradients accumulated over steps whose norm is clipped may be lost (passes/passes.h).
+ * - TD_NOT_FINITE naming the step whose loss is not a number: that step has been done.
+ * - TD_NO_MEMORY: a kernel's library had none inside a step, which has been done with what it had: the weights are not
+ *   to be used. When the memory was wanted before the first step, the model is as it was. */
 td_status tdi_runtime_run(tdi_runtime *runtime, tdi_job *job, tdi_error *error);
 
 /* An output's matrix, [actual][predicted], after TDI_CONFUSION steps: its slot's classes in square. */

@@ -1,11 +1,11 @@
-/* runtime_struct.h - the inside of a runtime, shared by the files of src/dist. */
+/* runtime_struct.h - the inside of a runtime, for this folder, tune/, profile/ and the tests of all three. */
 #ifndef TDI_RUNTIME_RUNTIME_STRUCT_H
 #define TDI_RUNTIME_RUNTIME_STRUCT_H
 
 #include "plan/plan.h"
 #include "runtime/runtime.h"
 #include "runtime/thread_governor.h"
-#include "strategy/division.h"
+#include "strategy/strategy.h"
 
 enum { PLANS_KEPT = 64 }; /* per part and mode */
 
@@ -13,38 +13,38 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
-    uint64_t bound;            /* the runtime's `bindings` when its addresses were resolved; 0: they are not yet */
+    uint64_t bound; /* the runtime's `bindings` when the plan's addresses were resolved; 0: they were not yet */
     const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
-/* Rows of one input of a step, where they have to be brought together. */
+/* Where rows of one input are brought together. */
 typedef struct tdi_batch_buffer {
     void *data;
     int64_t rows;
 } tdi_batch_buffer;
 
-/* A slice of the global batch, its memory and its plans. */
+/* One shard of the global batch: its memory and its plans. */
 typedef struct tdi_part_state {
-    tdi_part *part;    /* [lanes]: each lane's own copy */
+    tdi_part *part;    /* [lanes]: a copy for each thread */
     char *activations; /* shared by the modes */
     size_t activation_bytes;
     float *gradients;
-    tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* by slot; steps take turns with two sets */
+    tdi_batch_buffer inputs[2][2 * TDI_MAX_IO]; /* [step % 2][slot], see inputs.c */
     double *metrics[TDI_MODES];
     tdi_vec(tdi_kept_plan) plans[TDI_MODES];
 } tdi_part_state;
 
-/* What one mode has for all parts. */
+/* What one kind of step has for all shards. */
 typedef struct tdi_mode_state {
     bool made;
     tdi_program program;
     tdi_control control; /* what the program's attributes say of the numbers that its steps read */
     char *exchange;
-    tdi_communicator **communicators; /* [workers] */
+    tdi_communicator **communicators; /* [workers]; NULL: not connected, or a step has broken them */
     uint32_t steps;                   /* run with them so far */
-    double *sums;                     /* of the parts' accumulators */
-    tdi_pace pace;
-    tdi_calls calls;
+    double *sums;                     /* of the shards' accumulators: room for tdi_runtime_logs */
+    tdi_thread_governor governor;
+    tdi_short_calls calls;
 } tdi_mode_state;
 
 typedef struct tdi_worker {
@@ -54,9 +54,9 @@ typedef struct tdi_worker {
     size_t scratch_bytes;
 } tdi_worker;
 
-/* What a trace of this runtime's threads needs. */
+/* Where this runtime's threads note what they do in a trace. */
 typedef struct tdi_traced {
-    uint64_t id;        /* of the trace that the rest belongs to; 0: none yet */
+    uint64_t id;        /* of the trace that tracks and labels belong to; 0: there are none yet */
     tdi_track **tracks; /* [workers * lanes] */
     const tdi_label *lanes, *begin, *finish, *meet, *feed, *take, *step;
 } tdi_traced;
@@ -67,21 +67,21 @@ struct tdi_runtime {
     tdi_device *devices[TDI_MAX_PARTS];
     int n_devices;
     tdi_division division;
-    tdi_team *team;
-    tdi_idle idle;
+    tdi_team *team; /* the context's */
+    tdi_idle_threads idle;
     bool rehearses; /* as tdi_rehearse says, however its threads are best used */
     tdi_part_state *parts;
-    float **gradients; /* [parts]: every part's arena */
+    float **gradients; /* [parts]: every shard's arena */
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    uint64_t bindings;    /* how often addresses that plans are bound to have changed */
+    uint64_t bindings;    /* how often addresses that plans are bound to have changed; from 1 on */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
-    /* By turns of steps: a kernel's library had no memory for its work. Two, for some threads are in the next step
-     * before others have seen how this one went. */
-    atomic_bool lacked[2];
+    /* Set when a kernel's library had no memory for its work; taken in turns by steps, since some threads are in the
+     * next step before others have looked. */
+    atomic_bool out_of_memory[2];
     bool settled;           /* nobody asks the clock for another way any more */
     bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
     tdi_division by_rules;  /* before the clock was asked */
@@ -105,16 +105,16 @@ td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **
 /* From now on its steps of this mode are made by all its threads, or by one in their place. */
 void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn);
 
-/* Do steps go another way than the runtime's? Predictions and evaluations of fewer rows than it has parts do, and where
- * it is divided for few, those of many. */
-bool tdi_goes_apart(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way);
+/* Whether steps need another runtime than the model's own, and which configuration it has. Predictions and evaluations
+ * do when they have fewer rows than it has shards, or when it is divided for few rows and they have many. */
+bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way);
 
-/* Makes ready to note what threads do, when the context has a trace: names for the plans, tracks. `plans`: [parts] */
+/* When the context has a trace: gives names to the items of plans[parts] and a track to each thread. */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
 
-/* What its parts and workers hold of the devices' memory. */
+/* Bytes of the devices' memory that its shards and workers hold. */
 double tdi_runtime_bytes(const tdi_runtime *runtime);
-/* Gives that back: the next tdi_runtime_prepare takes it anew. Gradients are lost. */
+/* Gives that memory back; the next tdi_runtime_prepare takes it anew. Gradients are lost. */
 void tdi_runtime_give_back(tdi_runtime *runtime);
 /* Weights, and of a step that trains their gradients and slots. */
 double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode);
@@ -122,32 +122,41 @@ double tdi_state_bytes(const tdi_runtime *runtime, tdi_mode mode);
 bool tdi_computes_bfloat16(const tdi_runtime *runtime);
 
 tdi_device *tdi_part_device(const tdi_runtime *runtime, int part);
-/* NULL with a sentence when the device has no room. */
+/* NULL, with a sentence, when the device has too little memory. */
 void *tdi_device_memory(tdi_device *device, size_t size, tdi_error *error);
 
-/* The mode's program and every part's accumulators, before its first step. */
+/* Releases the communicators of a mode; the next tdi_runtime_prepare makes others. */
+void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode);
+
+/* Makes the mode's program and every shard's accumulators, before its first step. */
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
-/* Everything a job of this mode needs for batches of `rows`: plans of all parts, in plans[parts]. */
+/* A runtime of the model's that goes the way given, or asks the clock for one; the caller frees it. */
+td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+/* Threads, parts and workers, as the division says; all of them, and what was made since, freed; all of them left to a
+ * copy of the struct. */
+td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error);
+void tdi_runtime_clear(tdi_runtime *runtime);
+void tdi_runtime_forget(tdi_runtime *runtime);
+/* Makes the mode's program, and communicators for it: new ones when a step has broken those before. */
+td_status tdi_make_mode(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
+/* Memory for a step of these plans, [parts]; *grown: addresses have changed. */
+td_status tdi_grow_memory(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, bool *grown, tdi_error *error);
+/* Bytes of packed weights that a part's plans hold. */
+size_t tdi_packed_bytes(const tdi_part_state *part);
+
+/* The plans of all parts for a step of `rows` rows, without memory. */
+td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+/* Before the first step the way is chosen; where it is another one, `plans` are its. */
+td_status tdi_configure(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
+/* Says once a model that float32 takes bfloat16's place, and why. */
+void tdi_say_float32(td_model *model, const char *why);
+
+/* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
-/* Resolves the addresses of the plans, [parts], where they have changed. Called last before a run. */
+/* Binds the plans, [parts], to the runtime's state and memory where they are not yet. Called last before a run. */
 void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans);
-
-/* A job's step: number `index` of the job, of `rows` rows over all parts. */
-typedef struct tdi_job_step {
-    int64_t index, rows;
-} tdi_job_step;
-
-/* Room for the batches of a job whose first step is the largest. */
-td_status tdi_inputs_prepare(tdi_runtime *runtime, const tdi_job *job, tdi_job_step first, tdi_error *error);
-/* Brings the share of one of `lanes` lanes of its worker's rows together, but for what can be read where it lies. Until
- * the step has run the step after it may be fed, and no other. */
-td_status tdi_inputs_feed(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane, int lanes,
-                          tdi_error *error);
-/* Points one lane's kernels at the step's rows. */
-void tdi_inputs_set(tdi_runtime *runtime, const tdi_job *job, tdi_job_step step, int worker, int lane,
-                    tdi_plan *const *plans);
 
 /* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
  * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
@@ -160,16 +169,36 @@ td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, 
 td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
                            bool *other, tdi_error *error);
 
-/* It has no fewer rows than any: reports are of it. */
+/* Of all workers. */
+static inline int tdi_runtime_threads(const tdi_runtime *runtime)
+{
+    return runtime->division.workers * runtime->division.lanes;
+}
+
+/* Each has a core of its own, so that it may spin where it waits. */
+static inline bool tdi_runtime_spins(const tdi_runtime *runtime)
+{
+    return tdi_team_spins(runtime->team, tdi_runtime_threads(runtime));
+}
+
+/* No shard has more rows than the last one: reports are of it. */
 static inline int tdi_last_part(const tdi_runtime *runtime)
 {
     return runtime->division.parts - 1;
 }
 
-/* Worker w's parts are [first, last). */
+/* A worker's shards are those from its first one up to the next worker's. */
 static inline int tdi_worker_first_part(const tdi_runtime *runtime, int worker)
 {
     return runtime->division.parts * worker / runtime->division.workers;
+}
+
+static inline int tdi_worker_of(const tdi_runtime *runtime, int part)
+{
+    int worker = 0;
+    while (worker + 1 < runtime->division.workers && tdi_worker_first_part(runtime, worker + 1) <= part)
+        worker++;
+    return worker;
 }
 
 static inline int64_t tdi_part_rows(const tdi_runtime *runtime, int part, int64_t rows)

@@ -2,7 +2,8 @@
  * it. The ways take turns, and of each the best round counts; there are rounds until enough of them were not disturbed
  * by other processes, or too many were. Ways of a large step hold memory only while it is their turn. A way of several
  * lanes, where fewer are held against it, is made by one thread in their place too, and counts by the better of both:
- * while threads do not help that is what steps come to (pace.h), and fewer lanes would stay when they help again. */
+ * while threads do not help that is what steps come to (thread_governor.h), and fewer lanes would stay when they help
+ * again. */
 #include <math.h>
 #include <stdio.h>
 

@@ -20,7 +20,7 @@ static td_status make_inputs(tdi_shadow *shadow, tdi_error *error)
         size_t bytes = (size_t)count * sizeof(float);
         shadow->inputs[slot] = tdi_buffer_create(bytes);
         if (!shadow->inputs[slot])
-            return tdi_memory_short(error, "a batch of made-up rows", bytes, "try a smaller batch");
+            return tdi_memory_short(error, "a batch of synthetic rows", bytes, "try a smaller batch");
         for (int64_t i = 0; i < count; i++)
             shadow->inputs[slot][i] = (float)(i % 17) * 0.0625f;
     }

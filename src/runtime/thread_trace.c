@@ -1,4 +1,4 @@
-/* thread_trace.c - a runtime's threads in a trace. */
+/* thread_trace.c - a track for each of a runtime's threads, and what the events on it are called. */
 #include <stdio.h>
 
 #include "runtime/runtime_struct.h"
@@ -9,7 +9,7 @@ static bool make_labels(tdi_traced *traced, tdi_trace *trace)
         const tdi_label **label;
         const char *name, *category;
     } labels[] = {
-        {&traced->lanes, "wait for lanes", "wait"},
+        {&traced->lanes, "wait for threads", "wait"},
         {&traced->begin, "gradients ready", "communication"},
         {&traced->finish, "wait for gradients", "communication"},
         {&traced->meet, "wait for the step's end", "wait"},
@@ -36,7 +36,7 @@ static bool make_tracks(tdi_runtime *runtime, tdi_trace *trace)
     for (int t = 0; t < d->workers * d->lanes; t++) {
         char name[96];
         int worker = t / d->lanes, part = tdi_worker_first_part(runtime, worker);
-        snprintf(name, sizeof name, "%s replica %d lane %d", tdi_part_device(runtime, part)->name, worker,
+        snprintf(name, sizeof name, "%s replica %d thread %d", tdi_part_device(runtime, part)->name, worker,
                  t % d->lanes);
         traced->tracks[t] = tdi_trace_track(trace, name);
         if (!traced->tracks[t])

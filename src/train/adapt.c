@@ -29,7 +29,7 @@ static td_status read_column(moments *m, tdi_source *source, int column, float *
                              tdi_error *error)
 {
     int64_t rows[CHUNK], per_sample = tdi_sample_elements(&source->columns[column].shape) / m->features;
-    int64_t each = source->made ? 1 : CHUNK;
+    int64_t each = source->on_demand ? 1 : CHUNK;
     for (int64_t first = 0; first < source->samples; first += each) {
         int64_t count = source->samples - first < each ? source->samples - first : each;
         TDI_TRY(tdi_check_stop(stop, error));

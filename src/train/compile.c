@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/program.h"
-#include "strategy/division.h"
+#include "strategy/strategy.h"
 
 static td_status check_guard(const td_compile_args *args, tdi_error *error)
 {
@@ -145,7 +145,7 @@ static td_status compile(const td_compile_args *args, tdi_error *error)
         return status;
     }
     tdi_model_drop_runtime(model);
-    model->compiled = wished.compiled;
+    model->compiled.is_set = wished.compiled.is_set;
     if (devices) {
         free(model->compiled.devices);
         model->compiled.devices = devices;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 
 struct td_confusion {
     int classes;

@@ -184,7 +184,7 @@ static td_status run_ahead(tdi_pass *pass, tdi_runtime *runtime, tdi_error *erro
                                                     .batch = pass->batch,
                                                     .samples = pass->samples,
                                                     .threads = pass->input_threads,
-                                                    .one_by_one = pass->source->made,
+                                                    .one_by_one = pass->source->on_demand,
                                                     .stop = pass->job.stop},
                                &prefetch, error));
     pass->job.feed = tdi_prefetch_feed(prefetch);
@@ -203,7 +203,7 @@ static td_status run_pass(tdi_pass *pass, tdi_runtime *runtime, tdi_error *error
                             .in_order = pass->in_order,
                             .convert_bytes = tdi_runtime_device(runtime)->convert_bytes};
     pass->job.feed = tdi_feed_source(&feed);
-    bool several = pass->steps - pass->done > (pass->source->made ? 0 : 1), ahead = several && makes_rows(pass);
+    bool several = pass->steps - pass->done > (pass->source->on_demand ? 0 : 1), ahead = several && makes_rows(pass);
     return ahead || is_open(pass) ? run_ahead(pass, runtime, error) : run_chunks(pass, runtime, error);
 }
 
@@ -211,15 +211,15 @@ td_status tdi_pass_run(tdi_pass *pass, tdi_error *error)
 {
     tdi_runtime *runtime;
     pass->job.stop = &pass->model->context->stop;
-    tdi_source_pass facts = {.order = pass->order,
-                             .first = pass->done * pass->batch,
-                             .samples = pass->samples,
-                             .batch = pass->batch,
-                             .seed = pass->job.seed,
-                             .epoch = pass->epoch,
-                             .training = pass->job.mode == TDI_TRAIN,
-                             .columns = tdi_input_slots(pass->model, pass->job.mode),
-                             .stop = pass->job.stop};
+    tdi_source_run facts = {.order = pass->order,
+                            .first = pass->done * pass->batch,
+                            .samples = pass->samples,
+                            .batch = pass->batch,
+                            .seed = pass->job.seed,
+                            .epoch = pass->epoch,
+                            .training = pass->job.mode == TDI_TRAIN,
+                            .columns = tdi_input_slots(pass->model, pass->job.mode),
+                            .stop = pass->job.stop};
     TDI_TRY(runtime_of(pass, &runtime, error));
     TDI_TRY(tdi_source_begin(pass->source, &facts, error));
     td_status status = run_pass(pass, runtime, error);

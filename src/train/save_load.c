@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "formats/keras.h"
 #include "formats/weights_file.h"
 

@@ -8,7 +8,7 @@
 #include "base/context.h"
 #include "base/text.h"
 #include "base/trace.h"
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 
 enum { KEPT = 65536, PIECE = 1 << 20 };
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 #include "files/folders.h"
 
 enum { VERSION = 1, LARGEST = 16 << 20 };

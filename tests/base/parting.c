@@ -120,7 +120,7 @@ static crowd run_crowd(void (*meet)(void *argument, int index))
     atomic_store(&moves, 0);
     assert_int_equal(tdi_lockstep_create(&c.lockstep, 2, true, &error), TD_OK);
     assert_int_equal(tdi_team_create(2, &team, &error), TD_OK);
-    tdi_team_run(team, meet, &c);
+    tdi_team_run(team, 2, meet, &c);
     tdi_team_free(team);
     tdi_lockstep_release(&c.lockstep);
     return c;

@@ -1,4 +1,5 @@
 """The programs of the bench keep to its protocol; ratios, floors, tables and the picture are right for made-up results."""
+import gzip
 import json
 import os
 import pathlib
@@ -8,10 +9,10 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT, TANDEM, STEPS, ROOFS = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
+ROOT, TANDEM, STEPS, ROOFLINE = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
-from harness import contender, floor, machine, picture, record, report  # noqa: E402
+from harness import contender, floor, machine, picture, record, report, setup  # noqa: E402
 from harness.cases import CASES, VARIANTS, WAYS, is_quick  # noqa: E402
 
 
@@ -19,13 +20,13 @@ def found(us, **more):
     return {"title": "someone", "us": us, "least": us, "most": us, "first": 1.0, "parameters": 7, "kilobytes": 1024, **more}
 
 
-ROOFS_MADE = {"threads": 2, "fp32_flops": {"one": 1e9, "all": 2e9}, "handover_ns": {"least": 50.0, "median": 60.0},
+ROOFLINE_MADE = {"threads": 2, "fp32_flops": {"one": 1e9, "all": 2e9}, "handover_ns": {"least": 50.0, "median": 60.0},
               **{f"{kind}_{who}": [[1024, 4e9], [4096, 1e9]] for kind in ("read", "update") for who in ("one", "all")}}
 
 
 def case(**peers):
     return {"title": "a case", "what": "fit", "when": "now", "reach": 2, "reach_beside": (), "tandem": found(100.0), "peers": peers,
-            "left_out": {"someone else": "not installed"}, "foreign": 0.2, "handover_ns": [50, None], "roofs": ROOFS_MADE,
+            "left_out": {"someone else": "not installed"}, "foreign": 0.2, "handover_ns": [50, None], "roofs": ROOFLINE_MADE,
             "floor": {"us": 50.0, "flops": 1e6, "bytes": 1e6, "speed": 1e9, "in_use": 1e6}}
 
 
@@ -73,15 +74,15 @@ class Programs(unittest.TestCase):
         self.assertGreater(end["overhead"]["call"], 0)
 
     def test_handover_of_one_core(self):
-        self.assertIsNone(speak(ROOFS, 1, "meet", rounds=())[0]["handover_ns"])
+        self.assertIsNone(speak(ROOFLINE, 1, "meet", rounds=())[0]["handover_ns"])
 
     def test_plan(self):
-        total = floor.of_step(self.explain(), ROOFS_MADE)
+        total = floor.of_step(self.explain(), ROOFLINE_MADE)
         self.assertGreater(total["flops"], 2 * 3 * 32 * 784 * 256 * 0.66)  # the first layer has no gradient of its input
         self.assertGreater(total["us"], total["flops"] / 2e9 * 1e6 * 0.99)
 
     def test_one_floor(self):
-        """The bench and `tandem explain --time` reckon alike, step by step, from the same roofs."""
+        """The bench and `tandem explain --time` reckon alike, step by step, from the same roofline."""
         for options in ((), ("--precision", "bfloat16", "--batch-size", "100"), ("--mode", "predict", "--batch-size", "1"),
                         ("--shards", "2")):
             found = self.explain("--time", *options)
@@ -96,11 +97,11 @@ class Programs(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_bandwidth_between_sizes(self):
         for size, speed in ((1, 4e9), (1024, 4e9), (2560, 2.5e9), (4096, 1e9), (1 << 30, 1e9)):
-            self.assertAlmostEqual(machine.bandwidth(ROOFS_MADE, "read", 2, size), speed)
+            self.assertAlmostEqual(machine.bandwidth(ROOFLINE_MADE, "read", 2, size), speed)
 
-    def test_the_better_of_two_roofs(self):
-        faster = json.loads(json.dumps(ROOFS_MADE).replace("4000000000.0", "5000000000.0"))
-        best = machine.best_of([ROOFS_MADE, faster])
+    def test_the_better_of_two_rooflines(self):
+        faster = json.loads(json.dumps(ROOFLINE_MADE).replace("4000000000.0", "5000000000.0"))
+        best = machine.best_of([ROOFLINE_MADE, faster])
         self.assertEqual(best["read_all"], [[1024, 5e9], [4096, 1e9]])
 
     def test_spread(self):
@@ -117,6 +118,49 @@ class Numbers(unittest.TestCase):
 
     def test_a_peer_not_written_down_cannot_fall(self):
         self.assertEqual(record.fallen({"ratios": {}}, {"mlp": case(torch=found(1.0, ratio=0.01, noise=0))}), [])
+
+    def test_other_digits_are_not_held_against_mnist(self):
+        entry = {"ratios": {"mlp": {"torch": {"ratio": 3.0, "noise": 0.05}}}}
+        for digits, count in (("MNIST", 1), ("Fashion-MNIST", 0)):
+            cases = {"mlp": dict(case(torch=found(250.0, ratio=2.5, noise=0.05)), digits=digits)}
+            self.assertEqual(len(record.fallen(entry, cases)), count, digits)
+
+
+class Digits(unittest.TestCase):
+    """setup.digits() with made-up scripts/digits that finds one data set or the other, or none."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.before = setup.ROOT, setup.BUILD
+        setup.ROOT, setup.BUILD = self.root, self.root / "build"
+
+    def tearDown(self):
+        setup.ROOT, setup.BUILD = self.before
+        self.folder.cleanup()
+
+    def offer(self, name):
+        """The script finds a folder of this name, or none."""
+        script = self.root / "scripts" / "digits"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(f"#!/bin/sh\necho {self.root / name}\n" if name else "#!/bin/sh\nexit 1\n", encoding="ascii")
+        script.chmod(0o755)
+        if name:
+            (self.root / name).mkdir()
+            for file in setup.DIGIT_FILES:
+                (self.root / name / f"{file}.gz").write_bytes(gzip.compress(f"{name} {file}".encode()))
+
+    def test_none(self):
+        self.offer(None)
+        self.assertRaises(contender.Failed, setup.digits)
+
+    def test_fashion_until_mnist_is_there(self):
+        for name, title in (("fashion-mnist", "Fashion-MNIST"), ("mnist", "MNIST"), (None, "MNIST")):
+            self.offer(name)
+            folder = setup.digits()
+            self.assertEqual((folder.name, setup.digits_name()), (title.lower(), title))
+            self.assertEqual(setup.unpacked_digits(), folder)
+            self.assertEqual((folder / setup.DIGIT_FILES[1]).read_text(), f"{folder.name} {setup.DIGIT_FILES[1]}")
 
 
 class Reports(unittest.TestCase):
@@ -146,7 +190,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(report.best(made)[0], "torch")
         self.assertEqual(list(report.below_aims({"resnet50-bf16": made})), [])
         self.assertIn("beside peers in float32; no bfloat16 here", *report.below_aims({"resnet50-bf16": dict(made, reach=3)}))
-        made["roofs"] = dict(ROOFS_MADE, bf16_vector_flops={"one": 2e9, "all": 4e9})
+        made["roofs"] = dict(ROOFLINE_MADE, bf16_vector_flops={"one": 2e9, "all": 4e9})
         self.assertRegex("\n".join(report.summary({"resnet50-bf16": made})), r"beside peers in float32 +250 +someone +2.5 +2")
 
     def test_tandem_fails(self):

@@ -1,7 +1,7 @@
 /* checks.h - every kernel of the CPU device that takes a case, against the op's reference: whole, and shared by 2 and 3
- * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take samples abreast
- * are given them so, in every mixture with values that stand row after row; those that show what they make are followed
- * by what makes statistics, or a normalization, of it. */
+ * lanes in each way it says it can be; those of every instruction set this CPU has. Kernels that take batch-interleaved
+ * samples are given them so, in every mixture with values that stand row after row; those that show what they make are
+ * followed by what makes statistics, or a normalization, of it. */
 #ifndef TEST_CPU_CHECKS_H
 #define TEST_CPU_CHECKS_H
 
@@ -142,7 +142,7 @@ static bool run_together(const context *at, const tdi_call *call)
     }
     assert_int_equal(tdi_lockstep_create(&lockstep, at->lanes, at->lanes <= tdi_cores_allowed(), NULL), TD_OK);
     assert_int_equal(tdi_team_create(at->lanes, &team, NULL), TD_OK);
-    tdi_team_run(team, run_lane_of, &all);
+    tdi_team_run(team, at->lanes, run_lane_of, &all);
     tdi_team_free(team);
     tdi_lockstep_release(&lockstep);
     for (int lane = 0; lane < at->lanes; lane++)
@@ -175,7 +175,7 @@ static bool was_listed_before(tdi_cpu_isa isa, const tdi_kernel *kernel)
 /* False: nothing was run. */
 static bool run_lanes(const context *at, tdi_call *call)
 {
-    if (at->kernel->together && at->split == TDI_COLUMNS)
+    if (at->kernel->run_serially && at->split == TDI_COLUMNS)
         return run_together(at, call);
     for (int lane = 0; lane < at->lanes; lane++) {
         set_share(at, lane, call);
@@ -195,18 +195,18 @@ static void fill_inputs(trial *t, const tdi_call *from, bool zeros)
 }
 
 /* What is kept is made of zeros first, then, as the weights have another name, of the weights, and then used again. */
-static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
+static void run_cached_lane(const context *at, const tdi_call *from, trial *t)
 {
     tdi_control control = *from->control;
     tdi_call *call = &t->call;
     size_t scratch = 0;
-    call->steady = ~0u;
+    call->constant_inputs = ~0u;
     call->control = &control;
     assert_int_equal(at->kernel->prepare(call, &call->state, &scratch, NULL), TD_OK);
-    size_t kept = at->kernel->keeps(call);
-    call->kept = kept ? guarded_create(TDI_KEPT_HEAD + kept) : NULL;
+    size_t kept = at->kernel->packed_cache_bytes(call);
+    call->packed_cache = kept ? guarded_create(TDI_PACKED_CACHE_HEAD + kept) : NULL;
     if (kept)
-        memset(call->kept, 0, TDI_KEPT_HEAD);
+        memset(call->packed_cache, 0, TDI_PACKED_CACHE_HEAD);
     call->scratch = guarded_create(scratch);
     for (int run = 0; run < 3; run++) {
         control.weights = run ? 2 : 1;
@@ -216,23 +216,25 @@ static void run_kept_lane(const context *at, const tdi_call *from, trial *t)
     if (at->kernel->release && call->state)
         at->kernel->release(call->state);
     free_scratch(at, call->scratch, scratch);
-    if (!guarded_free(call->kept, TDI_KEPT_HEAD + kept))
+    if (!guarded_free(call->packed_cache, TDI_PACKED_CACHE_HEAD + kept))
         complain(at, "written behind the end of what is kept", 0, 0, 0);
-    call->kept = NULL;
+    call->packed_cache = NULL;
 }
 
-static void run_kept_lanes(const context *at, const tdi_call *call, trial *t)
+static void run_cached_lanes(const context *at, const tdi_call *call, trial *t)
 {
     for (int lane = 0; lane < at->lanes; lane++) {
         set_share(at, lane, &t->call);
         if (t->call.begin < t->call.end)
-            run_kept_lane(at, call, t);
+            run_cached_lane(at, call, t);
     }
 }
 
-static void check_result(const context *at, const tdi_call *call, const trial *expected)
+static void check(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
+    if (!can_share(at, call))
+        return;
     trial_init(&t, call);
     if (run_lanes(at, &t.call)) {
         compare_values(at, "the result", &t.call.out, &expected->call.out);
@@ -243,174 +245,73 @@ static void check_result(const context *at, const tdi_call *call, const trial *e
     trial_release(&t);
 }
 
-/* ---- what follows a kernel that shows its rows ---- */
+/* ---- batch-interleaved samples ---- */
 
-/* The op's kernel that follows one of the same instruction set. */
-static const tdi_kernel *follower_of(const tdi_kernel *kernel, const tdi_op *op)
-{
-    tdi_cpu_isa isa = TDI_CPU_BASELINE;
-    while (!was_listed_before(isa + 1, kernel))
-        isa++;
-    const tdi_kernel *const *k = tdi_cpu_kernels(isa);
-    while ((*k)->op != op || !(*k)->follows)
-        k++;
-    return *k;
-}
-
-/* The op of the first value in `in`, by its reference. */
-static void expect(const tdi_op *op, const tdi_call *follower, const tdi_value *in, tdi_value *out)
-{
-    tdi_call by_reference = *follower;
-    by_reference.in = in;
-    *out = follower->out;
-    out->data = tdi_buffer_create(bytes_of(out) + 1);
-    assert_non_null(out->data);
-    by_reference.out = *out;
-    run_reference(op, &by_reference);
-}
-
-/* `kept`: by what is kept of the filter, so that the scratch is another. */
-static void check_statistics(const context *at, const tdi_call *call, int groups, bool kept)
-{
-    trial t;
-    trial_init(&t, call);
-    int64_t channels = tdi_last_extent(&call->out.shape);
-    size_t bytes = 3 * (size_t)(groups * channels) * sizeof(float);
-    tdi_value made = t.call.out, expected;
-    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_stats)->run,
-                         .in = &made,
-                         .n_in = 1,
-                         .control = call->control,
-                         .part = call->part};
-    follower.out = (tdi_value){guarded_create(bytes), {.rank = 2, .dim = {3 * groups, channels}}, TD_FLOAT32, 0};
-    t.call.follower = &follower;
-    if (kept)
-        run_kept_lanes(at, call, &t);
-    else
-        run_lanes(at, &t.call);
-    expect(&tdi_op_batch_norm_stats, &follower, &made, &expected);
-    compare_values(at, "the result's statistics", &follower.out, &expected);
-    free_scratch(at, follower.out.data, bytes);
-    tdi_buffer_free(expected.data);
-    trial_release(&t);
-}
-
-static float *made_up(int64_t count, float from, float step)
-{
-    float *numbers = tdi_buffer_create((size_t)count * sizeof *numbers + 1);
-    assert_non_null(numbers);
-    for (int64_t i = 0; i < count; i++)
-        numbers[i] = from + step * (float)(i % 7);
-    return numbers;
-}
-
-/* Over the result itself, with what is added; factors below 1, so that no rounding error grows. */
-static void check_normalized(const context *at, const tdi_call *call, const trial *made)
-{
-    enum { MEAN = 1, VARIANCE, GAMMA, BETA, INPUTS = TDI_BATCH_NORM_INFERENCE_RESIDUAL + 1 };
-    static const float from[] = {[MEAN] = -0.3f, [VARIANCE] = 4, [GAMMA] = 0.5f, [BETA] = -0.2f};
-    trial t;
-    trial_init(&t, call);
-    int64_t channels = tdi_last_extent(&call->out.shape);
-    tdi_batch_norm_attrs attrs = {.epsilon = 1e-3f, .relu = true};
-    tdi_value in[INPUTS] = {t.call.out}, expected;
-    for (int i = MEAN; i <= BETA; i++)
-        in[i] = (tdi_value){made_up(channels, from[i], 0.1f), {.rank = 1, .dim = {channels}}, TD_FLOAT32, 0};
-    in[TDI_BATCH_NORM_INFERENCE_RESIDUAL] = made->call.out;
-    tdi_call follower = {.run = follower_of(at->kernel, &tdi_op_batch_norm_inference)->run,
-                         .in = in,
-                         .n_in = INPUTS,
-                         .out = t.call.out,
-                         .attrs = &attrs};
-    t.call.follower = &follower;
-    run_lanes(at, &t.call);
-    in[0] = made->call.out;
-    expect(&tdi_op_batch_norm_inference, &follower, in, &expected);
-    compare_values(at, "the result, normalized", &t.call.out, &expected);
-    for (int i = MEAN; i <= BETA; i++)
-        tdi_buffer_free(in[i].data);
-    tdi_buffer_free(expected.data);
-    trial_release(&t);
-}
-
-static void check(const context *at, const tdi_call *call, const trial *expected)
-{
-    if (!can_share(at, call))
-        return;
-    check_result(at, call, expected);
-    if (at->kernel->shows && at->split != TDI_ROWS)
-        for (int groups = 1; groups <= 5; groups += 2)
-            check_statistics(at, call, groups, false);
-    if (at->kernel->shows)
-        check_normalized(at, call, expected);
-}
-
-/* ---- samples abreast ---- */
-
-/* The value with its samples abreast, or back; where no sample stands there is NaN. */
-static void *turned(const tdi_value *value, int abreast, bool back)
+/* The value batch-interleaved, or turned back; where no sample stands there is NaN. */
+static void *turned(const tdi_value *value, int interleaved, bool back)
 {
     int64_t samples = value->shape.dim[0], per_sample = tdi_shape_elements(&value->shape) / samples;
-    int64_t padded = (samples + abreast - 1) / abreast * abreast;
+    int64_t padded = (samples + interleaved - 1) / interleaved * interleaved;
     float *to = guarded_create((size_t)((back ? samples : padded) * per_sample) * sizeof *to);
     for (int64_t n = 0; n < samples; n++)
         for (int64_t i = 0; i < per_sample; i++) {
             int64_t row = n * per_sample + i;
-            int64_t side = (n / abreast * per_sample + i) * abreast + n % abreast;
+            int64_t side = (n / interleaved * per_sample + i) * interleaved + n % interleaved;
             to[back ? row : side] = ((const float *)value->data)[back ? side : row];
         }
     return to;
 }
 
-static bool can_stand_abreast(const tdi_node *node)
+static bool can_be_interleaved(const tdi_node *node)
 {
     return node && node->shape.rank > 1 && node->shape.dim[0] == TDI_BATCH && node->dtype == TD_FLOAT32;
 }
 
-static void stand_abreast(tdi_value *value, int abreast)
+static void interleave(tdi_value *value, int interleaved)
 {
-    void *to = turned(value, abreast, false);
+    void *to = turned(value, interleaved, false);
     free_value(value);
     value->data = to;
-    value->abreast = abreast;
+    value->batch_interleaved = interleaved;
 }
 
-/* `mask`: bit i, input i stands abreast; bit n_in, the result. */
-static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask, int abreast)
+/* `mask`: bit i, input i is batch-interleaved; bit n_in, the result. */
+static void check_mixture(const context *at, const tdi_call *call, const trial *expected, unsigned mask,
+                          int interleaved)
 {
     trial t;
     size_t scratch = 0;
     trial_init(&t, call);
     for (int i = 0; i < call->n_in; i++)
         if (mask >> i & 1u)
-            stand_abreast(&t.in[i], abreast);
+            interleave(&t.in[i], interleaved);
     if (mask >> call->n_in & 1u)
-        stand_abreast(&t.call.out, abreast);
+        interleave(&t.call.out, interleaved);
     set_share(at, 0, &t.call);
     if (at->kernel->prepare)
         assert_int_equal(at->kernel->prepare(&t.call, &t.call.state, &scratch, NULL), TD_OK);
     t.call.scratch = guarded_create(scratch);
     at->kernel->run(&t.call);
     free_scratch(at, t.call.scratch, scratch);
-    if (t.call.out.abreast) {
-        void *back = turned(&t.call.out, abreast, true);
+    if (t.call.out.batch_interleaved) {
+        void *back = turned(&t.call.out, interleaved, true);
         free_value(&t.call.out);
         t.call.out.data = back;
-        t.call.out.abreast = 0;
+        t.call.out.batch_interleaved = 0;
     }
-    compare_values(at, "the result, samples abreast", &t.call.out, &expected->call.out);
+    compare_values(at, "the result, batch-interleaved samples", &t.call.out, &expected->call.out);
     trial_release(&t);
 }
 
-static void check_abreast(const context *at, const tdi_call *call, const trial *expected, int abreast)
+static void check_interleaved(const context *at, const tdi_call *call, const trial *expected, int interleaved)
 {
     const tdi_node *node = at->run->node;
-    unsigned can = can_stand_abreast(node) ? 1u << call->n_in : 0;
+    unsigned can = can_be_interleaved(node) ? 1u << call->n_in : 0;
     for (int i = 0; i < call->n_in; i++)
-        can |= can_stand_abreast(node->in[i]) ? 1u << i : 0;
+        can |= can_be_interleaved(node->in[i]) ? 1u << i : 0;
     for (unsigned mask = 1; mask <= can; mask++)
         if ((mask & can) == mask)
-            check_mixture(at, call, expected, mask, abreast);
+            check_mixture(at, call, expected, mask, interleaved);
 }
 
 static bool has_bfloat16(const tdi_call *call)
@@ -424,7 +325,7 @@ static bool has_bfloat16(const tdi_call *call)
 /* ---- candidates ---- */
 
 /* Asked as the plan asks: without addresses. */
-static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast *abreast)
+static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_batch_interleaving *interleaved)
 {
     tdi_call query = *call;
     tdi_value in[MAX_IN];
@@ -434,12 +335,12 @@ static bool accepts(const tdi_kernel *kernel, const tdi_call *call, tdi_abreast 
     }
     query.in = in;
     query.out.data = NULL;
-    *abreast = TDI_NOT_ABREAST;
+    *interleaved = TDI_NO_INTERLEAVING;
     if (kernel->declines && kernel->declines(&query))
         return false;
     void *state = NULL;
     size_t scratch = 0;
-    *abreast = kernel->abreast ? kernel->abreast(&query) : TDI_NOT_ABREAST;
+    *interleaved = kernel->interleaving ? kernel->interleaving(&query) : TDI_NO_INTERLEAVING;
     query.end = tdi_split_extent(TDI_WHOLE, &call->out.shape);
     td_status status = kernel->prepare ? kernel->prepare(&query, &state, &scratch, NULL) : TD_OK;
     if (kernel->release && state)
@@ -504,32 +405,31 @@ static void check_in_place(const context *at, const tdi_call *call, const trial 
 }
 
 /* Kernels whose lanes wait for each other are shared in tests of the whole. */
-static void check_kept(const context *at, const tdi_call *call, const trial *expected)
+static void check_packed_cache(const context *at, const tdi_call *call, const trial *expected)
 {
     trial t;
-    if ((at->kernel->together && at->split == TDI_COLUMNS) || !can_share(at, call))
+    if ((at->kernel->run_serially && at->split == TDI_COLUMNS) || !can_share(at, call))
         return;
     trial_init(&t, call);
-    run_kept_lanes(at, call, &t);
+    run_cached_lanes(at, call, &t);
     compare_values(at, "the result of what is kept", &t.call.out, &expected->call.out);
     trial_release(&t);
-    if (at->kernel->shows)
-        check_statistics(at, call, 1, true);
 }
 
-static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call, tdi_abreast abreast, int width,
-                         const trial *expected)
+static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *call,
+                         tdi_batch_interleaving interleaved, int width, const trial *expected)
 {
     double terms = summed(kernel, call);
     check(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
     check_in_place(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected);
-    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->keeps; lanes++)
-        check_kept(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
+    for (int lanes = 1; lanes <= (kernel->splits & TDI_CAN_COLUMNS ? MAX_LANES : 1) && kernel->packed_cache_bytes;
+         lanes++)
+        check_packed_cache(&(context){run, kernel, lanes > 1 ? TDI_COLUMNS : TDI_WHOLE, lanes, terms}, call, expected);
     for (int split = TDI_ROWS; split <= TDI_FLAT; split++)
         for (int lanes = 2; lanes <= MAX_LANES && (kernel->splits & 1u << split); lanes++)
             check(&(context){run, kernel, split, lanes, terms}, call, expected);
-    if (abreast != TDI_NOT_ABREAST && !has_bfloat16(call))
-        check_abreast(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
+    if (interleaved != TDI_NO_INTERLEAVING && !has_bfloat16(call))
+        check_interleaved(&(context){run, kernel, TDI_WHOLE, 1, terms}, call, expected, width);
     for (int split = TDI_ROWS; split <= TDI_COLUMNS && kernel->splits & TDI_CAN_DEPTH; split++)
         for (int lanes = 2; lanes <= MAX_LANES; lanes++)
             check_by_depth(&(context){run, kernel, split, lanes, terms}, call, expected);
@@ -538,7 +438,7 @@ static void check_kernel(op_run *run, const tdi_kernel *kernel, const tdi_call *
 /* The thread sanitizer, under which references take minutes, has nothing to see in a kernel whose lanes run in turn. */
 static bool is_watched(const tdi_kernel *kernel)
 {
-    return !SANITIZED_THREADS || kernel->together;
+    return !SANITIZED_THREADS || kernel->run_serially;
 }
 
 static bool has_watched(const tdi_op *op)
@@ -575,9 +475,9 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
     trial expected;
     for (tdi_cpu_isa isa = TDI_CPU_BASELINE; isa <= best; isa++)
         for (const tdi_kernel *const *k = tdi_cpu_kernels(isa); *k; k++) {
-            tdi_abreast abreast;
+            tdi_batch_interleaving interleaved;
             bool named = !strncmp((*k)->name, want.name, strlen(want.name));
-            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &abreast))
+            if ((*k)->op != run->node->op || (*k)->takes == other || !named || !accepts(*k, call, &interleaved))
                 continue;
             taken->of[isa]++;
             taken->narrowed += isa == best && other == TDI_TAKES_FLOAT32 && is_meant(run->c, *k);
@@ -587,7 +487,7 @@ static void check_kernels(op_run *run, wanted want, tdi_takes other, const tdi_c
                 trial_init(&expected, call);
                 run_reference(run->node->op, &expected.call);
             }
-            check_kernel(run, *k, call, abreast, tdi_cpu_width(isa), &expected);
+            check_kernel(run, *k, call, interleaved, tdi_cpu_width(isa), &expected);
         }
     if (watched)
         trial_release(&expected);

@@ -13,11 +13,11 @@ static tdi_node *large_max_pool_grad(tdi_graph *graph, tdi_node *const *leaf, co
     return tdi_max_pool2d_grad(graph, leaf[0], tdi_max_pool2d(graph, leaf[0], c->attrs), leaf[1], c->attrs);
 }
 
-/* The gradient's op with room for the losses. */
+/* The gradient's op with the losses as an extra output. */
 static tdi_node *large_with_losses(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
-    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
+    tdi_node *losses = tdi_extra_output(graph, &leaf[2]->shape);
+    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], losses});
 }
 
 static tdi_node *large_average_pool_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)

@@ -12,8 +12,8 @@
 #ifdef TANDEM_ONEDNN
 #include "base/arena.h"
 #include "base/bfloat16.h"
-#include "cpu/loops.h"
 #include "cpu/onednn/pack_onednn.h"
+#include "cpu/vector_loops.h"
 
 typedef struct layout_case {
     dnnl_format_tag_t tag;
@@ -85,7 +85,7 @@ static void check(const layout_case *c)
     memset(seen, 0x7b, elements * sizeof *seen); /* what is not written stays, and is seen */
     tdi_packing *packing = tdi_onednn_packing(TDI_MD_VIEW(plain), TDI_MD_VIEW(packed));
     assert_non_null(packing);
-    tdi_cpu_loops()->pack(packing, x, seen);
+    tdi_cpu_vector_loops()->pack(packing, x, seen);
     reorder(TDI_MD_VIEW(plain), x, TDI_MD_VIEW(wide), expected);
     for (size_t i = 0; i < elements; i++)
         assert_int_equal(seen[i], tdi_narrow(expected[i]));

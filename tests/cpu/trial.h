@@ -37,11 +37,12 @@ static void *copy_of(const tdi_value *value)
     return memcpy(copy, value->data, bytes_of(value));
 }
 
-/* Samples abreast fill up their last block. */
+/* Samples interleaved fill up their last block. */
 static size_t held_by(const tdi_value *value)
 {
-    int64_t samples = value->abreast ? value->shape.dim[0] : 1, abreast = value->abreast ? value->abreast : 1;
-    return bytes_of(value) / (size_t)samples * (size_t)((samples + abreast - 1) / abreast * abreast);
+    int64_t samples = value->batch_interleaved ? value->shape.dim[0] : 1,
+            interleaved = value->batch_interleaved ? value->batch_interleaved : 1;
+    return bytes_of(value) / (size_t)samples * (size_t)((samples + interleaved - 1) / interleaved * interleaved);
 }
 
 static void *guarded_copy_of(const tdi_value *value)

@@ -94,7 +94,7 @@ static void read_pass(td_data *data, uint64_t seed, int64_t epoch, bool training
     tdi_error error = {0};
     int64_t order[SAMPLES];
     tdi_epoch_order(order, SAMPLES, false, 0, 0);
-    tdi_source_pass pass = {
+    tdi_source_run pass = {
         .order = order, .samples = SAMPLES, .batch = 8, .seed = seed, .epoch = epoch, .training = training};
     assert_int_equal(tdi_source_begin(source, &pass, &error), TD_OK);
     for (int i = SAMPLES; i-- > 0;) /* in another order than the pass's */
@@ -189,7 +189,7 @@ static void test_refusals(void **state)
     expect_refusal(td_augment_(&(td_augment_args){.data = segmentation(), .guard = 1}), "name the rest");
     td_data *data = td_augment(segmentation(), .flip = TD_FLIP_BOTH);
     tdi_error error = {0};
-    tdi_source_pass pass = {.training = true};
+    tdi_source_run pass = {.training = true};
     assert_int_equal(tdi_source_begin(source_of(data), &pass, &error), TD_OK);
     assert_int_equal(tdi_source_begin(source_of(data), &pass, &error), TD_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "one td_fit at a time"));

@@ -14,8 +14,8 @@
 #include <tandem/tandem.h>
 
 #include "base/thread.h"
-#include "data/decoded_items.h"
 #include "data/folder.h"
+#include "data/sample_reader.h"
 #include "refusal.h"
 
 enum { SAMPLES = 500, ELEMENTS = 12, PROBES = 32 };
@@ -23,15 +23,15 @@ enum { SAMPLES = 500, ELEMENTS = 12, PROBES = 32 };
 /* ---- a source that counts ---- */
 
 typedef struct counted {
-    tdi_items items;
+    tdi_sample_reader reader;
     atomic_int reads;
     int added; /* to every value: other data */
     td_data data;
 } counted;
 
-static td_status counted_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status counted_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    counted *of = (counted *)items;
+    counted *of = (counted *)reader;
     (void)error;
     atomic_fetch_add(&of->reads, 1);
     for (int i = 0; i < ELEMENTS && column == 0; i++)
@@ -48,10 +48,10 @@ static void counted_release(tdi_source *source)
 
 static td_data *counted_data(counted *of)
 {
-    tdi_source *source = &of->items.source;
-    *of = (counted){.items.read = counted_read};
+    tdi_source *source = &of->reader.source;
+    *of = (counted){.reader.read = counted_read};
     *source = (tdi_source){.name = "counted", .samples = SAMPLES, .n_x = 1, .n_y = 1, .stamp = 5};
-    source->gather = tdi_items_gather;
+    source->gather = tdi_sample_reader_gather;
     source->release = counted_release;
     source->columns[0] = (tdi_column){.name = "x", .dtype = TD_UINT8, .scale = 0.5f};
     source->columns[0].shape = TD_SHAPE(2, 2, 3);
@@ -111,9 +111,9 @@ static void test_threads_share_it(void **state)
         counted of;
         td_data *data = td_cache(counted_data(&of), .file = i ? folder_path(in, "shared") : NULL);
         fine(data);
-        tdi_team_run(team, read_all, data);
+        tdi_team_run(team, 4, read_all, data);
         atomic_store(&of.reads, 0);
-        tdi_team_run(team, read_all, data);
+        tdi_team_run(team, 4, read_all, data);
         assert_int_equal(atomic_load(&of.reads), 0);
         td_data_release(data);
     }
@@ -127,7 +127,7 @@ static void test_what_cannot_be_cached(void **state)
     expect_refusal(td_cache(td_augment(counted_data(&of), .crop = 1)), "cache first, then augment");
     expect_refusal(td_cache(td_open("no/such/data")), "no/such/data");
     td_data *data = counted_data(&of);
-    of.items.source.samples = INT64_C(1) << 50;
+    of.reader.source.samples = INT64_C(1) << 50;
     expect_refusal(td_cache(data), "cache them in a file");
 }
 
@@ -186,13 +186,13 @@ static void test_other_data_is_refused(void **state)
     counted of;
     const char *path = folder_path(in, "cache");
     td_data *data = counted_data(&of);
-    of.items.source.stamp = 6;
+    of.reader.source.stamp = 6;
     expect_refusal(td_cache(data, .file = path), "made of other data");
     data = counted_data(&of);
     of.added = 1;
     expect_refusal(td_cache(data, .file = path), "made of other data");
     data = counted_data(&of);
-    of.items.source.columns[0].shape = TD_SHAPE(2, 3, 2);
+    of.reader.source.columns[0].shape = TD_SHAPE(2, 3, 2);
     expect_refusal(td_cache(data, .file = path), "made of other data");
 }
 

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu/vector_loops.h"
 #include "data/convert.h"
 
 static void bytes_divide_exactly(void **state)
@@ -29,11 +29,11 @@ static void bytes_divide_exactly(void **state)
 static void the_device_divides_exactly_too(void **state)
 {
     (void)state;
-    static const tdi_loops *const all[] = {
-        &tdi_loops_baseline,
+    static const tdi_vector_loops *const all[] = {
+        &tdi_vector_loops_baseline,
 #ifdef TANDEM_X86
-        &tdi_loops_avx2,
-        &tdi_loops_avx512,
+        &tdi_vector_loops_avx2,
+        &tdi_vector_loops_avx512,
 #endif
     };
     uint8_t bytes[256];

@@ -212,7 +212,7 @@ static void threads_take_turns(void **state)
     crowd c = {.source = data->source};
     tdi_team *team;
     assert_int_equal(tdi_team_create(4, &team, NULL), TD_OK);
-    tdi_team_run(team, read_all, &c);
+    tdi_team_run(team, 4, read_all, &c);
     tdi_team_free(team);
     for (int i = 0; i < 4; i++)
         assert_int_equal(c.status[i], TD_OK);

@@ -142,7 +142,7 @@ static void test_streams_in_turn(void **state)
     tdi_source *source = data->source;
     assert_int_equal(source->samples, 6);
     for (int first = 0; first < 6; first++) {
-        tdi_source_pass pass = {.order = order, .first = first, .samples = 6, .batch = 2, .columns = 2};
+        tdi_source_run pass = {.order = order, .first = first, .samples = 6, .batch = 2, .columns = 2};
         assert_int_equal(tdi_source_begin(source, &pass, &error), TD_OK);
         for (int column = 0; column < 2; column++) {
             float values[6];

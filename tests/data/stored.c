@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <tandem/tandem.h>
 
+#include "data/array_table.h"
 #include "data/folder.h"
-#include "data/table.h"
-#include "files/npy.h"
+#include "files/npy_file.h"
 
 enum { SAMPLES = 9, WIDTH = 3, HEAD = 128 };
 

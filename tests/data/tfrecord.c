@@ -12,7 +12,7 @@
 #include <tandem/tandem.h>
 
 #include "data/folder.h"
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 
 #define SAMPLES 4
 #define PIXELS  (10 * 12 * 3)

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "files/atomic.h"
+#include "files/atomic_file.h"
 #include "files/scratch.h"
 
 /* All of it for content in memory. */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "files/scratch.h"
 
 /* A file of `version` with `header` and `room` zero bytes behind it. */

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <tandem/tandem.h>
 
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "formats/edit.h"
 #include "model/model.h"
 

@@ -5,7 +5,7 @@
 
 #include "data/source/arrays.h"
 #include "data/stage/cache_file.h"
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 #include "support/memory_file.h"
 
 enum {

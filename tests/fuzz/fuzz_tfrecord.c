@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "data/formats.h"
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

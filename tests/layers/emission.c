@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #include "layers/layer.h"
-#include "layers/training.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
 #include "ops/ops.h"
 
 typedef struct fixture {
@@ -250,14 +251,14 @@ static void metrics_are_settled(void **state)
     td_shape scores = TD_SHAPE(6, 5), mask = TD_SHAPE(6, 1);
     tdi_loss sparse = {.kind = TDI_LOSS_SPARSE_CATEGORICAL}, one_hot = {.kind = TDI_LOSS_CATEGORICAL};
     td_metric iou = td_metric_mean_iou();
-    assert_int_equal(tdi_metric_settle(&iou, &sparse, &scores, NULL), TD_OK);
+    assert_int_equal(tdi_metric_resolve(&iou, &sparse, &scores, NULL), TD_OK);
     assert_true(iou.num_classes == 5 && iou.sparse_y_pred == TD_NO && iou.sparse_y_true == TD_YES);
     assert_int_equal(tdi_metric_accumulators(&iou), 13);
     iou = td_metric_mean_iou();
-    assert_int_equal(tdi_metric_settle(&iou, &one_hot, &scores, NULL), TD_OK);
+    assert_int_equal(tdi_metric_resolve(&iou, &one_hot, &scores, NULL), TD_OK);
     assert_int_equal(iou.sparse_y_true, TD_NO);
     iou = td_metric_mean_iou(.num_classes = 3, .sparse_y_pred = TD_YES);
-    assert_int_equal(tdi_metric_settle(&iou, &one_hot, &mask, NULL), TD_OK);
+    assert_int_equal(tdi_metric_resolve(&iou, &one_hot, &mask, NULL), TD_OK);
     assert_true(iou.num_classes == 3 && iou.sparse_y_true == TD_YES);
 }
 
@@ -266,7 +267,7 @@ static void check_unsettled(td_metric metric, const char *sentence)
     tdi_error error = {0};
     td_shape scores = TD_SHAPE(5);
     tdi_loss one_hot = {.kind = TDI_LOSS_CATEGORICAL};
-    assert_int_equal(tdi_metric_settle(&metric, &one_hot, &scores, &error), TD_INVALID_ARGUMENT);
+    assert_int_equal(tdi_metric_resolve(&metric, &one_hot, &scores, &error), TD_INVALID_ARGUMENT);
     if (!strstr(error.message, sentence))
         fail_msg("\"%s\" is not in \"%s\"", sentence, error.message);
 }

@@ -13,7 +13,7 @@
 
 #include "golden.h"
 #include "layers/layer.h"
-#include "layers/training.h"
+#include "layers/optimizers.h"
 
 static void check_initializer(const td_initializer *initializer, const json_t *json)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "layers/training.h"
+#include "layers/metrics.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
 #include "support/evaluate.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "layers/training.h"
+#include "layers/optimizers.h"
 #include "schedules_golden.h"
 
 enum { STEPS = 60 };

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "layers/training.h"
+#include "layers/metrics.h"
+#include "layers/optimizers.h"
 
 static void loss_names(void **state)
 {

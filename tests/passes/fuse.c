@@ -13,7 +13,7 @@ enum { STEPS = 3, UNITS = 8, FEW = UNITS / 4 };
 typedef struct net {
     tdi_graph *graph;
     tdi_variable kernel, bias, recurrent;
-    tdi_node *x, *z, *tape, *output;
+    tdi_node *x, *z, *reserve, *output;
 } net;
 
 static tdi_node *parameter(net *n, tdi_variable *variable, td_shape shape)
@@ -34,8 +34,8 @@ static void net_init(net *n, int64_t features, bool biased)
     n->z = tdi_reshape(n->graph, z, &(td_shape){4, {TDI_BATCH, STEPS, 4, UNITS}});
     tdi_lstm_inputs in = {.z = n->z, .recurrent = parameter(n, &n->recurrent, (td_shape){2, {UNITS, 4 * UNITS}})};
     tdi_lstm_attrs attrs = {TD_TANH, TD_SIGMOID, .gates = true};
-    n->tape = tdi_lstm(n->graph, &in, &attrs);
-    n->output = tdi_lstm_output(n->graph, n->tape, &in, &attrs);
+    n->reserve = tdi_lstm(n->graph, &in, &attrs);
+    n->output = tdi_lstm_output(n->graph, n->reserve, &in, &attrs);
     assert_true(tdi_push(&n->graph->outputs, n->output));
 }
 
@@ -52,9 +52,9 @@ static void few_features_go_into_the_steps(void **state)
         net n;
         net_init(&n, FEW, biased);
         fuse(&n);
-        assert_ptr_equal(n.tape->in[TDI_LSTM_Z], n.x);
-        assert_ptr_equal(n.tape->in[TDI_LSTM_W]->variable, &n.kernel);
-        assert_true(biased ? n.tape->in[TDI_LSTM_B]->variable == &n.bias : !n.tape->in[TDI_LSTM_B]);
+        assert_ptr_equal(n.reserve->in[TDI_LSTM_Z], n.x);
+        assert_ptr_equal(n.reserve->in[TDI_LSTM_W]->variable, &n.kernel);
+        assert_true(biased ? n.reserve->in[TDI_LSTM_B]->variable == &n.bias : !n.reserve->in[TDI_LSTM_B]);
         assert_int_equal(n.output->n_in, 1);
         tdi_graph_free(n.graph);
     }
@@ -66,7 +66,7 @@ static void many_features_do_not(void **state)
     net n;
     net_init(&n, FEW + 1, true);
     fuse(&n);
-    assert_ptr_equal(n.tape->in[TDI_LSTM_Z], n.z);
+    assert_ptr_equal(n.reserve->in[TDI_LSTM_Z], n.z);
     tdi_graph_free(n.graph);
 }
 
@@ -77,7 +77,7 @@ static void what_others_read_does_not(void **state)
     net_init(&n, FEW, true);
     assert_true(tdi_push(&n.graph->outputs, n.z));
     fuse(&n);
-    assert_ptr_equal(n.tape->in[TDI_LSTM_Z], n.z);
+    assert_ptr_equal(n.reserve->in[TDI_LSTM_Z], n.z);
     tdi_graph_free(n.graph);
 }
 

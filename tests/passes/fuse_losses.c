@@ -85,7 +85,7 @@ static void losses_come_with_the_gradient(void **state)
         memcpy(loss, evaluation_value(before, n.loss, 0), losses);
         memcpy(gradient, evaluation_value(before, n.gradient, 0), sizeof gradient);
         fuse(&n);
-        assert_ptr_equal(n.loss->op, &tdi_op_filled);
+        assert_ptr_equal(n.loss->op, &tdi_op_extra_output_of);
         assert_ptr_equal(n.loss->in[1], n.gradient);
         assert_true(n.weighted->id > n.gradient->id);
         evaluation *after = evaluate(&n);

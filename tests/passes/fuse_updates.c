@@ -30,7 +30,7 @@ static void net_init(net *n, int parts, bool regularized, bool averaged)
     n->dy = tdi_input(n->graph, 1, &(td_shape){3, {TDI_BATCH, POSITIONS, UNITS}}, TD_FLOAT32);
     tdi_node *weight = tdi_parameter(n->graph, &n->kernel);
     n->product = tdi_matmul(n->graph, n->x, n->dy, true, false);
-    n->product = tdi_settle(n->graph, n->product, TDI_HOME_GRADIENT, &n->kernel, 0);
+    n->product = tdi_place_output(n->graph, n->product, TDI_HOME_GRADIENT, &n->kernel, 0);
     tdi_node *gradient = parts > 1 ? tdi_reduce_scatter(n->graph, n->product, &n->kernel) : n->product;
     if (regularized)
         gradient = tdi_regularize(n->graph, gradient, weight, 0, 0.5f);

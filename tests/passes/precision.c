@@ -47,7 +47,7 @@ static void net_init(net *n, bool bfloat16)
     n->prediction = tdi_matmul(n->graph, n->flat, tdi_parameter(n->graph, &n->last), false, false);
     tdi_node *loss = tdi_reduce(n->graph, TDI_SUM, n->prediction, 3, false), *of = n->graph->parameters.at[0];
     assert_int_equal(tdi_gradients(n->graph, loss, 1, &of, &n->gradient), TD_OK);
-    n->gradient = tdi_settle(n->graph, n->gradient, TDI_HOME_GRADIENT, &n->kernel, 0);
+    n->gradient = tdi_place_output(n->graph, n->gradient, TDI_HOME_GRADIENT, &n->kernel, 0);
     n->gradient->effect = true;
     assert_true(tdi_push(&n->graph->outputs, n->prediction));
 }

@@ -1,4 +1,4 @@
-/* Which values stand abreast: those between kernels that can, in chains with a leader. */
+/* Which values are batch-interleaved: those between kernels that can, in chains with a leader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,16 +13,16 @@ enum { MOST = 32 };
 typedef struct chain {
     tdi_graph *graph;
     tdi_schedule schedule;
-    bool abreast[MOST];
+    bool interleaved[MOST];
 } chain;
 
 /* Convolutions of few channels lead; relus follow. */
-static tdi_abreast takes(void *context, const tdi_node *node)
+static tdi_batch_interleaving takes(void *context, const tdi_node *node)
 {
     (void)context;
     if (node->op == &tdi_op_conv2d && node->shape.dim[3] <= 16)
-        return TDI_LEADS_ABREAST;
-    return node->op == &tdi_op_unary ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+        return TDI_PREFERS_INTERLEAVING;
+    return node->op == &tdi_op_unary ? TDI_ACCEPTS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
 static tdi_node *image(chain *c)
@@ -41,12 +41,13 @@ static tdi_node *convolution(chain *c, tdi_node *x, int64_t filters)
 
 static void choose(chain *c, tdi_node *output)
 {
-    int collectives;
+    tdi_collectives collectives = {0};
     output->home = TDI_HOME_OUTPUT;
     assert_true(tdi_push(&c->graph->outputs, output));
     assert_int_equal(tdi_schedule_make(c->graph, &c->schedule, &collectives, &c->graph->error), TD_OK);
+    tdi_vec_free(&collectives);
     assert_true(c->graph->nodes.count <= MOST);
-    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->abreast, &c->graph->error), TD_OK);
+    assert_int_equal(tdi_layout_choose(c->graph, &c->schedule, takes, NULL, c->interleaved, &c->graph->error), TD_OK);
 }
 
 static void release(chain *c)
@@ -62,11 +63,11 @@ static void through_a_chain(void **state)
     tdi_node *x = image(&c), *first = convolution(&c, x, 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     tdi_node *second = convolution(&c, relu, 8), *last = tdi_unary(c.graph, second, TD_RELU);
     choose(&c, last);
-    assert_false(c.abreast[x->id]);
-    assert_true(c.abreast[first->id]);
-    assert_true(c.abreast[relu->id]);
-    assert_true(c.abreast[second->id]);
-    assert_false(c.abreast[last->id]);
+    assert_false(c.interleaved[x->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_true(c.interleaved[relu->id]);
+    assert_true(c.interleaved[second->id]);
+    assert_false(c.interleaved[last->id]);
     release(&c);
 }
 
@@ -78,9 +79,9 @@ static void ends_where_a_reader_cannot(void **state)
     tdi_node *first = convolution(&c, image(&c), 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     tdi_node *both[] = {convolution(&c, relu, 8), tdi_affine(c.graph, convolution(&c, relu, 32), 2, 0)};
     choose(&c, tdi_concat(c.graph, 2, both, 3));
-    assert_true(c.abreast[first->id]);
-    assert_false(c.abreast[relu->id]);
-    assert_false(c.abreast[both[0]->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_false(c.interleaved[relu->id]);
+    assert_false(c.interleaved[both[0]->id]);
     release(&c);
 }
 
@@ -92,7 +93,7 @@ static void needs_a_leader(void **state)
     tdi_node *tanh = tdi_unary(c.graph, relu, TD_TANH);
     choose(&c, tdi_affine(c.graph, tanh, 2, 0));
     for (int i = 0; i < MOST; i++)
-        assert_false(c.abreast[i]);
+        assert_false(c.interleaved[i]);
     release(&c);
 }
 
@@ -103,8 +104,8 @@ static void ends_at_a_view(void **state)
     chain c = {0};
     tdi_node *first = convolution(&c, image(&c), 8), *relu = tdi_unary(c.graph, first, TD_RELU);
     choose(&c, tdi_affine(c.graph, tdi_reshape(c.graph, relu, &(td_shape){2, {TDI_BATCH, 6 * 6 * 8}}), 2, 0));
-    assert_true(c.abreast[first->id]);
-    assert_false(c.abreast[relu->id]);
+    assert_true(c.interleaved[first->id]);
+    assert_false(c.interleaved[relu->id]);
     release(&c);
 }
 

@@ -76,7 +76,7 @@ static void any_buffer_may_be_missing(void **state)
     tdi_graph *graph = convolution(&filter);
     tdi_error error = {0};
     tdi_schedule schedule = {0};
-    int collectives;
+    tdi_collectives collectives = {0};
     tdi_device *device;
     tdi_team *team;
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
@@ -108,6 +108,7 @@ static void any_buffer_may_be_missing(void **state)
     td_context_free(context);
     tdi_team_free(team);
     tdi_vec_free(&schedule);
+    tdi_vec_free(&collectives);
     device->close(device);
     tdi_graph_free(graph);
 }

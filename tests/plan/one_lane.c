@@ -22,7 +22,7 @@ static tdi_node *convolution(tdi_graph *graph, tdi_node *in, int slot)
     return tdi_conv2d(graph, in, tdi_input(graph, slot, &shape, TD_FLOAT32), &attrs);
 }
 
-/* Few channels, whose samples stand abreast; statistics that follow; values written over others. */
+/* Few channels, whose samples are batch-interleaved; statistics that follow; values written over others. */
 static tdi_graph *graph_of(void)
 {
     tdi_graph *graph = tdi_graph_create();

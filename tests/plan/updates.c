@@ -45,7 +45,7 @@ static tdi_graph *make_graph(tdi_variable *variable)
         slots[i] = tdi_slot(graph, variable, i);
     tdi_node *gradient =
         tdi_reduce(graph, TDI_SUM, tdi_input(graph, 0, &(td_shape){2, {TDI_BATCH, WIDTH}}, TD_FLOAT32), 1, false);
-    gradient = tdi_reduce_scatter(graph, tdi_settle(graph, gradient, TDI_HOME_GRADIENT, variable, 0), variable);
+    gradient = tdi_reduce_scatter(graph, tdi_place_output(graph, gradient, TDI_HOME_GRADIENT, variable, 0), variable);
     gradient = tdi_regularize(graph, gradient, weight, 0, variable->l2);
     tdi_node *updated = tdi_adam(graph, weight, gradient, 2, slots,
                                  &(tdi_optimizer_attrs){.beta_1 = 0.9f, .beta_2 = 0.999f, .epsilon = 1e-7f});
@@ -59,7 +59,7 @@ static int chained(const tdi_plan *plan)
     int count = 0;
     tdi_plan_op op;
     for (int s = 0; s < tdi_plan_steps(plan); s++)
-        count += tdi_plan_op_at(plan, s, &op) && op.chained;
+        count += tdi_plan_op_at(plan, s, &op) && op.fused;
     return count;
 }
 
@@ -116,7 +116,7 @@ static void bind(part_plan *p, tdi_device *device, int index, int lanes, memory 
 }
 
 /* One replica computes both parts. */
-static void run_plans(const tdi_graph *graph, int lanes, memory *m)
+static void run_plans(tdi_graph *graph, int lanes, memory *m)
 {
     tdi_error error = {0};
     tdi_device *device;
@@ -126,7 +126,8 @@ static void run_plans(const tdi_graph *graph, int lanes, memory *m)
     tdi_plan *plans[PARTS];
     float *gradients[PARTS] = {m->gradients[0], m->gradients[1]};
     char exchange[64];
-    int collectives;
+    tdi_collectives collectives = {0};
+    tdi_group_spec group = {.workers = 1, .threads = lanes, .collectives = &collectives};
     assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
     for (int i = 0; i < PARTS; i++) {
@@ -144,7 +145,7 @@ static void run_plans(const tdi_graph *graph, int lanes, memory *m)
             tdi_control_reckon(&parts[i].control[lane], graph);
         plans[i] = parts[i].plan;
     }
-    assert_int_equal(tdi_local_group_create(1, lanes, false, collectives, &communicator, &error), TD_OK);
+    assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
     assert_int_equal(tdi_plans_run_in_turn(plans, PARTS, 1, 1, &communicator), TD_OK);
     communicator->release(communicator);
     for (int i = 0; i < PARTS; i++) {
@@ -154,6 +155,7 @@ static void run_plans(const tdi_graph *graph, int lanes, memory *m)
             device->release(device, parts[i].scratch[lane]);
     }
     tdi_vec_free(&schedule);
+    tdi_vec_free(&collectives);
     device->close(device);
 }
 

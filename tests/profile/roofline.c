@@ -12,7 +12,7 @@
 #include "profile/roofline.h"
 
 /* Two threads; data of up to 8, 16 and 32 KiB each. */
-static const tdi_roofs made = {
+static const tdi_roofline made = {
     .threads = 2, .flops = 1e9, .bfloat16_flops = 4e9, .sizes = 3, .read = {8e9, 4e9, 1e9}, .update = {6e9, 5e9, 1e9}};
 
 static void assert_near(double a, double b)
@@ -23,12 +23,12 @@ static void assert_near(double a, double b)
 static void bandwidth_goes_by_size(void **state)
 {
     (void)state;
-    assert_near(tdi_roofs_bandwidth(&made, 100), 8e9);
-    assert_near(tdi_roofs_bandwidth(&made, 2 * 8192), 8e9);
-    assert_near(tdi_roofs_bandwidth(&made, 2 * 12288), 6e9);
-    assert_near(tdi_roofs_bandwidth(&made, 2 * 16384), 5e9);
-    assert_near(tdi_roofs_bandwidth(&made, 2 * 24576), 3e9);
-    assert_near(tdi_roofs_bandwidth(&made, 1e12), 1e9);
+    assert_near(tdi_roofline_bandwidth(&made, 100), 8e9);
+    assert_near(tdi_roofline_bandwidth(&made, 2 * 8192), 8e9);
+    assert_near(tdi_roofline_bandwidth(&made, 2 * 12288), 6e9);
+    assert_near(tdi_roofline_bandwidth(&made, 2 * 16384), 5e9);
+    assert_near(tdi_roofline_bandwidth(&made, 2 * 24576), 3e9);
+    assert_near(tdi_roofline_bandwidth(&made, 1e12), 1e9);
 }
 
 static void the_longer_of_two_bounds(void **state)
@@ -48,21 +48,21 @@ static void the_longer_of_two_bounds(void **state)
     assert_near(tdi_floor_of(&made, &demand, 1e12).seconds, 1e-5);
 }
 
-static void roofs_are_measured(void **state)
+static void roofline_is_measured(void **state)
 {
     (void)state;
     tdi_device *device;
     tdi_team *team;
-    tdi_roofs roofs;
+    tdi_roofline roofline;
     assert_int_equal(tdi_cpu_device.open(0, 1, &device, NULL), TD_OK);
     assert_int_equal(tdi_team_create(2, &team, NULL), TD_OK);
     for (int threads = 1; threads <= 2; threads++) {
-        assert_int_equal(tdi_roofs_measure(device, team, threads, true, 20000, &roofs, NULL), TD_OK);
-        assert_int_equal(roofs.threads, threads);
-        assert_int_equal(roofs.sizes, 3);
-        assert_true(roofs.flops > 0);
-        for (int i = 0; i < roofs.sizes; i++)
-            assert_true(roofs.read[i] > 0 && roofs.update[i] > 0);
+        assert_int_equal(tdi_roofline_measure(device, team, threads, true, 20000, &roofline, NULL), TD_OK);
+        assert_int_equal(roofline.threads, threads);
+        assert_int_equal(roofline.sizes, 3);
+        assert_true(roofline.flops > 0);
+        for (int i = 0; i < roofline.sizes; i++)
+            assert_true(roofline.read[i] > 0 && roofline.update[i] > 0);
     }
     tdi_team_free(team);
     device->close(device);
@@ -72,6 +72,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bandwidth_goes_by_size),
                                        cmocka_unit_test(the_longer_of_two_bounds),
-                                       cmocka_unit_test(roofs_are_measured)};
+                                       cmocka_unit_test(roofline_is_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

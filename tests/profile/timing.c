@@ -230,7 +230,7 @@ static void the_table_shows_ten(void **state)
                                         "\na step",
                                         "100.0%",
                                         "GFLOP/s",
-                                        "made-up rows"};
+                                        "synthetic rows"};
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, SMALL_MIXED, td_adam(), td_mirrored("cpu:0"));
     td_explain_args args = {.model = model, .batch_size = ROWS, .time = TD_YES};
@@ -276,7 +276,7 @@ static void what_cannot_be_is_refused(void **state)
     td_set_weight(model, 0, values, count);
     free(values);
     expect_failure(context, &(td_explain_args){.model = model, .time = TD_YES}, TD_NOT_FINITE,
-                   "steps on made-up rows cannot be timed: the loss is not a finite number");
+                   "steps on synthetic rows cannot be timed: the loss is not a finite number");
     td_context_free(context);
 }
 

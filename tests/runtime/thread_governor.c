@@ -13,15 +13,15 @@
 #include "support/small.h"
 
 /* Windows of steps that take so long; how many of them one thread made. */
-static int live(tdi_pace *pace, int windows, double together, double in_turn)
+static int live(tdi_thread_governor *governor, int windows, double together, double in_turn)
 {
     int alone = 0;
     for (int i = 0; i < windows; i++) {
-        bool one = tdi_pace_in_turn(pace);
+        bool one = tdi_governor_in_turn(governor);
         double seconds = one ? in_turn : together;
         alone += one;
         double steps = floor(6e-3 / seconds) + 1;
-        tdi_pace_note(pace, steps, steps * seconds);
+        tdi_governor_note(governor, steps, steps * seconds);
     }
     return alone;
 }
@@ -29,22 +29,22 @@ static int live(tdi_pace *pace, int windows, double together, double in_turn)
 static void undisturbed_threads_stay_together(void **state)
 {
     (void)state;
-    tdi_pace pace = {0};
-    assert_int_equal(live(&pace, 1000, 1e-3, 2e-3), 1); /* at first, when nothing is known */
-    assert_int_equal(live(&pace, 1000, 1.2e-3, 2e-3), 0);
-    assert_true(tdi_pace_steps(&pace) >= 3 && tdi_pace_steps(&pace) <= 5);
+    tdi_thread_governor governor = {0};
+    assert_int_equal(live(&governor, 1000, 1e-3, 2e-3), 1); /* at first, when nothing is known */
+    assert_int_equal(live(&governor, 1000, 1.2e-3, 2e-3), 0);
+    assert_true(tdi_governor_steps(&governor) >= 3 && tdi_governor_steps(&governor) <= 5);
 }
 
 static void one_takes_over_while_it_is_faster(void **state)
 {
     (void)state;
-    tdi_pace pace = {0};
-    live(&pace, 10, 1e-3, 2e-3);
-    int alone = live(&pace, 1000, 5e-3, 2e-3);
+    tdi_thread_governor governor = {0};
+    live(&governor, 10, 1e-3, 2e-3);
+    int alone = live(&governor, 1000, 5e-3, 2e-3);
     assert_true(alone > 950);
-    alone = live(&pace, 1000, 1e-3, 2e-3);
+    alone = live(&governor, 1000, 1e-3, 2e-3);
     assert_true(alone < 50);
-    assert_int_equal(live(&pace, 1000, 1e-3, 2e-3), 0);
+    assert_int_equal(live(&governor, 1000, 1e-3, 2e-3), 0);
 }
 
 /* Two threads are more than the machine's host has room for: now and then one of them stands still, one alone does not.
@@ -52,13 +52,13 @@ static void one_takes_over_while_it_is_faster(void **state)
 static void one_takes_over_where_all_are_halted(void **state)
 {
     (void)state;
-    tdi_pace pace = {0};
+    tdi_thread_governor governor = {0};
     double all = 0, one = 0;
     for (int i = 0; i < 10000; i++) {
-        bool in_turn = tdi_pace_in_turn(&pace), halted = !in_turn && i % 4 == 3;
+        bool in_turn = tdi_governor_in_turn(&governor), halted = !in_turn && i % 4 == 3;
         double seconds = in_turn ? 6e-3 : halted ? 50e-3 : 6e-3;
         *(in_turn ? &one : &all) += seconds;
-        tdi_pace_note(&pace, in_turn ? 3 : 6, seconds);
+        tdi_governor_note(&governor, in_turn ? 3 : 6, seconds);
     }
     assert_true(all < 0.1 * one);
 }
@@ -66,29 +66,29 @@ static void one_takes_over_where_all_are_halted(void **state)
 static void one_takes_over_from_the_start(void **state)
 {
     (void)state;
-    tdi_pace pace = {0};
-    assert_true(live(&pace, 1000, 5e-3, 2e-3) > 950);
+    tdi_thread_governor governor = {0};
+    assert_true(live(&governor, 1000, 5e-3, 2e-3) > 950);
 }
 
 /* A machine that has become slower as a whole. */
 static void one_that_is_slower_is_rarely_tried(void **state)
 {
     (void)state;
-    tdi_pace pace = {0};
-    live(&pace, 10, 1e-3, 2e-3);
-    assert_true(live(&pace, 1000, 2e-3, 4e-3) < 30);
-    live(&pace, 10000, 2e-3, 4e-3);
-    assert_int_equal(live(&pace, 1000, 2e-3, 4e-3), 0);
+    tdi_thread_governor governor = {0};
+    live(&governor, 10, 1e-3, 2e-3);
+    assert_true(live(&governor, 1000, 2e-3, 4e-3) < 30);
+    live(&governor, 10000, 2e-3, 4e-3);
+    assert_int_equal(live(&governor, 1000, 2e-3, 4e-3), 0);
 }
 
 /* Of `count` calls of `rows` after pauses: how many one thread makes, when they take so long in either way. */
-static int make_calls(tdi_calls *calls, int count, int64_t rows, double woken, double alone)
+static int make_calls(tdi_short_calls *calls, int count, int64_t rows, double woken, double alone)
 {
     int so_far = 0;
     for (int i = 0; i < count; i++) {
-        bool one = tdi_calls_alone(calls, rows);
+        bool one = tdi_short_calls_alone(calls, rows);
         so_far += one;
-        tdi_calls_note(calls, one, (one ? alone : woken) * (i % 10 ? 1 : 9)); /* now and then either takes long */
+        tdi_short_calls_note(calls, one, (one ? alone : woken) * (i % 10 ? 1 : 9)); /* now and then either takes long */
     }
     return so_far;
 }
@@ -96,7 +96,7 @@ static int make_calls(tdi_calls *calls, int count, int64_t rows, double woken, d
 static void short_calls_after_pauses_wake_nobody(void **state)
 {
     (void)state;
-    tdi_calls calls = {0};
+    tdi_short_calls calls = {0};
     assert_true(make_calls(&calls, 1000, 1, 1e-4, 1.1e-4) > 950);
     assert_true(make_calls(&calls, 100, 8, 3e-4, 6.1e-4) <= 3); /* of more rows: nothing is known of them */
     assert_true(make_calls(&calls, 1000, 1, 1e-4, 1.5e-4) < 20);
@@ -108,17 +108,17 @@ static void short_calls_after_pauses_wake_nobody(void **state)
 static void threads_fall_asleep_between_calls(void **state)
 {
     (void)state;
-    tdi_idle idle = {0};
+    tdi_idle_threads idle = {0};
     int asleep = 0;
     double now = 1;
     for (int i = 0; i < 100; i++, now += 1e-4) { /* one after the other */
-        asleep += tdi_idle_begin(&idle, now);
-        tdi_idle_end(&idle, now, now + 0.9e-4);
+        asleep += tdi_idle_threads_begin(&idle, now);
+        tdi_idle_threads_end(&idle, now, now + 0.9e-4);
     }
     assert_true(asleep > 10 && asleep < 40);
     for (int i = 0; i < 100; i++, now += 1e-3) {
-        assert_true(tdi_idle_begin(&idle, now + 2e-4));
-        tdi_idle_end(&idle, now + 2e-4, now + 3e-4);
+        assert_true(tdi_idle_threads_begin(&idle, now + 2e-4));
+        tdi_idle_threads_end(&idle, now + 2e-4, now + 3e-4);
     }
 }
 
@@ -153,8 +153,8 @@ static float *train(int kind, bool in_turn, int64_t *count)
                           : small_model(context, (small_kind)kind, td_adam(), (td_strategy){.devices = "cpu:0,cpu:1"});
     tdi_runtime *runtime;
     assert_int_equal(tdi_runtime_of(model, &runtime, NULL), TD_OK);
-    runtime->modes[TDI_TRAIN].pace = (tdi_pace){.in_turn = in_turn, .wait = 1e9};
-    runtime->modes[TDI_PREDICT].pace = runtime->modes[TDI_TRAIN].pace;
+    runtime->modes[TDI_TRAIN].governor = (tdi_thread_governor){.in_turn = in_turn, .wait = 1e9};
+    runtime->modes[TDI_PREDICT].governor = runtime->modes[TDI_TRAIN].governor;
     td_fit(model, td_arrays(SAMPLES, x, TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS), .y = y), .epochs = 3,
            .batch_size = batch_of(kind));
     float *weights = small_weights(model, count), *all = realloc(weights, (size_t)(*count + SMALL_CLASSES * 7) * 4);

@@ -353,7 +353,7 @@ static void fewer_lanes_are_said(void **state)
     (void)state;
     for (int i = 0; i < COUNTS; i++) {
         char *text = explain(&nets[0], lane_counts[i], false), few[64];
-        snprintf(few, sizeof few, "columns over 8 of %d lanes", lane_counts[i]);
+        snprintf(few, sizeof few, "columns over 8 of %d threads", lane_counts[i]);
         assert_true((strstr(text, few) != NULL) == (lane_counts[i] > 8));
         free(text);
     }

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "strategy/division.h"
+#include "strategy/strategy.h"
 #include "support/small.h"
 
 static void check_refused(const char *list, const char *sentence)
@@ -78,7 +78,7 @@ static tdi_division divided(small_kind kind, bool apart, int replicas, int cores
     td_context *context = td_context_create(NULL);
     td_model *model = small_model(context, kind, td_adam(), (td_strategy){0});
     model->compiled.separate_replicas = apart;
-    assert_int_equal(tdi_divide_cores(model, replicas, cores, &d, NULL), TD_OK);
+    assert_int_equal(tdi_mirrored.divide(model, replicas, cores, &d, NULL), TD_OK);
     td_context_free(context);
     return d;
 }

@@ -23,25 +23,25 @@ static tdi_node *build_dense_grad(tdi_graph *graph, tdi_node *const *leaf, const
     return tdi_softmax_cross_entropy_grad(graph, leaf[0], leaf[1], leaf[2]);
 }
 
-/* The gradient's op with room for the losses. */
+/* The gradient's op with the losses as an extra output. */
 static tdi_node *build_with_losses(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
-    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
+    tdi_node *losses = tdi_extra_output(graph, &leaf[2]->shape);
+    return tdi_node_create(graph, c->op, c->attrs, 4, (tdi_node *[]){leaf[0], leaf[1], leaf[2], losses});
 }
 
-static tdi_node *build_room(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+static tdi_node *build_extra_output(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     (void)c;
-    return tdi_room(graph, &leaf[0]->shape);
+    return tdi_extra_output(graph, &leaf[0]->shape);
 }
 
-static tdi_node *build_filled(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+static tdi_node *build_extra_output_of(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
-    tdi_node *room = tdi_room(graph, &leaf[2]->shape);
+    tdi_node *losses = tdi_extra_output(graph, &leaf[2]->shape);
     tdi_node *by = tdi_node_create(graph, &tdi_op_sigmoid_cross_entropy_grad, c->attrs, 4,
-                                   (tdi_node *[]){leaf[0], leaf[1], leaf[2], room});
-    return tdi_filled(graph, room, by);
+                                   (tdi_node *[]){leaf[0], leaf[1], leaf[2], losses});
+    return tdi_extra_output_of(graph, losses, by);
 }
 
 static tdi_node *build_batch_mean_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
@@ -162,10 +162,14 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 7)},
               {.shape = OP_DIMS(BATCH, 7), .fill = OP_UNIT},
               {.shape = OP_DIMS(BATCH, 7)}}},
-    {.op = &tdi_op_room, .name = "losses", .build = build_room, .n_leaves = 1, .leaf = {{.shape = OP_DIMS(BATCH, 3)}}},
-    {.op = &tdi_op_filled,
+    {.op = &tdi_op_extra_output,
      .name = "losses",
-     .build = build_filled,
+     .build = build_extra_output,
+     .n_leaves = 1,
+     .leaf = {{.shape = OP_DIMS(BATCH, 3)}}},
+    {.op = &tdi_op_extra_output_of,
+     .name = "losses",
+     .build = build_extra_output_of,
      .n_leaves = 3,
      .leaf = {{.shape = OP_DIMS(BATCH, 3)},
               {.shape = OP_DIMS(BATCH, 3), .fill = OP_UNIT},
@@ -272,7 +276,7 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 5, 3), .fill = OP_UNIT}}},
     {.op = &tdi_op_buckets,
      .name = "... with ends, each label apart",
-     .attrs = ATTRS(tdi_buckets_attrs, .thresholds = 5, .ends = true, .apart = true, .list = thresholds),
+     .attrs = ATTRS(tdi_buckets_attrs, .thresholds = 5, .ends = true, .per_label = true, .list = thresholds),
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 3)}}},
     {.op = &tdi_op_buckets,
@@ -282,7 +286,7 @@ const op_case op_cases_losses[] = {
      .leaf = {{.shape = OP_DIMS(BATCH, 7)}}},
     {.op = &tdi_op_buckets,
      .name = "the largest",
-     .attrs = ATTRS(tdi_buckets_attrs, .how = TDI_TOP, .thresholds = 1, .apart = true),
+     .attrs = ATTRS(tdi_buckets_attrs, .how = TDI_TOP, .thresholds = 1, .per_label = true),
      .n_leaves = 1,
      .leaf = {{.shape = OP_DIMS(BATCH, 4)}}},
     {.op = &tdi_op_bucket_sums,

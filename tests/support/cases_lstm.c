@@ -30,7 +30,7 @@ static tdi_lstm_inputs inputs_of(tdi_node *const *leaf, const op_case *c)
     return in;
 }
 
-static tdi_node *build_tape(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
+static tdi_node *build_reserve(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
     return tdi_lstm(graph, &in, c->attrs);
@@ -50,26 +50,26 @@ static tdi_node *build_from_x(tdi_graph *graph, tdi_node *const *leaf, const op_
 static tdi_node *build_output(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
-    return tdi_lstm_output(graph, build_tape(graph, leaf, c), &in, c->attrs);
+    return tdi_lstm_output(graph, build_reserve(graph, leaf, c), &in, c->attrs);
 }
 
 static tdi_node *build_grad(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
-    return tdi_lstm_grad(graph, build_tape(graph, leaf, c), leaf[c->n_leaves - 1], &in, c->attrs);
+    return tdi_lstm_grad(graph, build_reserve(graph, leaf, c), leaf[c->n_leaves - 1], &in, c->attrs);
 }
 
 /* z itself stands for what the steps' gradient would be. */
 static tdi_node *build_recurrent(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     tdi_lstm_inputs in = inputs_of(leaf, c);
-    return tdi_lstm_grad_recurrent(graph, build_tape(graph, leaf, c), leaf[0], &in, c->attrs);
+    return tdi_lstm_grad_recurrent(graph, build_reserve(graph, leaf, c), leaf[0], &in, c->attrs);
 }
 
 static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_case *c)
 {
     const tdi_lstm_attrs *attrs = c->attrs;
-    return tdi_lstm_keep(graph, build_tape(graph, leaf, c), leaf[2], attrs->backwards);
+    return tdi_lstm_keep(graph, build_reserve(graph, leaf, c), leaf[2], attrs->backwards);
 }
 
 #define ATTRS(activation_, recurrent_, ...) (&(const tdi_lstm_attrs){activation_, recurrent_, __VA_ARGS__})
@@ -147,31 +147,32 @@ static tdi_node *build_keep(tdi_graph *graph, tdi_node *const *leaf, const op_ca
 /* Over many units only activations whose values have bounds: others would enlarge what rounding leaves, step by step.
  */
 const op_case op_cases_lstm[] = {
-    CASE(lstm, "usual", build_tape, USUAL(.gates = true), 2, Z(T, U), R(U)),
-    CASE(lstm, "without gates", build_tape, USUAL(.gates = false), 2, Z(T, U), R(U)),
-    CASE(lstm, "backwards, from a state", build_tape, USUAL(.gates = true, .backwards = true), 4, Z(T, U), R(U),
+    CASE(lstm, "usual", build_reserve, USUAL(.gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm, "without gates", build_reserve, USUAL(.gates = false), 2, Z(T, U), R(U)),
+    CASE(lstm, "backwards, from a state", build_reserve, USUAL(.gates = true, .backwards = true), 4, Z(T, U), R(U),
          STATE(U), STATE(U)),
-    CASE(lstm, "masked", build_tape, USUAL(.gates = true), 3, Z(T, U), R(U), MASK(U)),
-    CASE(lstm, "other activations", build_tape, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 2, Z(T, U), R(U)),
-    CASE(lstm, "gates as sums", build_tape, ATTRS(TD_SILU, TD_SOFTSIGN, .gates = true), 2, Z(T, U), R(U)),
-    CASE(lstm, "no gates of other activations", build_tape, ATTRS(TD_GELU, TD_MISH, .gates = false), 2, Z(T, U), R(U)),
-    CASE(lstm, "other activations, wide, masked, from a state", build_tape,
+    CASE(lstm, "masked", build_reserve, USUAL(.gates = true), 3, Z(T, U), R(U), MASK(U)),
+    CASE(lstm, "other activations", build_reserve, ATTRS(TD_RELU, TD_HARD_SIGMOID, .gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm, "gates as sums", build_reserve, ATTRS(TD_SILU, TD_SOFTSIGN, .gates = true), 2, Z(T, U), R(U)),
+    CASE(lstm, "no gates of other activations", build_reserve, ATTRS(TD_GELU, TD_MISH, .gates = false), 2, Z(T, U),
+         R(U)),
+    CASE(lstm, "other activations, wide, masked, from a state", build_reserve,
          ATTRS(TD_SOFTSIGN, TD_HARD_SIGMOID, .gates = true, .backwards = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
     CASE(lstm, "other activations, from x, whole vectors", build_from_x, ATTRS(TD_SOFTSIGN, TD_SIGMOID, .gates = true),
          4, X(WHOLE_T, WIDE_F), R(WHOLE_U), W(WIDE_F, WHOLE_U), B(WHOLE_U)),
     CASE(lstm, "other activations, from x, wide", build_from_x, ATTRS(TD_TANH, TD_SOFTSIGN, .gates = true), 4,
          X(WIDE_T, WIDE_F), R(WIDE_U), W(WIDE_F, WIDE_U), B(WIDE_U)),
-    CASE(lstm, "softmax", build_tape, ATTRS(TD_SOFTMAX, TD_SIGMOID, .gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
-    CASE(lstm, "softmax and log-softmax, whole vectors", build_tape, ATTRS(TD_LOG_SOFTMAX, TD_SOFTMAX, .gates = false),
-         2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
-    CASE(lstm, "wide", build_tape, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
-    CASE(lstm, "wide, masked, from a state", build_tape, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
+    CASE(lstm, "softmax", build_reserve, ATTRS(TD_SOFTMAX, TD_SIGMOID, .gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm, "softmax and log-softmax, whole vectors", build_reserve,
+         ATTRS(TD_LOG_SOFTMAX, TD_SOFTMAX, .gates = false), 2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
+    CASE(lstm, "wide", build_reserve, USUAL(.gates = true), 2, Z(WIDE_T, WIDE_U), R(WIDE_U)),
+    CASE(lstm, "wide, masked, from a state", build_reserve, USUAL(.gates = true), 5, Z(WIDE_T, WIDE_U), R(WIDE_U),
          MASK(WIDE_U), STATE(WIDE_U), STATE(WIDE_U)),
-    CASE(lstm, "whole vectors", build_tape, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
-    CASE(lstm, "whole vectors, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+    CASE(lstm, "whole vectors", build_reserve, USUAL(.gates = true), 2, Z(WHOLE_T, WHOLE_U), R(WHOLE_U)),
+    CASE(lstm, "whole vectors, backwards, from a state", build_reserve, USUAL(.gates = false, .backwards = true), 4,
          Z(WHOLE_T, WHOLE_U), R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
-    CASE(lstm, "from a passed state", build_tape, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U), PASSED(U),
+    CASE(lstm, "from a passed state", build_reserve, USUAL(.gates = true, .passed = true), 4, Z(T, U), R(U), PASSED(U),
          PASSED(U)),
     CASE(lstm, "from x", build_from_x, USUAL(.gates = true), 4, X(T, F), R(U), W(F, U), B(U)),
     CASE(lstm, "from x, without a bias, backwards, masked", build_from_x, USUAL(.gates = true, .backwards = true), 4,
@@ -183,7 +184,7 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "from x, whole vectors, without a bias, backwards, from a passed state", build_from_x,
          USUAL(.gates = false, .backwards = true, .passed = true), 5, X(WHOLE_T, WIDE_F), R(WHOLE_U), PASSED(WHOLE_U),
          PASSED(WHOLE_U), W(WIDE_F, WHOLE_U)),
-    CASE(lstm, "whole vectors, many steps, backwards, from a passed state", build_tape,
+    CASE(lstm, "whole vectors, many steps, backwards, from a passed state", build_reserve,
          USUAL(.gates = true, .backwards = true, .passed = true), 4, Z(LONE_T, PART_U), LONE_R(PART_U), PASSED(PART_U),
          PASSED(PART_U)),
     CASE(lstm, "from x, whole vectors, many steps", build_from_x, USUAL(.gates = true), 4, X(LONE_T, WIDE_F),
@@ -191,15 +192,15 @@ const op_case op_cases_lstm[] = {
     CASE(lstm, "other activations, from x, whole vectors, many steps, from a state", build_from_x,
          ATTRS(TD_SOFTSIGN, TD_SIGMOID, .gates = false), 5, X(LONE_T, WIDE_F), LONE_R(PART_U), STATE(PART_U),
          STATE(PART_U), W(WIDE_F, PART_U)),
-    CASE(lstm, "one row of few steps", build_tape, USUAL(.gates = true), 2, LONE_Z(FEW_T, WHOLE_U), LONE_R(WHOLE_U)),
+    CASE(lstm, "one row of few steps", build_reserve, USUAL(.gates = true), 2, LONE_Z(FEW_T, WHOLE_U), LONE_R(WHOLE_U)),
     CASE(lstm, "one row of few steps, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6,
          {.shape = OP_DIMS(1, FEW_T, WIDE_F)}, LONE_R(LONE_U), {.shape = OP_DIMS(1, LONE_U)},
          {.shape = OP_DIMS(1, LONE_U)}, W(WIDE_F, LONE_U), B(LONE_U)),
-    CASE(lstm, "one row", build_tape, USUAL(.gates = true), 2, LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U)),
-    CASE(lstm, "one row of many units", build_tape, USUAL(.gates = true), 2, LONE_Z(LONE_T, LONE_U), LONE_R(LONE_U)),
-    CASE(lstm, "one row, other activations", build_tape, ATTRS(TD_SOFTSIGN, TD_HARD_SIGMOID, .gates = true), 2,
+    CASE(lstm, "one row", build_reserve, USUAL(.gates = true), 2, LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U)),
+    CASE(lstm, "one row of many units", build_reserve, USUAL(.gates = true), 2, LONE_Z(LONE_T, LONE_U), LONE_R(LONE_U)),
+    CASE(lstm, "one row, other activations", build_reserve, ATTRS(TD_SOFTSIGN, TD_HARD_SIGMOID, .gates = true), 2,
          LONE_Z(LONE_T, LONE_U), LONE_R(LONE_U)),
-    CASE(lstm, "one row, backwards, from a state", build_tape, USUAL(.gates = false, .backwards = true), 4,
+    CASE(lstm, "one row, backwards, from a state", build_reserve, USUAL(.gates = false, .backwards = true), 4,
          LONE_Z(LONE_T, WHOLE_U), LONE_R(WHOLE_U), STATE(WHOLE_U), STATE(WHOLE_U)),
     CASE(lstm, "one row, from x and a passed state", build_from_x, USUAL(.gates = true, .passed = true), 6, LONE_X,
          LONE_R(WHOLE_U), LONE_PASSED, LONE_PASSED, W(WIDE_F, WHOLE_U), B(WHOLE_U)),
@@ -211,7 +212,7 @@ const op_case op_cases_lstm[] = {
     PANELS(48),
     PANELS(64),
     PANELS(192),
-    CASE(lstm, "one step of one unit", build_tape, USUAL(.gates = true), 2, Z(1, 1), R(1)),
+    CASE(lstm, "one step of one unit", build_reserve, USUAL(.gates = true), 2, Z(1, 1), R(1)),
 
     CASE(lstm_output, "last", build_output, USUAL(.gates = true), 2, Z(T, U), R(U)),
     CASE(lstm_output, "sequences", build_output, USUAL(.gates = true, .sequences = true), 2, Z(T, U), R(U)),

@@ -14,19 +14,20 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes)
+lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes)
 {
     return lone_plan_create_shared(graph, rows, lanes, lanes);
 }
 
-lone_plan lone_plan_create_shared(const tdi_graph *graph, int64_t rows, int lanes, int sharing)
+lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing)
 {
     tdi_error error = {0};
     lone_plan p = {.graph = graph, .rows = rows, .lanes = lanes};
-    int collectives;
+    tdi_collectives collectives = {0};
     assert_true(lanes <= LONE_PLAN_LANES);
     assert_int_equal(tdi_cpu_device.open(0, 1, &p.device, &error), TD_OK);
     assert_int_equal(tdi_schedule_make(graph, &p.schedule, &collectives, &error), TD_OK);
+    assert_int_equal(collectives.count, 0);
     tdi_plan_spec spec = {.graph = graph,
                           .schedule = &p.schedule,
                           .device = p.device,
@@ -60,6 +61,8 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
 {
     tdi_error error = {0};
     tdi_communicator *communicator;
+    tdi_collectives none = {0};
+    tdi_group_spec group = {.workers = 1, .threads = p->lanes, .collectives = &none};
     tdi_device *device = p->device;
     tdi_plan *plan = p->plan;
     tdi_control control[LONE_PLAN_LANES];
@@ -73,7 +76,7 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
         scratch[lane] = device->allocate(device, tdi_plan_scratch_bytes(plan) + 1);
         assert_non_null(scratch[lane]);
     }
-    assert_int_equal(tdi_local_group_create(1, p->lanes, false, 0, &communicator, &error), TD_OK);
+    assert_int_equal(tdi_local_group_create(&group, &communicator, &error), TD_OK);
     tdi_plan_bind(plan,
                   &(tdi_bindings){.activations = activations, .scratch = scratch, .control = control, .part = part});
     for (int lane = 0; lane < p->lanes; lane++)
@@ -89,7 +92,7 @@ void lone_plan_run(const lone_plan *p, const float *const *inputs, int n_inputs,
 
 tdi_node *lone_plan_output(tdi_graph *graph, tdi_node *node)
 {
-    tdi_node *home = tdi_settle(graph, node, TDI_HOME_OUTPUT, NULL, 0);
+    tdi_node *home = tdi_place_output(graph, node, TDI_HOME_OUTPUT, NULL, 0);
     assert_non_null(home);
     assert_true(tdi_push(&graph->outputs, home));
     return home;

@@ -16,9 +16,9 @@ typedef struct lone_plan {
 enum { LONE_PLAN_LANES = 4 };
 
 /* Fails the test when it cannot be made; lone_plan_free it before the graph. */
-lone_plan lone_plan_create(const tdi_graph *graph, int64_t rows, int lanes);
+lone_plan lone_plan_create(tdi_graph *graph, int64_t rows, int lanes);
 /* The same, of which only the first lanes share ops. */
-lone_plan lone_plan_create_shared(const tdi_graph *graph, int64_t rows, int lanes, int sharing);
+lone_plan lone_plan_create_shared(tdi_graph *graph, int64_t rows, int lanes, int sharing);
 void lone_plan_free(lone_plan *p);
 
 /* The plan in words; freed by the caller. */

@@ -107,7 +107,7 @@ holds "$(number loss log.jsonl) < 0.5 * $(number loss first)"
 expect 0 new lenet5 --output lenet5.keras
 expect 0 fit lenet5.keras --train digits --augment crop=2 --output traced.keras --trace trace.json
 grep -q "Saved trace.json" out || fail "--trace said: $(cat out)"
-for thread in "td_fit" "input thread 0" "cpu.* replica 0 lane 0"; do
+for thread in "td_fit" "input thread 0" "cpu.* replica 0 thread 0"; do
     grep -q "\"thread_name\".*\"$thread\"" trace.json || fail "--trace has no thread $thread"
 done
 grep -q '"conv2d_1 conv2d".*"cat": "op"' trace.json || fail "--trace names no op of conv2d_1"

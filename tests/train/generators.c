@@ -12,7 +12,7 @@
 #include <tandem/tandem.h>
 
 #include "data/source.h"
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "files/scratch.h"
 #include "support/small.h"
 

@@ -19,7 +19,7 @@
 
 #include "data/folder.h"
 #include "data/source.h"
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "support/sanitized.h"
 
 enum { ALLOWED = 32 << 20, WIDTH = 1023, ROWS = 33000, COLUMNS = 64 };

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "data/folder.h"
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 #include "support/sanitized.h"
 #include "support/small.h"
 

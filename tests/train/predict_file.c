@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <tandem/tandem.h>
 
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "files/scratch.h"
 
 enum { ROWS = 301, IN = 3, FIRST = 4, SECOND = 2 };

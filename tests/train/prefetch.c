@@ -13,7 +13,7 @@
 
 #include <tandem/stages.h>
 
-#include "data/decoded_items.h"
+#include "data/sample_reader.h"
 #include "support/small.h"
 
 enum { SAMPLES = 203, BATCH = 16 };
@@ -23,7 +23,7 @@ static float x[SAMPLES * SMALL_SAMPLE], y[SAMPLES];
 /* ---- a source whose samples are made when they are asked for ---- */
 
 typedef struct made_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     int64_t bad;        /* the sample that cannot be read; -1: none */
     long pause;         /* nanoseconds an image takes */
     atomic_int threads; /* that have read at the same time, at most */
@@ -38,9 +38,9 @@ static void wait_a_moment(long nanoseconds)
         nanosleep(&pause, NULL);
 }
 
-static td_status made_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status made_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    made_source *made = (made_source *)items;
+    made_source *made = (made_source *)reader;
     int now = atomic_fetch_add(&made->reading, 1) + 1;
     if (now > atomic_load(&made->threads))
         atomic_store(&made->threads, now);
@@ -62,11 +62,11 @@ static void made_release(tdi_source *source)
 /* Borrowed: it outlives the td_fit. */
 static td_data *made_data(made_source *made)
 {
-    tdi_source *source = &made->items.source;
+    tdi_source *source = &made->reader.source;
     *made = (made_source){.bad = -1};
-    made->items.read = made_read;
+    made->reader.read = made_read;
     *source = (tdi_source){.name = "made", .samples = SAMPLES, .n_x = 1, .n_y = 1};
-    source->gather = tdi_items_gather;
+    source->gather = tdi_sample_reader_gather;
     source->release = made_release;
     source->columns[0] = (tdi_column){.name = "x", .dtype = TD_FLOAT32, .scale = 1};
     source->columns[0].shape = TD_SHAPE(SMALL_HEIGHT, SMALL_WIDTH, SMALL_CHANNELS);

@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <tandem/tandem.h>
 
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 #include "support/remove_folder.h"
 #include "support/small.h"
 

@@ -102,7 +102,7 @@ static void threads_and_ops_have_names(void **state)
     json_t *events = events_of(path, &lost);
     assert_int_equal(lost, 0);
     assert_thread(events, "td_fit");
-    assert_thread(events, "cpu:0 replica 0 lane 0");
+    assert_thread(events, "cpu:0 replica 0 thread 0");
     assert_thread(events, "cpu:1 replica 1 lane 0");
     /* Trained twice STEPS steps, validated as often. */
     assert_int_equal(count_of(events, "step", "step", 1), 4 * STEPS);

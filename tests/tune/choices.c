@@ -60,8 +60,8 @@ static td_tensor *convolutions(td_tensor *in)
     return td_dense(td_global_average_pooling2d(out), SMALL_CLASSES);
 }
 
-/* Their samples stand abreast, in blocks of as many as a vector has numbers. */
-static td_tensor *abreast(td_tensor *in)
+/* Their samples are batch-interleaved, in blocks of as many as a vector has numbers. */
+static td_tensor *interleaved(td_tensor *in)
 {
     td_tensor *out = td_conv2d(td_conv2d(in, 6, 1), 6, 5, .padding = TD_SAME, .activation = TD_TANH);
     out = td_conv2d(td_average_pooling2d(out, 2), 8, 3, .activation = TD_TANH);
@@ -186,14 +186,14 @@ static void test_remembered(void **state)
     release(&again);
 }
 
-/* The last block of a device's samples is timed too where it is not full, without harm. Whether samples stand abreast
- * in the end is for the clock to say. */
-static void test_abreast(void **state)
+/* The last block of a device's samples is timed too where it is not full, without harm. Whether samples are
+ * batch-interleaved in the end is for the clock to say. */
+static void test_interleaved(void **state)
 {
     (void)state;
     int64_t width = tdi_cpu_width(tdi_cpu_best_isa()), rows[] = {width - 1, 2 * width - 3};
     td_context *context = td_context_create(NULL);
-    td_model *model = make_model(context, abreast, "cpu:0,cpu:1", 0);
+    td_model *model = make_model(context, interleaved, "cpu:0,cpu:1", 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *explained = small_explained(model, 2 * rows[i]);
         assert_non_null(strstr(explained, "  timed"));
@@ -470,7 +470,7 @@ static void test_rules(void **state)
     check_rules(convolutions, 2, "2 shards fix the sums");
     setenv("TANDEM_CACHE", "off", 1);
     check_rules(convolutions, 0, "with convolutions each core computes rows");
-    check_rules(dense, 0, "the lanes share the weights");
+    check_rules(dense, 0, "the threads share the weights");
     check_rules(many_steps, 0, "with more activations than weights each core computes rows");
 }
 
@@ -555,7 +555,7 @@ static void test_fastest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_remembered),
-                                       cmocka_unit_test(test_abreast),
+                                       cmocka_unit_test(test_interleaved),
                                        cmocka_unit_test(test_sharing),
                                        cmocka_unit_test(test_large_models),
                                        cmocka_unit_test(test_ways),

@@ -48,17 +48,17 @@ static inline int64_t tdi_lanes_at(const tdi_value *value, int64_t block)
 
 enum { TDI_MOST_ABREAST = 4 /* inputs */ };
 
-static inline size_t tdi_abreast_bytes(const tdi_value *value)
+static inline size_t tdi_batch_interleaved_bytes(const tdi_value *value)
 {
-    return value->abreast ? 0 : (size_t)(tdi_per_sample(value) * TDI_WIDTH) * sizeof(float);
+    return value->batch_interleaved ? 0 : (size_t)(tdi_per_sample(value) * TDI_WIDTH) * sizeof(float);
 }
 
-/* Room to turn the values that do not stand abreast. */
-static inline size_t tdi_abreast_room(const tdi_call *call)
+/* Room to turn the values that are not batch-interleaved. */
+static inline size_t tdi_batch_interleaved_room(const tdi_call *call)
 {
-    size_t room = tdi_abreast_bytes(&call->out);
+    size_t room = tdi_batch_interleaved_bytes(&call->out);
     for (int i = 0; i < call->n_in; i++)
-        room += tdi_abreast_bytes(&call->in[i]);
+        room += tdi_batch_interleaved_bytes(&call->in[i]);
     return room;
 }
 
@@ -69,13 +69,13 @@ static inline tdi_value tdi_block_of(const tdi_value *value, int64_t block, floa
     tdi_value seen = *value;
     seen.shape.dim[0] = 1;
     seen.shape.dim[seen.shape.rank - 1] *= TDI_WIDTH;
-    seen.data = value->abreast ? (float *)value->data + block * floats : *room;
-    *room += value->abreast ? 0 : floats;
+    seen.data = value->batch_interleaved ? (float *)value->data + block * floats : *room;
+    *room += value->batch_interleaved ? 0 : floats;
     return seen;
 }
 
-/* Runs `run` on each block of samples. The call's scratch begins with tdi_abreast_room. */
-static inline void tdi_abreast_run(const tdi_call *call, void (*run)(const tdi_call *call))
+/* Runs `run` on each block of samples. The call's scratch begins with tdi_batch_interleaved_room. */
+static inline void tdi_batch_interleaved_run(const tdi_call *call, void (*run)(const tdi_call *call))
 {
     tdi_value in[TDI_MOST_ABREAST];
     int64_t per_sample = tdi_per_sample(&call->out), samples = call->out.shape.dim[0];
@@ -88,14 +88,14 @@ static inline void tdi_abreast_run(const tdi_call *call, void (*run)(const tdi_c
             const float *from = call->in[i].data;
             int64_t size = tdi_per_sample(&call->in[i]);
             in[i] = tdi_block_of(&call->in[i], block, &room);
-            if (!call->in[i].abreast)
+            if (!call->in[i].batch_interleaved)
                 tdi_turn_in(from + block * TDI_WIDTH * size, size, lanes, size, in[i].data);
         }
         one.out = tdi_block_of(&call->out, block, &room);
         one.split = TDI_WHOLE;
         one.scratch = room;
         run(&one);
-        if (!call->out.abreast)
+        if (!call->out.batch_interleaved)
             tdi_turn_out(one.out.data, lanes, per_sample, (float *)call->out.data + block * TDI_WIDTH * per_sample,
                          per_sample);
     }

@@ -12,13 +12,13 @@
  *
  * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
  * no notice of them. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = 16,            /* rows of a tile, and floats of one */
@@ -311,7 +311,7 @@ static void make_square(const conv *v, const tdi_call *call, const product *m, c
     int activation = v->back ? TD_LINEAR : ((const tdi_conv2d_attrs *)call->attrs)->activation;
     multiply(m, x, block_of(v, p, f), p->sums);
     if (activation != TD_LINEAR)
-        TDI_ISA_NAME(tdi_loops).epilogue(WIDE, WIDE, WIDE, bias ? bias + f : NULL, activation, p->sums);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(WIDE, WIDE, WIDE, bias ? bias + f : NULL, activation, p->sums);
     put(v->streams, p->sums, bias && activation == TD_LINEAR ? bias + f : NULL, to, f);
 }
 
@@ -424,7 +424,7 @@ static void conv2d_run(const tdi_call *call)
 }
 
 /* oneDNN's are about as fast where few channels are made. */
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     enum { MANY = 256 };
     return call->out.shape.dim[3] < MANY ? TDI_LIKELY : TDI_SURE;
@@ -469,13 +469,13 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AMX";
 }
-#define forward_declines declines
-#define back_declines    declines
-#define conv2d_doubts    NULL
-#define conv2d_prepare   NULL
-#define conv2d_run       NULL
-#define back_prepare     NULL
-#define back_run         NULL
+#define forward_declines  declines
+#define back_declines     declines
+#define conv2d_confidence NULL
+#define conv2d_prepare    NULL
+#define conv2d_run        NULL
+#define back_prepare      NULL
+#define back_run          NULL
 
 #endif
 
@@ -484,7 +484,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_tiles_conv2d) = {.name = TDI_ISA_TEXT " co
                                                        .takes = TDI_TAKES_BFLOAT16,
                                                        .splits = TDI_CAN_ROWS,
                                                        .declines = forward_declines,
-                                                       .doubts = conv2d_doubts,
+                                                       .confidence = conv2d_confidence,
                                                        .prepare = conv2d_prepare,
                                                        .run = conv2d_run};
 

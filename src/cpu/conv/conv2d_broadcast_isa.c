@@ -9,7 +9,6 @@
  * its sides swapped. Neighbours are there every so manyth pixel: those that see cells through the same places. */
 #include "cpu/conv/conv2d_broadcast_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/norm/made_isa.h"
 
 #if defined(__AVX512F__)
 enum { PIXELS = 14 };
@@ -234,8 +233,8 @@ static void activate(const conv *v, int64_t count, float *y)
 {
     bool all = count == v->filters;
     if (v->activation != TD_LINEAR && v->activation != TD_RELU)
-        TDI_ISA_NAME(tdi_loops).epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL,
-                                         v->activation, y);
+        TDI_ISA_NAME(tdi_vector_loops)
+            .epilogue(all ? 1 : v->y_w, all ? v->y_w * count : count, v->filters, NULL, v->activation, y);
 }
 
 /* Pixels ox, ox + apart, .. of a row of y; at knows the rows, which lie within x. Columns may lie left and right of it,
@@ -284,9 +283,10 @@ static void make_image(const conv *v, const float *x, const float *filter, float
 
 /* ---- the kernels ---- */
 
-static bool keeps(const tdi_call *call)
+static bool is_cached(const tdi_call *call)
 {
-    return tdi_is_steady(call, 1) && (call->n_in < 3 || !call->in[2].shape.rank || tdi_is_steady(call, 2));
+    return tdi_is_constant_input(call, 1) &&
+           (call->n_in < 3 || !call->in[2].shape.rank || tdi_is_constant_input(call, 2));
 }
 
 static size_t packed_bytes(const conv *v)
@@ -294,43 +294,34 @@ static size_t packed_bytes(const conv *v)
     return (size_t)(v->groups * group_floats(v)) * sizeof(float);
 }
 
-static size_t bytes_to_keep(const tdi_call *call, const conv *v)
+static size_t cache_bytes(const tdi_call *call, const conv *v)
 {
-    return keeps(call) ? packed_bytes(v) : 0;
+    return is_cached(call) ? packed_bytes(v) : 0;
 }
 
-/* scratch: x as it is seen, the filter where it is not kept, and for what follows */
+/* scratch: x as it is seen, and the filter where it is not kept */
 static size_t seen_bytes(const conv *v)
 {
     return (size_t)tdi_rounded_up(tdi_seen_floats(&v->x), 16) * sizeof(float);
 }
 
-static size_t made_at(const tdi_call *call, const conv *v)
-{
-    return seen_bytes(v) + (keeps(call) ? 0 : packed_bytes(v));
-}
-
 static size_t room_of(const tdi_call *call, const conv *v)
 {
-    return made_at(call, v) + TDI_ISA_NAME(tdi_made_bytes)(v->groups * v->f);
+    return seen_bytes(v) + (is_cached(call) ? 0 : packed_bytes(v));
 }
 
 static void run(const conv *v, const tdi_call *call)
 {
     char *room = call->scratch;
-    float *filter = call->kept ? tdi_kept(call) : (void *)(room + seen_bytes(v));
-    int64_t of_x = v->x.h * v->x.w * v->x.c, of_y = v->y_h * v->y_w * v->filters, pixels = v->y_h * v->y_w;
-    tdi_made made =
-        TDI_ISA_NAME(tdi_made_none)(call, v->first * pixels, v->filter, v->groups * v->f, room + made_at(call, v));
-    if (tdi_must_make(call))
+    float *filter = call->packed_cache ? tdi_packed_cache(call) : (void *)(room + seen_bytes(v));
+    int64_t of_x = v->x.h * v->x.w * v->x.c, of_y = v->y_h * v->y_w * v->filters;
+    if (tdi_must_pack(call))
         pack(v, call->in[1].data, filter);
     tdi_seen_clear(&v->x, call->scratch);
     for (int64_t i = v->first; i < v->first + v->samples; i++) {
         const float *x = tdi_see(&v->x, (const float *)call->in[0].data + i * of_x, call->scratch);
         make_image(v, x, filter, (float *)call->out.data + i * of_y);
-        TDI_ISA_NAME(tdi_made_until)(&made, (i + 1) * pixels);
     }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 /* Zeros left and right are multiplied too, places between cells are not. */
@@ -348,10 +339,10 @@ static const char *conv2d_declines(const tdi_call *call)
                                   work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d.flops(call)));
+    return tdi_broadcast_confidence(work_of(&v, tdi_op_conv2d.flops(call)));
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
@@ -367,10 +358,10 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     return prepare(call, &v, scratch, error);
 }
 
-static size_t conv2d_keeps(const tdi_call *call)
+static size_t conv2d_packed_cache_bytes(const tdi_call *call)
 {
     conv v = forward_of(call);
-    return bytes_to_keep(call, &v);
+    return cache_bytes(call, &v);
 }
 
 static void conv2d_run(const tdi_call *call)
@@ -386,10 +377,10 @@ static const char *back_declines(const tdi_call *call)
                                   work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
-static tdi_doubt back_doubts(const tdi_call *call)
+static tdi_confidence back_confidence(const tdi_call *call)
 {
     conv v = back_of(call);
-    return tdi_broadcast_doubts(work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
+    return tdi_broadcast_confidence(work_of(&v, tdi_op_conv2d_grad_input.flops(call)));
 }
 
 static td_status back_prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -399,10 +390,10 @@ static td_status back_prepare(const tdi_call *call, void **state, size_t *scratc
     return prepare(call, &v, scratch, error);
 }
 
-static size_t back_keeps(const tdi_call *call)
+static size_t back_packed_cache_bytes(const tdi_call *call)
 {
     conv v = back_of(call);
-    return bytes_to_keep(call, &v);
+    return cache_bytes(call, &v);
 }
 
 static void back_run(const tdi_call *call)
@@ -414,11 +405,10 @@ static void back_run(const tdi_call *call)
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d) = {.name = TDI_ISA_TEXT " broadcast conv2d",
                                                            .op = &tdi_op_conv2d,
                                                            .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                           .shows = true,
                                                            .declines = conv2d_declines,
-                                                           .doubts = conv2d_doubts,
+                                                           .confidence = conv2d_confidence,
                                                            .prepare = conv2d_prepare,
-                                                           .keeps = conv2d_keeps,
+                                                           .packed_cache_bytes = conv2d_packed_cache_bytes,
                                                            .run = conv2d_run};
 
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_input) = {.name = TDI_ISA_TEXT
@@ -426,7 +416,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_broadcast_conv2d_grad_input) = {.name = TD
                                                                       .op = &tdi_op_conv2d_grad_input,
                                                                       .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                       .declines = back_declines,
-                                                                      .doubts = back_doubts,
+                                                                      .confidence = back_confidence,
                                                                       .prepare = back_prepare,
-                                                                      .keeps = back_keeps,
+                                                                      .packed_cache_bytes = back_packed_cache_bytes,
                                                                       .run = back_run};

@@ -132,7 +132,7 @@ static inline bool tdi_is_for_broadcast(tdi_work w)
     return tdi_is_little(w) && (w.done <= 2e6 || w.done <= 6 * w.asked);
 }
 
-static inline tdi_doubt tdi_broadcast_doubts(tdi_work w)
+static inline tdi_confidence tdi_broadcast_confidence(tdi_work w)
 {
     return tdi_is_for_broadcast(w) ? TDI_SURE : w.done > 2 * w.asked ? TDI_UNLIKELY : TDI_LIKELY;
 }

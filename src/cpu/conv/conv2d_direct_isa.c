@@ -2,24 +2,23 @@
  * values by AVX512-BF16.
  *
  * Images are read where they lie: of some hundred pixels that are made a table says where each place of the filter sees
- * what it multiplies, outside of an image zeros. A word (words_isa.h) of each pixel of a tile meets each vector of its
- * filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the share.
- * Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing changes;
- * of one place by groups of filters, so that the next one is asked for while one is multiplied.
+ * what it multiplies, outside of an image zeros. A word (pair_products_isa.h) of each pixel of a tile meets each vector
+ * of its filters, whose sums stay in registers over all places and channels, so that their bits do not depend on the
+ * share. Meanwhile the next pixels are asked for. The filter is packed once a call, or once for weights that nothing
+ * changes; of one place by groups of filters, so that the next one is asked for while one is multiplied.
  *
  * The gradient of an input is the convolution of dy with the filter turned round, its sides swapped; where a filter of
  * one place has strides, its pixels are set apart.
  *
  * Zeros around an image are multiplied like its pixels: by an infinite weight they give NaN, where the definition takes
  * no notice of them. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
-#include "cpu/norm/made_isa.h"
 
 #if defined(__AVX512BW__)
 
 #include "cpu/amx.h"
-#include "cpu/conv/words_isa.h"
+#include "cpu/conv/pair_products_isa.h"
 
 enum {
     SIDE = TDI_SIDE,
@@ -28,7 +27,7 @@ enum {
     LEAST = 2 * SIDE,           /* filters of a tile */
     TURN = 2,                   /* words of the loop over them */
     FILTERS = 1 << 16,          /* floats of a place of the filter that are packed at a time, likewise */
-    AHEAD = 2,
+    PREFETCHES = 2,
 };
 
 /* x [samples, h, w, c] -> y [samples, y_h, y_w, filters], of which pixels of a grid and filters from `filter` on are
@@ -55,7 +54,6 @@ typedef struct packed {
     char **to;                /* [chunk], NULL: not of y */
     tdi_word *zeros, *filter; /* [f or group / wide][span][words][wide] */
     float *sums;              /* [group / wide][chunk][wide], from one span to the next */
-    void *made;               /* forwards, for what follows */
 } packed;
 
 /* ---- shapes ---- */
@@ -95,7 +93,7 @@ static void set_chunks(conv *v, const tdi_call *call)
     v->words = v->c * v->element / (int64_t)sizeof(tdi_word);
     v->pixels = v->samples * v->grid_h * v->grid_w;
     v->chunk = tdi_rounded_up(tdi_share_of(v->pixels, tdi_most(room_for(v) / v->words, v->rows)), v->rows);
-    v->whole = tdi_is_steady(call, 1) || v->chunk < v->pixels;
+    v->whole = tdi_is_constant_input(call, 1) || v->chunk < v->pixels;
     v->span = v->whole ? places_of(v) : 1;
     int64_t fits = v->span > 1 ? v->f : FILTERS / v->c / v->wide * v->wide;
     v->group = tdi_most(tdi_least(fits, v->f), v->wide);
@@ -266,7 +264,7 @@ static void pack_span(const conv *v, const float *filter, int64_t place, int64_t
 }
 
 /* What of the filter the span behind this one will be packed of. */
-static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, int64_t f)
+static tdi_prefetch_region prefetch_of_span(const conv *v, const float *filter, int64_t place, int64_t f)
 {
     place += v->span;
     if (place == places_of(v)) {
@@ -276,13 +274,13 @@ static tdi_ahead span_ahead(const conv *v, const float *filter, int64_t place, i
     int64_t group = f < v->f ? group_from(v, f) : 0, floats = TDI_LINE / (int64_t)sizeof *filter,
             size = v->c * v->filters;
     if (v->back)
-        return tdi_ahead_of(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
-                            group * v->c * (int64_t)sizeof *filter);
-    return (tdi_ahead){.at = (const char *)(filter + place * size + v->filter + f),
-                       .step = v->filters * (int64_t)sizeof *filter,
-                       .count = v->c,
-                       .run_step = TDI_LINE,
-                       .runs = group / floats};
+        return tdi_prefetch_run(filter + (places_of(v) - 1 - place) * size + (v->filter + f) * v->c,
+                                group * v->c * (int64_t)sizeof *filter);
+    return (tdi_prefetch_region){.at = (const char *)(filter + place * size + v->filter + f),
+                                 .step = v->filters * (int64_t)sizeof *filter,
+                                 .count = v->c,
+                                 .run_step = TDI_LINE,
+                                 .runs = group / floats};
 }
 
 /* ---- multiplying ---- */
@@ -293,7 +291,7 @@ typedef struct product {
     float *sums;       /* [rows][wide], from one span to the next */
     char *const *to;
     int64_t f;
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } product;
 
 /* Adds a span's places and all channels. */
@@ -305,8 +303,8 @@ TDI_INLINE void multiply(bool pairs, int vectors, const conv *v, product m, tdi_
         TDI_UNROLL_ALL
         for (int i = 0; i < rows_of(vectors); i++)
             x[i] = m.from[i];
-        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.ahead.at += m.ahead.step) {
-            _mm_prefetch(m.ahead.at, _MM_HINT_T1);
+        for (int64_t k = 0; k < v->words; k += TURN, m.filter += TURN * wide, m.prefetch.at += m.prefetch.step) {
+            _mm_prefetch(m.prefetch.at, _MM_HINT_T1);
             TDI_UNROLL_ALL
             for (int t = 0; t < TURN; t++)
                 tdi_add_step(pairs, rows_of(vectors), vectors, x, k + t, m.filter + t * wide, SIDE, sums);
@@ -321,7 +319,7 @@ TDI_INLINE void activate(int vectors, const conv *v, tdi_tile sums)
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             _mm512_storeu_ps(made + i * wide + j * SIDE, sums[i][j]);
-    TDI_ISA_NAME(tdi_loops).epilogue(rows, wide, wide, NULL, v->activation, made);
+    TDI_ISA_NAME(tdi_vector_loops).epilogue(rows, wide, wide, NULL, v->activation, made);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
             sums[i][j] = _mm512_loadu_ps(made + i * wide + j * SIDE);
@@ -420,15 +418,16 @@ static void (*maker_of(const conv *v))(const conv *, const product *)
 }
 
 /* Of x, for the chunk that begins with that pixel. */
-static tdi_ahead x_ahead(const conv *v, const tdi_call *call, int64_t first)
+static tdi_prefetch_region prefetch_of_x(const conv *v, const tdi_call *call, int64_t first)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first), seen = v->stride_h * v->stride_w * v->words;
     const tdi_word *x = (const tdi_word *)call->in[0].data + v->first * v->h * v->w * v->words;
-    return tdi_ahead_of(x + first * seen, count * seen * (int64_t)sizeof *x);
+    return tdi_prefetch_run(x + first * seen, count * seen * (int64_t)sizeof *x);
 }
 
 /* A span's share of filters [f, f + group) of the chunk's `count` pixels. */
-static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_ahead *ahead, const packed *p)
+static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, tdi_prefetch_region *prefetch,
+                      const packed *p)
 {
     product m = {.begins = place == 0, .ends = place + v->span == places_of(v)};
     float *sums = p->sums;
@@ -440,7 +439,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
             m.sums = sums + i * v->wide;
             m.to = p->to + i;
             m.f = f;
-            m.ahead = tdi_take_ahead(ahead, AHEAD, v->span * v->words / TURN);
+            m.prefetch = tdi_next_prefetch(prefetch, PREFETCHES, v->span * v->words / TURN);
             make_tile(v, &m);
         }
 }
@@ -448,7 +447,7 @@ static void make_span(const conv *v, int64_t place, int64_t f, int64_t count, td
 static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool packs, const packed *p)
 {
     int64_t count = tdi_least(v->chunk, v->pixels - first);
-    tdi_ahead ahead[AHEAD] = {{0}, x_ahead(v, call, first + count)};
+    tdi_prefetch_region prefetch[PREFETCHES] = {{0}, prefetch_of_x(v, call, first + count)};
     for (int64_t i = 0; i < v->kh; i++)
         for (int64_t j = 0; j < v->kw; j++)
             find_seen(v, call->in[0].data, i, j, first, p->zeros, p->from + (i * v->kw + j) * v->chunk);
@@ -457,9 +456,9 @@ static void make_chunk(const conv *v, const tdi_call *call, int64_t first, bool 
         for (int64_t place = 0; place < places_of(v); place += v->span) {
             if (packs) {
                 pack_span(v, call->in[1].data, place, f, packed_from(v, p, f));
-                ahead[0] = span_ahead(v, call->in[1].data, place, f);
+                prefetch[0] = prefetch_of_span(v, call->in[1].data, place, f);
             }
-            make_span(v, place, f, count, ahead, p);
+            make_span(v, place, f, count, prefetch, p);
         }
 }
 
@@ -473,34 +472,28 @@ static int64_t filter_bytes(const conv *v, int64_t f)
 /* In scratch, NULL: none is there yet. Returns its size. */
 static size_t lay_out(const conv *v, bool kept, char *scratch, packed *p)
 {
-    char *from, *to, *zeros, *filter, *sums, *made;
+    char *from, *to, *zeros, *filter, *sums;
     int64_t spans = v->span < places_of(v) ? v->group : 0;
     size_t used = tdi_take_room(&from, scratch, 0, places_of(v) * v->chunk * (int64_t)sizeof *p->from);
     used = tdi_take_room(&to, scratch, used, v->chunk * (int64_t)sizeof *p->to);
     used = tdi_take_room(&zeros, scratch, used, v->words * (int64_t)sizeof *p->zeros);
     used = tdi_take_room(&filter, scratch, used, kept ? 0 : filter_bytes(v, v->whole ? v->f : v->group));
     used = tdi_take_room(&sums, scratch, used, spans * v->chunk * (int64_t)sizeof *p->sums);
-    used = tdi_take_room(&made, scratch, used, v->back ? 0 : (int64_t)TDI_ISA_NAME(tdi_made_bytes)(v->f));
-    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to,   (tdi_word *)(void *)zeros,
-                  (tdi_word *)(void *)filter,      (float *)(void *)sums, made};
+    *p = (packed){(const tdi_word **)(void *)from, (char **)(void *)to, (tdi_word *)(void *)zeros,
+                  (tdi_word *)(void *)filter, (float *)(void *)sums};
     return used;
 }
 
 static void run(conv *v, const tdi_call *call)
 {
     packed p;
-    lay_out(v, call->kept, call->scratch, &p);
-    if (call->kept)
-        p.filter = tdi_kept(call);
+    lay_out(v, call->packed_cache, call->scratch, &p);
+    if (call->packed_cache)
+        p.filter = tdi_packed_cache(call);
     memset(p.zeros, 0, (size_t)v->words * sizeof *p.zeros);
-    bool packs = tdi_must_make(call);
-    int64_t before = v->first * v->grid_h * v->grid_w;
-    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, before, v->filter, v->f, p.made);
-    for (int64_t first = 0; first < v->pixels; first += v->chunk) {
+    bool packs = tdi_must_pack(call);
+    for (int64_t first = 0; first < v->pixels; first += v->chunk)
         make_chunk(v, call, first, packs && first == 0, &p);
-        TDI_ISA_NAME(tdi_made_until)(&made, before + tdi_least(first + v->chunk, v->pixels));
-    }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 static const char *declines(const tdi_call *call)
@@ -530,20 +523,20 @@ static const char *back_declines(const tdi_call *call)
 }
 
 /* In float32 Winograd's method may be faster, and so may the library be. */
-static tdi_doubt direct_doubts(const tdi_call *call)
+static tdi_confidence direct_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_SURE : TDI_LIKELY;
 }
 
 static size_t bytes_to_keep(const tdi_call *call, const conv *v)
 {
-    return tdi_is_steady(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
+    return tdi_is_constant_input(call, 1) ? (size_t)filter_bytes(v, v->f) : 0;
 }
 
 static td_status prepare(const tdi_call *call, const conv *v, size_t *scratch, tdi_error *error)
 {
     packed p;
-    *scratch = lay_out(v, tdi_is_steady(call, 1), NULL, &p);
+    *scratch = lay_out(v, tdi_is_constant_input(call, 1), NULL, &p);
     return v->f % LEAST ? tdi_fail(error, TD_UNSUPPORTED, "filters in other than multiples of 32") : TD_OK;
 }
 
@@ -554,7 +547,7 @@ static td_status conv2d_prepare(const tdi_call *call, void **state, size_t *scra
     return prepare(call, &v, scratch, error);
 }
 
-static size_t conv2d_keeps(const tdi_call *call)
+static size_t conv2d_packed_cache_bytes(const tdi_call *call)
 {
     conv v = forward_of(call);
     return bytes_to_keep(call, &v);
@@ -573,7 +566,7 @@ static td_status back_prepare(const tdi_call *call, void **state, size_t *scratc
     return prepare(call, &v, scratch, error);
 }
 
-static size_t back_keeps(const tdi_call *call)
+static size_t back_packed_cache_bytes(const tdi_call *call)
 {
     conv v = back_of(call);
     return bytes_to_keep(call, &v);
@@ -603,14 +596,14 @@ static const char *declines(const tdi_call *call)
     (void)call;
     return "no AVX-512";
 }
-#define back_declines  declines
-#define direct_doubts  NULL
-#define conv2d_prepare NULL
-#define conv2d_keeps   NULL
-#define conv2d_run     NULL
-#define back_prepare   NULL
-#define back_keeps     NULL
-#define back_run       NULL
+#define back_declines             declines
+#define direct_confidence         NULL
+#define conv2d_prepare            NULL
+#define conv2d_packed_cache_bytes NULL
+#define conv2d_run                NULL
+#define back_prepare              NULL
+#define back_packed_cache_bytes   NULL
+#define back_run                  NULL
 
 #endif
 
@@ -618,11 +611,10 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d) = {.name = TDI_ISA_TEXT " d
                                                         .op = &tdi_op_conv2d,
                                                         .takes = TDI_TAKES_BOTH,
                                                         .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                                                        .shows = true,
                                                         .declines = declines,
-                                                        .doubts = direct_doubts,
+                                                        .confidence = direct_confidence,
                                                         .prepare = conv2d_prepare,
-                                                        .keeps = conv2d_keeps,
+                                                        .packed_cache_bytes = conv2d_packed_cache_bytes,
                                                         .run = conv2d_run};
 
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_ISA_TEXT " direct conv2d_grad_input",
@@ -630,7 +622,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_direct_conv2d_grad_input) = {.name = TDI_I
                                                                    .takes = TDI_TAKES_BOTH,
                                                                    .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                                    .declines = back_declines,
-                                                                   .doubts = direct_doubts,
+                                                                   .confidence = direct_confidence,
                                                                    .prepare = back_prepare,
-                                                                   .keeps = back_keeps,
+                                                                   .packed_cache_bytes = back_packed_cache_bytes,
                                                                    .run = back_run};

@@ -1,18 +1,18 @@
-/* conv2d_interleaved_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), and the gradient of
- * their input.
+/* conv2d_interleaved_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), and the
+ * gradient of their input.
  *
- * Samples stand abreast, [h, w, c, lane], or are turned that way and back block by block. In that layout the taps of
- * one filter row, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy with the
- * filter turned about.
+ * Samples are batch-interleaved, [h, w, c, lane], or are turned that way and back block by block. In that layout the
+ * taps of one filter row, [kw, c], are a straight run of vectors. The gradient of the input is a convolution of dy with
+ * the filter turned about.
  *
  * Zeros of the padding stand left and right of each row that is read; above and below, filter rows are left out, and so
  * are the taps that only padding lies under. Where a block's images have blank borders in common, as handwritten digits
  * do, what sees nothing else is not computed: it is what the bias alone makes. The results are the same but for the
  * sign of a zero: blank columns times an infinity or NaN, which is NaN, are not left out. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/math_isa.h"
-#include "cpu/zeros_isa.h"
+#include "cpu/skip_zeros_isa.h"
+#include "cpu/vector_loops.h"
 
 enum { ROWS = TDI_CONV_ROWS, COLUMNS = TDI_CONV_COLUMNS };
 
@@ -28,7 +28,7 @@ const float *TDI_ISA_NAME(tdi_conv_padded)(const tdi_conv *p, const tdi_value *x
     for (int64_t i = 0; i < p->h; i++) {
         float *row = padded + i * tdi_conv_row_of_x(p), *inside = row + before;
         tdi_clear(row, before);
-        if (x->abreast)
+        if (x->batch_interleaved)
             memcpy(inside, from + i * line * TDI_WIDTH, (size_t)(columns * TDI_WIDTH) * sizeof *inside);
         else
             tdi_turn_in(from + i * line, sample, tdi_conv_lanes(p, block), columns, inside);
@@ -220,7 +220,7 @@ static void make_blank(const tdi_conv *p, const float *bias, int activation, flo
 {
     for (int64_t f = 0; f < p->f; f++)
         tdi_store(column + f * TDI_WIDTH, tdi_splat(bias ? bias[f] : 0.0f));
-    TDI_ISA_NAME(tdi_loops).epilogue(1, p->f * TDI_WIDTH, 0, NULL, activation, column);
+    TDI_ISA_NAME(tdi_vector_loops).epilogue(1, p->f * TDI_WIDTH, 0, NULL, activation, column);
 }
 
 static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
@@ -229,21 +229,21 @@ static void fill(const float *blank, int64_t size, tdi_rows columns, float *row)
         memcpy(row + i * size, blank, (size_t)size * sizeof *row);
 }
 
-/* All rows of a block of samples; `row` is room for one that does not stand abreast, and for a column. */
+/* All rows of a block of samples; `row` is room for one that is not batch-interleaved, and for a column. */
 static void convolve_block(const tdi_conv *p, const float *x, const float *filter, const float *bias, int activation,
-                           int64_t block, tdi_asking *asking, float *row, const tdi_value *y)
+                           int64_t block, float *row, const tdi_value *y)
 {
     int64_t column = p->f * TDI_WIDTH, line = p->ow * p->f, sample = p->oh * line, lanes = tdi_conv_lanes(p, block);
     float *to = (float *)y->data + (p->first + block * TDI_WIDTH) * sample, *blank = row + tdi_conv_row_of_y(p);
     if (p->filled)
         make_blank(p, bias, activation, blank);
     for (int64_t oy = 0; oy < p->oh; oy++) {
-        float *made = y->abreast ? to + oy * tdi_conv_row_of_y(p) : row;
+        float *made = y->batch_interleaved ? to + oy * tdi_conv_row_of_y(p) : row;
         tdi_rows seen = TDI_ISA_NAME(tdi_conv_row)(p, x, filter, bias, oy, made);
-        tdi_conv_activate(p, seen, activation, asking, made);
+        tdi_conv_activate(p, seen, activation, made);
         fill(blank, column, (tdi_rows){0, seen.begin}, made);
         fill(blank, column, (tdi_rows){seen.end, p->ow}, made);
-        if (!y->abreast)
+        if (!y->batch_interleaved)
             tdi_turn_out(row, lanes, line, to + oy * line, sample);
     }
 }
@@ -258,7 +258,7 @@ static bool is_finite(const tdi_conv *p, const float *filter)
 }
 
 static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter, const float *bias, int activation,
-                     tdi_asking asking, float *scratch, const tdi_value *y)
+                     float *scratch, const tdi_value *y)
 {
     float *row = scratch + tdi_conv_padded_floats(p);
     tdi_span *filled = (tdi_span *)(row + tdi_conv_row_of_y(p) + p->f * TDI_WIDTH);
@@ -267,7 +267,7 @@ static void convolve(const tdi_conv *p, const tdi_value *x, const float *filter,
         const float *padded = TDI_ISA_NAME(tdi_conv_padded)(p, x, block, scratch);
         if (TDI_ISA_NAME(tdi_conv_find_filled)(p, padded, filled) && is_finite(p, filter))
             q.filled = filled;
-        convolve_block(&q, padded, filter, bias, activation, block, &asking, row, y);
+        convolve_block(&q, padded, filter, bias, activation, block, row, y);
     }
 }
 
@@ -282,7 +282,7 @@ static size_t convolve_room(const tdi_conv *p)
 static tdi_conv forward_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->in[0].shape, &call->in[1].shape, &call->out.shape);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -306,11 +306,11 @@ static void conv2d_run(const tdi_call *call)
     tdi_conv p = forward_conv(call);
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     convolve(&p, &call->in[0], call->in[1].data, bias, ((const tdi_conv2d_attrs *)call->attrs)->activation,
-             tdi_asking_of(call), call->scratch, &call->out);
+             call->scratch, &call->out);
 }
 
-TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = conv2d_declines,
-               .abreast = tdi_conv_leads_abreast, .prepare = conv2d_prepare, .run = conv2d_run);
+TDI_CPU_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = conv2d_declines,
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_prepare, .run = conv2d_run);
 
 /* ---- the gradient of the input ---- */
 
@@ -318,7 +318,7 @@ static tdi_conv grad_input_conv(const tdi_call *call)
 {
     tdi_conv p = tdi_conv_of(call, &call->out.shape, &call->in[1].shape, &call->in[0].shape);
     p = tdi_conv_turned_about(&p);
-    tdi_conv_set_row(&p, call->in[0].abreast);
+    tdi_conv_set_row(&p, call->in[0].batch_interleaved);
     return p;
 }
 
@@ -356,8 +356,9 @@ static void conv2d_grad_input_run(const tdi_call *call)
     tdi_conv p = grad_input_conv(call);
     float *rest = call->scratch, *filter = rest + convolve_room(&p) / sizeof *rest;
     turn_filter(&p, call->in[1].data, filter);
-    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, (tdi_asking){.count = 0}, rest, &call->out);
+    convolve(&p, &call->in[0], filter, NULL, TD_LINEAR, rest, &call->out);
 }
 
 TDI_CPU_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = conv2d_grad_input_declines,
-               .abreast = tdi_conv_leads_abreast, .prepare = conv2d_grad_input_prepare, .run = conv2d_grad_input_run);
+               .interleaving = tdi_conv_prefers_interleaving, .prepare = conv2d_grad_input_prepare,
+               .run = conv2d_grad_input_run);

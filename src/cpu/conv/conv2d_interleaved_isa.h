@@ -1,11 +1,11 @@
 /* conv2d_interleaved_isa.h - what convolutions of few channels share: as many samples as a vector has lanes are worked
- * on at once, one in each (abreast_isa.h). So the lanes are full whatever the number of channels. */
+ * on at once, one in each (batch_interleaved_isa.h). So the lanes are full whatever the number of channels. */
 #ifndef TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 #define TDI_CPU_CONV_CONV2D_INTERLEAVED_ISA_H
 
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { TDI_CONV_ROWS = 8, TDI_CONV_COLUMNS = 4, TDI_CONV_SUMS = 24 }; /* of a tile of sums, in registers */
@@ -100,17 +100,12 @@ static inline int64_t tdi_conv_lanes(const tdi_conv *p, int64_t block)
     return tdi_least(p->samples - block * TDI_WIDTH, TDI_WIDTH);
 }
 
-/* The activation of some columns of a row of y. What is asked for behind each few columns has time to come. */
-static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, tdi_asking *asking,
-                                     float *row)
+/* Applies the activation to some columns of a row of y. */
+static inline void tdi_conv_activate(const tdi_conv *p, tdi_rows columns, int activation, float *row)
 {
-    enum { FEW_COLUMNS = 4, LINES = 14 };
-    int64_t column = p->f * TDI_WIDTH, most = asking->count ? FEW_COLUMNS : p->ow;
-    for (int64_t i = columns.begin; i < columns.end; i += most) {
-        int64_t now = tdi_least(columns.end - i, most);
-        TDI_ISA_NAME(tdi_loops).epilogue(1, now * column, 0, NULL, activation, row + i * column);
-        tdi_ask(asking, LINES);
-    }
+    int64_t column = p->f * TDI_WIDTH, count = columns.end - columns.begin;
+    if (count > 0)
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, count * column, 0, NULL, activation, row + columns.begin * column);
 }
 
 static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, const td_shape *filter, const td_shape *y)
@@ -131,10 +126,10 @@ static inline tdi_conv tdi_conv_of(const tdi_call *call, const td_shape *x, cons
 }
 
 /* How rows of x are read: where they are, when nothing is missing left or right. */
-static inline void tdi_conv_set_row(tdi_conv *p, bool abreast)
+static inline void tdi_conv_set_row(tdi_conv *p, bool interleaved)
 {
     int64_t padded = (p->ow - 1) * p->stride_w + p->kw;
-    p->in_place = abreast && p->before_w == 0 && padded <= p->w;
+    p->in_place = interleaved && p->before_w == 0 && padded <= p->w;
     p->row = p->in_place ? p->w : padded;
 }
 
@@ -183,16 +178,9 @@ static inline td_status tdi_conv_check_samples(const tdi_conv *p, tdi_error *err
                     (int)TDI_WIDTH);
 }
 
-/* Most activations take arithmetic and no memory. */
-static inline bool tdi_conv_asks(const tdi_call *call)
+static inline tdi_batch_interleaving tdi_conv_prefers_interleaving(const tdi_call *call)
 {
-    int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
-    return activation != TD_LINEAR && activation != TD_RELU;
-}
-
-static inline tdi_abreast tdi_conv_leads_abreast(const tdi_call *call)
-{
-    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_LEADS_ABREAST : TDI_NOT_ABREAST;
+    return tdi_fills_lanes(call->in[0].shape.dim[0]) ? TDI_PREFERS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
 #endif

@@ -2,10 +2,10 @@
  *
  * With many channels a window's cells are combined channel by channel. With few, the vector lanes would stay empty:
  * where windows lie side by side (tidy), whole lines of [width, channels] are combined instead, and only copies go
- * group by group, a group being the channels of one position. Samples that stand abreast are so many channels more. */
+ * group by group, a group being the channels of one position. Batch-interleaved samples are so many channels more. */
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 #include "ops/pool2d.h"
 
 enum { FEW = 16 };
@@ -62,23 +62,23 @@ static tdi_pool2d_cells cells_of(const pool *p, int64_t oy, int64_t ox)
 
 static size_t room(const tdi_call *call, int64_t floats)
 {
-    if (tdi_is_abreast(call))
-        return tdi_abreast_room(call) + (size_t)(floats * TDI_WIDTH) * sizeof(float);
+    if (tdi_is_batch_interleaved(call))
+        return tdi_batch_interleaved_room(call) + (size_t)(floats * TDI_WIDTH) * sizeof(float);
     return (size_t)floats * sizeof(float);
 }
 
 static void run_either(const tdi_call *call, void (*run)(const tdi_call *call))
 {
-    if (tdi_is_abreast(call))
-        tdi_abreast_run(call, run);
+    if (tdi_is_batch_interleaved(call))
+        tdi_batch_interleaved_run(call, run);
     else
         run(call);
 }
 
-static tdi_abreast follows_abreast(const tdi_call *call)
+static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
 {
     (void)call;
-    return TDI_FOLLOWS_ABREAST;
+    return TDI_ACCEPTS_INTERLEAVING;
 }
 
 static td_status prepare_forward(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
@@ -226,7 +226,7 @@ static void max_pool2d_run(const tdi_call *call)
 {
     run_either(call, max_forward);
 }
-TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .abreast = follows_abreast,
+TDI_CPU_KERNEL(max_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .interleaving = accepts_interleaving,
                .prepare = prepare_forward, .run = max_pool2d_run);
 
 static void average_forward(const tdi_call *call)
@@ -238,7 +238,7 @@ static void average_pool2d_run(const tdi_call *call)
 {
     run_either(call, average_forward);
 }
-TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .abreast = follows_abreast,
+TDI_CPU_KERNEL(average_pool2d, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .interleaving = accepts_interleaving,
                .prepare = prepare_forward, .run = average_pool2d_run);
 
 /* ---- gradients ---- */
@@ -282,7 +282,7 @@ static void write_row(const pool *p, const float *x, const float *gradient, int6
     if (p->attrs->activation == TD_LINEAR)
         memcpy(dx + row, gradient, (size_t)count * sizeof *dx);
     else
-        TDI_ISA_NAME(tdi_loops).slope(p->attrs->activation, count, x + row, gradient, dx + row);
+        TDI_ISA_NAME(tdi_vector_loops).slope(p->attrs->activation, count, x + row, gradient, dx + row);
     clear(dx + row + count, p->line - count);
 }
 
@@ -363,8 +363,8 @@ static void average_pool2d_grad_run(const tdi_call *call)
 {
     run_either(call, average_backward);
 }
-TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_average_grad,
-               .run = average_pool2d_grad_run);
+TDI_CPU_KERNEL(average_pool2d_grad, .splits = TDI_CAN_ROWS, .interleaving = accepts_interleaving,
+               .prepare = prepare_average_grad, .run = average_pool2d_grad_run);
 
 /* ---- the maximum's gradient: to its first cell, in row-major order; NaN is the maximum of its window ----
  *
@@ -504,5 +504,5 @@ static void max_pool2d_grad_run(const tdi_call *call)
 {
     run_either(call, max_backward);
 }
-TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .abreast = follows_abreast, .prepare = prepare_max_grad,
-               .run = max_pool2d_grad_run);
+TDI_CPU_KERNEL(max_pool2d_grad, .splits = TDI_CAN_ROWS, .interleaving = accepts_interleaving,
+               .prepare = prepare_max_grad, .run = max_pool2d_grad_run);

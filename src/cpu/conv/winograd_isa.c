@@ -1,7 +1,7 @@
 /* winograd_isa.c - 3x3 convolutions without strides and their gradients by Winograd's F(4x4, 3x3): 36 products make
  * what takes 144.
  *
- * Tiles are turned into points and back by winograd_tiles_isa.h. Summed over channels, each of the 36 points is a
+ * Tiles are turned into points and back by winograd_transforms_isa.h. Summed over channels, each of the 36 points is a
  * matrix product, [tiles, c] . [c, f]; that is where the time goes. The gradient of the input is the same convolution
  * of dy with the filter turned about, or, where dy has fewer tiles than x, made from those: their results overlap then.
  *
@@ -9,12 +9,11 @@
  * before it meets all tiles of a block, while memory is asked for what the next one is made of; the gradient's pieces
  * are turned back as soon as their sums are there. Values may be bfloat16; what is multiplied is float32. */
 #include "cpu/amx.h"
+#include "cpu/bfloat16_isa.h"
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/conv/winograd_tiles_isa.h"
-#include "cpu/loops.h"
-#include "cpu/narrow_isa.h"
-#include "cpu/norm/made_isa.h"
+#include "cpu/conv/winograd_transforms_isa.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 4 }; /* of blocks of sums, in registers: rows of one or more, vectors of one at most */
@@ -48,7 +47,7 @@ typedef struct operands {
     int64_t b_row;
     float *c; /* [rows, columns] */
     int64_t c_row;
-    tdi_lines ahead;
+    tdi_prefetch_lines prefetch;
 } operands;
 
 /* One step of a block: a row of b times as many elements of a as it has rows. */
@@ -77,8 +76,8 @@ TDI_INLINE void block(int rows, int columns, operands o, int64_t depth, bool add
         for (int j = 0; j < columns; j++)
             sum[i][j] = add ? tdi_load(o.c + i * o.c_row + j * TDI_WIDTH) : (tdi_vector){0};
     }
-    for (int64_t k = 0; k < depth; k++, o.ahead.at += o.ahead.step) {
-        __builtin_prefetch(o.ahead.at, 0, 2);
+    for (int64_t k = 0; k < depth; k++, o.prefetch.at += o.prefetch.step) {
+        __builtin_prefetch(o.prefetch.at, 0, 2);
         add_step(rows, columns, &o, k, sum);
     }
     TDI_UNROLL_ALL
@@ -98,7 +97,7 @@ typedef struct product {
     int64_t c_row;
     int64_t rows, depth;
     bool add;
-    tdi_ahead *ahead; /* of each tap */
+    tdi_prefetch_region *prefetch; /* of each tap */
 } product;
 
 TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i)
@@ -106,7 +105,7 @@ TDI_INLINE void multiply_rows(int rows, int columns, const product *p, int64_t i
     operands o = {p->a + i * p->row, p->row,
                   p->step,           p->b,
                   p->b_row,          p->c + i * p->c_row,
-                  p->c_row,          tdi_take_ahead(p->ahead, TAPS * TAPS, p->depth)};
+                  p->c_row,          tdi_next_prefetch(p->prefetch, TAPS * TAPS, p->depth)};
     block(rows, columns, o, p->depth, p->add);
 }
 
@@ -392,15 +391,15 @@ static void make_piece(const winograd *p, const float *filter, piece q, float *t
 }
 
 /* What of the filter a piece is made of, or what is made of it: of each tap. */
-static void ask_for_taps(const winograd *p, const float *filter, piece q, tdi_ahead *ahead)
+static void prefetch_taps(const winograd *p, const float *filter, piece q, tdi_prefetch_region *prefetch)
 {
     enum { FLOAT = sizeof *filter };
     int64_t width = width_of(q);
     for (int tap = 0; tap < TAPS * TAPS && q.f < p->f; tap++, filter += p->c * p->filters)
-        ahead[tap] = p->back
-                         ? tdi_rows_ahead(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
-                         : tdi_rows_ahead(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
-                                          width * FLOAT);
+        prefetch[tap] =
+            p->back ? tdi_prefetch_rows(filter + (p->filter + q.f) * p->c + q.c, p->c * FLOAT, width, q.depth * FLOAT)
+                    : tdi_prefetch_rows(filter + q.c * p->filters + p->filter + q.f, p->filters * FLOAT, q.depth,
+                                        width * FLOAT);
 }
 
 /* [made, made, width] of a tile's results. */
@@ -451,8 +450,8 @@ static void store_tile(const winograd *p, tile t, const float *from, piece q, co
     float made[OUT * OUT * COLUMNS * TDI_WIDTH];
     turn_back(tdi_interpolate_tile, OUT, p, from, width_of(q), made);
     if (bias || activation)
-        TDI_ISA_NAME(tdi_loops).epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation,
-                                         made);
+        TDI_ISA_NAME(tdi_vector_loops)
+            .epilogue(OUT * OUT, width_of(q), width_of(q), bias ? bias + q.f : NULL, activation, made);
     if (p->narrow)
         put_tile(true, p, t, made, q, y);
     else
@@ -483,7 +482,6 @@ static void store_tiles(const winograd *p, const float *from, piece q, int64_t b
 /* scratch: zeros, image, result, filter where it is not kept, and for what follows */
 typedef struct room {
     float *zeros, *image, *result, *filter;
-    void *made;
 } room;
 
 static int64_t zeros_of(const winograd *p)
@@ -501,9 +499,9 @@ static int64_t filter_floats(const winograd *p)
     return pieces(p) * POINTS * filter_stride(p);
 }
 
-static size_t kept_bytes(const tdi_call *call, const winograd *p)
+static size_t packed_cache_bytes(const tdi_call *call, const winograd *p)
 {
-    return tdi_is_steady(call, 1) && filter_fits(p) ? (size_t)filter_floats(p) * sizeof(float) : 0;
+    return tdi_is_constant_input(call, 1) && filter_fits(p) ? (size_t)filter_floats(p) * sizeof(float) : 0;
 }
 
 static int64_t result_floats(const winograd *p)
@@ -513,9 +511,9 @@ static int64_t result_floats(const winograd *p)
 
 static size_t room_bytes(const tdi_call *call, const winograd *p)
 {
-    int64_t filter = kept_bytes(call, p) ? 0 : filter_floats(p);
+    int64_t filter = packed_cache_bytes(call, p) ? 0 : filter_floats(p);
     int64_t floats = zeros_of(p) + image_floats(p) + result_floats(p) + filter;
-    return (size_t)floats * sizeof(float) + TDI_ISA_NAME(tdi_made_bytes)(p->f);
+    return (size_t)floats * sizeof(float);
 }
 
 static room room_of(const tdi_call *call, const winograd *p)
@@ -523,15 +521,13 @@ static room room_of(const tdi_call *call, const winograd *p)
     room r = {.zeros = call->scratch};
     r.image = r.zeros + zeros_of(p);
     r.result = r.image + image_floats(p);
-    float *behind = r.result + result_floats(p);
-    r.filter = call->kept ? tdi_kept(call) : behind;
-    r.made = call->kept ? behind : behind + filter_floats(p);
+    r.filter = call->packed_cache ? tdi_packed_cache(call) : (void *)(r.result + result_floats(p));
     memset(r.zeros, 0, (size_t)zeros_of(p) * sizeof(float));
     return r;
 }
 
 static void multiply_piece(const winograd *p, const room *r, const float *filter, piece q, int64_t count,
-                           tdi_ahead *ahead)
+                           tdi_prefetch_region *prefetch)
 {
     for (int point = 0; point < POINTS; point++) {
         product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
@@ -544,17 +540,9 @@ static void multiply_piece(const winograd *p, const room *r, const float *filter
                       .rows = count,
                       .depth = q.depth,
                       .add = q.slice > 0,
-                      .ahead = ahead};
+                      .prefetch = prefetch};
         multiply_columns(&of, q.columns);
     }
-}
-
-/* Pixels of the result, from the batch's first on, that lie before a tile's row; of no use where tiles overlap, which
- * nobody who is shown the result asks for. */
-static int64_t pixels_before(const winograd *p, int64_t tiles)
-{
-    tile t = tile_at(p, tiles);
-    return (t.sample * p->oh + t.y) * p->ow;
 }
 
 /* Rows of a block behind the last tile hold what happens to be there, and nobody looks at them. */
@@ -566,12 +554,12 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
     for (piece q = first_piece(p), next; q.f < p->f; q = next) {
         next = next_piece(p, q);
         float *points = place_of(p, r->filter, q);
-        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        tdi_prefetch_region prefetch[TAPS * TAPS] = {{.at = (const char *)points}};
         if (make) {
             make_piece(p, filter, q, points);
-            ask_for_taps(p, filter, next, ahead);
+            prefetch_taps(p, filter, next, prefetch);
         }
-        multiply_piece(p, r, points, q, count, ahead);
+        multiply_piece(p, r, points, q, count, prefetch);
         if (next.panel > q.panel)
             store_tiles(p, r->result, q, begin, count, bias, activation, call->out.data);
     }
@@ -580,20 +568,17 @@ static void convolve_block(const winograd *p, const room *r, const tdi_call *cal
 static void convolve(const winograd *p, const tdi_call *call, const float *bias, int activation)
 {
     room r = room_of(call, p);
-    bool make = tdi_must_make(call);
-    tdi_made made = TDI_ISA_NAME(tdi_made_none)(call, pixels_before(p, 0), p->filter, p->f, r.made);
+    bool make = tdi_must_pack(call);
     for (int64_t begin = 0; begin < p->tiles; begin += p->block) {
         int64_t count = tdi_least(p->tiles - begin, p->block);
         convolve_block(p, &r, call, !p->whole || (make && begin == 0), begin, count, bias, activation);
-        TDI_ISA_NAME(tdi_made_until)(&made, pixels_before(p, begin + count));
     }
-    TDI_ISA_NAME(tdi_made_all)(&made);
 }
 
 /* ---- the gradient of the filter ---- */
 
 static void add_products(const winograd *p, const room *r, piece q, int64_t count, bool add, float *filter,
-                         tdi_ahead *ahead)
+                         tdi_prefetch_region *prefetch)
 {
     for (int point = 0; point < POINTS; point++) {
         product of = {.a = r->image + (q.slice * POINTS + point) * image_stride(p),
@@ -606,7 +591,7 @@ static void add_products(const winograd *p, const room *r, piece q, int64_t coun
                       .rows = q.depth,
                       .depth = count,
                       .add = add,
-                      .ahead = ahead};
+                      .prefetch = prefetch};
         multiply_columns(&of, q.columns);
     }
 }
@@ -633,10 +618,10 @@ static void correlate_block(const winograd *p, const room *r, const tdi_call *ca
     for (piece q = first_piece(p); q.f < p->f; q = next_piece(p, q)) {
         bool last = begin + count == p->tiles;
         float *points = place_of(p, r->filter, q);
-        tdi_ahead ahead[TAPS * TAPS] = {{.at = (const char *)points}};
+        tdi_prefetch_region prefetch[TAPS * TAPS] = {{.at = (const char *)points}};
         if (last)
-            ask_for_taps(p, call->out.data, q, ahead);
-        add_products(p, r, q, count, begin > 0, points, ahead);
+            prefetch_taps(p, call->out.data, q, prefetch);
+        add_products(p, r, q, count, begin > 0, points, prefetch);
         if (last)
             store_piece(p, points, q, call->out.data);
     }
@@ -683,7 +668,7 @@ static bool is_overlapping(const tdi_call *call)
 }
 
 /* Each tile must pay for its share of the filter's transform, and fill what it makes. */
-static tdi_doubt doubts_shape(const td_shape *y)
+static tdi_confidence confidence_of_shape(const td_shape *y)
 {
     int64_t tiles = tiles_in(y);
     int64_t made = y->dim[0] * y->dim[1] * y->dim[2];
@@ -737,9 +722,9 @@ static const char *forward_declines(const tdi_call *call)
     return declines(call, &call->in[0], &call->in[1], &call->out);
 }
 
-static tdi_doubt forward_doubts(const tdi_call *call)
+static tdi_confidence forward_confidence(const tdi_call *call)
 {
-    return doubts_shape(&call->out.shape);
+    return confidence_of_shape(&call->out.shape);
 }
 
 static winograd forward_of(const tdi_call *call)
@@ -760,10 +745,10 @@ static td_status forward_prepare(const tdi_call *call, void **state, size_t *scr
     return prepare(call, &p, scratch, error);
 }
 
-static size_t forward_keeps(const tdi_call *call)
+static size_t forward_packed_cache_bytes(const tdi_call *call)
 {
     winograd p = forward_of(call);
-    return kept_bytes(call, &p);
+    return packed_cache_bytes(call, &p);
 }
 
 static void forward_run(const tdi_call *call)
@@ -778,9 +763,9 @@ static const char *grad_input_declines(const tdi_call *call)
     return declines(call, &call->out, &call->in[1], &call->in[0]);
 }
 
-static tdi_doubt grad_input_doubts(const tdi_call *call)
+static tdi_confidence grad_input_confidence(const tdi_call *call)
 {
-    return doubts_shape(is_overlapping(call) ? &call->in[0].shape : &call->out.shape);
+    return confidence_of_shape(is_overlapping(call) ? &call->in[0].shape : &call->out.shape);
 }
 
 static winograd grad_input_of(const tdi_call *call)
@@ -795,10 +780,10 @@ static td_status grad_input_prepare(const tdi_call *call, void **state, size_t *
     return prepare(call, &p, scratch, error);
 }
 
-static size_t grad_input_keeps(const tdi_call *call)
+static size_t grad_input_packed_cache_bytes(const tdi_call *call)
 {
     winograd p = grad_input_of(call);
-    return kept_bytes(call, &p);
+    return packed_cache_bytes(call, &p);
 }
 
 static void grad_input_run(const tdi_call *call)
@@ -812,9 +797,9 @@ static const char *grad_filter_declines(const tdi_call *call)
     return declines(call, &call->in[0], &call->out, &call->in[1]);
 }
 
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
-    return doubts_shape(&call->in[1].shape);
+    return confidence_of_shape(&call->in[1].shape);
 }
 
 /* Of more than one block, sums of products go on in all of the filter's points. */
@@ -845,12 +830,12 @@ static void grad_filter_run(const tdi_call *call)
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_##stem) = {                                                         \
         .name = TDI_ISA_TEXT " winograd " #stem, .op = &tdi_op_##stem, __VA_ARGS__}
 
-WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .shows = true,
-                .declines = forward_declines, .doubts = forward_doubts, .prepare = forward_prepare,
-                .keeps = forward_keeps, .run = forward_run);
+WINOGRAD_KERNEL(conv2d, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .declines = forward_declines,
+                .confidence = forward_confidence, .prepare = forward_prepare,
+                .packed_cache_bytes = forward_packed_cache_bytes, .run = forward_run);
 WINOGRAD_KERNEL(conv2d_grad_input, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
-                .declines = grad_input_declines, .doubts = grad_input_doubts, .prepare = grad_input_prepare,
-                .keeps = grad_input_keeps, .run = grad_input_run);
+                .declines = grad_input_declines, .confidence = grad_input_confidence, .prepare = grad_input_prepare,
+                .packed_cache_bytes = grad_input_packed_cache_bytes, .run = grad_input_run);
 WINOGRAD_KERNEL(conv2d_grad_filter, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS,
-                .declines = grad_filter_declines, .doubts = grad_filter_doubts, .prepare = grad_filter_prepare,
+                .declines = grad_filter_declines, .confidence = grad_filter_confidence, .prepare = grad_filter_prepare,
                 .run = grad_filter_run);

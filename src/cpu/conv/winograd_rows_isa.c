@@ -1,11 +1,11 @@
-/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_isa.h), by Winograd's method along
- * rows (winograd_points_isa.h): eight products make what takes 18 (filters of 3 columns) or 20 (of 5), six of a narrow
- * tile what takes 12 or 10.
+/* winograd_rows_isa.c - convolutions of few channels, a sample in each lane (conv2d_interleaved_isa.h), by Winograd's
+ * method along rows (winograd_rows_transforms_isa.h): eight products make what takes 18 (filters of 3 columns) or 20
+ * (of 5), six of a narrow tile what takes 12 or 10.
  *
  * A tile is `out` neighbours in a row of y. Between the transforms each point has a convolution of its own, over tiles,
  * rows and channels, with a filter of one column. */
 #include "cpu/conv/conv2d_interleaved_isa.h"
-#include "cpu/conv/winograd_points_isa.h"
+#include "cpu/conv/winograd_rows_transforms_isa.h"
 
 enum { MOST_TAPS = 5, LINE = 16 /* floats */ };
 enum { BAND_BYTES = 384 * 1024 /* of points: what stays in the second cache */ };
@@ -157,7 +157,7 @@ typedef void transform(int pairs, int count, const tdi_vector *from, tdi_vector 
 typedef struct image {
     const tdi_value *value;
     int64_t first, lanes, h, w, channels; /* first sample, samples */
-    float *row, *zeros;                   /* room for a row that does not stand abreast; a column of zeros */
+    float *row, *zeros;                   /* room for a row that is not batch-interleaved; a column of zeros */
 } image;
 
 /* Tile t of a row [w, channels, lane] at points, made from `count` columns from t * out - before on. */
@@ -209,11 +209,11 @@ static void zero_row_points(const winograd *p, const image *from, steps step, fl
             tdi_clear(to + k * step.point + t * step.tile, from->channels * TDI_WIDTH);
 }
 
-static const float *row_abreast(const image *from, int64_t i)
+static const float *interleaved_row(const image *from, int64_t i)
 {
     int64_t line = from->w * from->channels, sample = from->h * line;
     const float *data = (const float *)from->value->data + from->first * sample;
-    if (from->value->abreast)
+    if (from->value->batch_interleaved)
         return data + i * line * TDI_WIDTH;
     tdi_turn_in(data + i * line, sample, from->lanes, line, from->row);
     return from->row;
@@ -224,7 +224,7 @@ static void image_points(const winograd *p, const image *from, tdi_rows rows, to
     steps step = steps_of(p, rows.end - rows.begin, from->channels);
     for (int64_t i = rows.begin; i < rows.end; i++, to += step.row)
         if (i >= 0 && i < from->h)
-            make(p, from, row_abreast(from, i), step, to);
+            make(p, from, interleaved_row(from, i), step, to);
         else
             zero_row_points(p, from, step, to);
 }
@@ -367,24 +367,24 @@ static void multiply_points(const winograd *p, const room *r, tdi_rows from, tdi
 }
 
 static void store_rows(const winograd *p, const room *r, tdi_rows rows, int64_t block, const float *bias,
-                       int activation, tdi_asking *asking, const tdi_value *y)
+                       int activation, const tdi_value *y)
 {
     const tdi_conv *c = &p->conv;
     int64_t line = c->ow * c->f, sample = c->oh * line;
     float *data = (float *)y->data + (c->first + block * TDI_WIDTH) * sample;
     steps step = steps_of(p, rows.end - rows.begin, c->f);
     for (int64_t i = rows.begin; i < rows.end; i++) {
-        float *row = y->abreast ? data + i * line * TDI_WIDTH : r->to_row;
+        float *row = y->batch_interleaved ? data + i * line * TDI_WIDTH : r->to_row;
         row_of(p, r->to + (i - rows.begin) * step.row, step, bias, row);
-        tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, asking, row);
-        if (!y->abreast)
+        tdi_conv_activate(c, (tdi_rows){0, c->ow}, activation, row);
+        if (!y->batch_interleaved)
             tdi_turn_out(row, tdi_conv_lanes(c, block), line, data + i * line, sample);
     }
 }
 
 /* r->filter is made. */
 static void convolve(const winograd *p, const room *r, const tdi_value *x, const float *bias, int activation,
-                     tdi_asking asking, const tdi_value *y)
+                     const tdi_value *y)
 {
     const tdi_conv *c = &p->conv;
     for (int64_t block = 0; block * TDI_WIDTH < c->samples; block++) {
@@ -394,7 +394,7 @@ static void convolve(const winograd *p, const room *r, const tdi_value *x, const
             tdi_rows made = band_at(p, begin), read = rows_from(p, made);
             image_points(p, &from, read, p->turned ? y_row_points : x_row_points, r->from);
             multiply_points(p, r, read, made);
-            store_rows(p, r, made, block, bias, activation, &asking, y);
+            store_rows(p, r, made, block, bias, activation, y);
         }
     }
 }
@@ -502,7 +502,7 @@ static winograd winograd_of(const tdi_call *call, const td_shape *x, const td_sh
 
 /* ---- kernels ---- */
 
-static tdi_doubt likely(const tdi_call *call)
+static tdi_confidence likely(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -533,8 +533,7 @@ static void forward_run(const tdi_call *call)
     const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
     memcpy(r.plain, call->in[1].data, (size_t)(p.conv.kh * p.taps * filter_row(&p)) * sizeof *r.plain);
     filter_points(&p, r.plain, r.filter);
-    convolve(&p, &r, &call->in[0], bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, tdi_asking_of(call),
-             &call->out);
+    convolve(&p, &r, &call->in[0], bias, ((const tdi_conv2d_attrs *)call->attrs)->activation, &call->out);
 }
 
 static const char *grad_input_declines(const tdi_call *call)
@@ -561,7 +560,7 @@ static void grad_input_run(const tdi_call *call)
     room r = room_of(&p, call->scratch);
     turn_filter(&p, call->in[1].data, r.plain);
     filter_points(&p, r.plain, r.filter);
-    convolve(&p, &r, &call->in[0], NULL, TD_LINEAR, (tdi_asking){.count = 0}, &call->out);
+    convolve(&p, &r, &call->in[0], NULL, TD_LINEAR, &call->out);
 }
 
 static const char *grad_filter_declines(const tdi_call *call)
@@ -600,12 +599,12 @@ static void grad_filter_run(const tdi_call *call)
     extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem);                                                \
     const tdi_kernel TDI_ISA_NAME(tdi_cpu_winograd_rows_##stem) = {.name = TDI_ISA_TEXT " winograd rows " #stem,       \
                                                                    .op = &tdi_op_##stem,                               \
-                                                                   .doubts = likely,                                   \
-                                                                   .abreast = tdi_conv_leads_abreast,                  \
+                                                                   .confidence = likely,                               \
+                                                                   .interleaving = tdi_conv_prefers_interleaving,      \
                                                                    __VA_ARGS__}
 
-WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .asks = tdi_conv_asks, .declines = forward_declines,
-                     .prepare = forward_prepare, .run = forward_run);
+WINOGRAD_ROWS_KERNEL(conv2d, .splits = TDI_CAN_ROWS, .declines = forward_declines, .prepare = forward_prepare,
+                     .run = forward_run);
 WINOGRAD_ROWS_KERNEL(conv2d_grad_input, .splits = TDI_CAN_ROWS, .declines = grad_input_declines,
                      .prepare = grad_input_prepare, .run = grad_input_run);
 WINOGRAD_ROWS_KERNEL(conv2d_grad_filter, .declines = grad_filter_declines, .prepare = grad_filter_prepare,

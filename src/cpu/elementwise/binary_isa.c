@@ -1,6 +1,6 @@
 /* binary_isa.c - two numbers into one: same shapes, or one side a number, a row for every row, a number per row, or
  * broadcast otherwise. */
-#include "cpu/narrow_isa.h"
+#include "cpu/bfloat16_isa.h"
 
 /* X(kind, value) */
 #define BINARY_KINDS(X)                                                                                                \

@@ -1,5 +1,5 @@
 /* dropout_isa.c - dropout: Philox blocks made side by side, the same bits as tdi_dropout_draw. */
-#include "cpu/narrow_isa.h"
+#include "cpu/bfloat16_isa.h"
 
 enum { QUADS = 64, BLOCK = 4 * QUADS };
 

@@ -1,6 +1,6 @@
 /* elementwise_isa.c - what is computed element by element besides unary and binary. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/math_isa.h"
-#include "cpu/narrow_isa.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 

@@ -140,16 +140,16 @@ static void reduce_stretch(const tdi_call *call, const tdi_reduce_extents *e, in
 }
 
 /* Over everything but the channels: the gradient of a bias. */
-static tdi_abreast follows_abreast(const tdi_call *call)
+static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
 {
     const tdi_reduce_attrs *attrs = call->attrs;
     const td_shape *x = &call->in[0].shape;
     bool all_but_last = attrs->axes == (1u << (x->rank - 1)) - 1;
-    return x->rank > 1 && all_but_last && attrs->kind == TDI_SUM ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+    return x->rank > 1 && all_but_last && attrs->kind == TDI_SUM ? TDI_ACCEPTS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
-/* Sums of `n` channels from `first` on, samples abreast. */
-static void sum_abreast(const tdi_value *x, int64_t first, int64_t n, float *to)
+/* Sums of `n` channels from `first` on, of a batch-interleaved value. */
+static void sum_interleaved(const tdi_value *x, int64_t first, int64_t n, float *to)
 {
     int64_t channels = tdi_last_extent(&x->shape), stride = channels * TDI_WIDTH;
     int64_t positions = tdi_per_sample(x) / channels, samples = x->shape.dim[0];
@@ -169,18 +169,18 @@ static void sum_abreast(const tdi_value *x, int64_t first, int64_t n, float *to)
         to[c] = (float)sums[c];
 }
 
-static void reduce_abreast(const tdi_call *call)
+static void reduce_interleaved(const tdi_call *call)
 {
     enum { MOST = SIDE / TDI_WIDTH };
     int64_t channels = tdi_last_extent(&call->in[0].shape);
     for (int64_t c = 0; c < channels; c += MOST)
-        sum_abreast(&call->in[0], c, channels - c < MOST ? channels - c : MOST, (float *)call->out.data + c);
+        sum_interleaved(&call->in[0], c, channels - c < MOST ? channels - c : MOST, (float *)call->out.data + c);
 }
 
 static void reduce_run(const tdi_call *call)
 {
-    if (call->in[0].abreast) {
-        reduce_abreast(call);
+    if (call->in[0].batch_interleaved) {
+        reduce_interleaved(call);
         return;
     }
     tdi_reduce_extents e;
@@ -191,7 +191,7 @@ static void reduce_run(const tdi_call *call)
 }
 
 TDI_CPU_KERNEL(reduce, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = declines,
-               .abreast = follows_abreast, .run = reduce_run);
+               .interleaving = accepts_interleaving, .run = reduce_run);
 
 /* sum(x) / rows of the global batch / (elements per row) */
 static void batch_mean_run(const tdi_call *call)

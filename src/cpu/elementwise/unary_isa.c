@@ -1,9 +1,9 @@
 /* unary_isa.c - functions of one element and their derivatives. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/conv/batch_interleaved_isa.h"
-#include "cpu/elementwise/squash_isa.h"
-#include "cpu/loops.h"
+#include "cpu/elementwise/sigmoid_tanh_isa.h"
 #include "cpu/math_isa.h"
-#include "cpu/narrow_isa.h"
+#include "cpu/vector_loops.h"
 
 /* X(kind, f(x), f'(v) * dy): v is y or x, as tdi_unary_grad_from_output says. */
 #define LOOPED_KINDS(X)                                                                                                \
@@ -244,41 +244,41 @@ static void unary_grad_plain(const tdi_call *call)
     tdi_each_tile(call, is_narrow_relu(call) ? relu_grad_tile : unary_grad_tile);
 }
 
-static tdi_abreast follows_abreast(const tdi_call *call)
+static tdi_batch_interleaving accepts_interleaving(const tdi_call *call)
 {
-    return call->out.shape.rank > 1 ? TDI_FOLLOWS_ABREAST : TDI_NOT_ABREAST;
+    return call->out.shape.rank > 1 ? TDI_ACCEPTS_INTERLEAVING : TDI_NO_INTERLEAVING;
 }
 
 static td_status prepare(const tdi_call *call, void **state, size_t *scratch, tdi_error *error)
 {
     (void)state;
     (void)error;
-    *scratch = tdi_is_abreast(call) ? tdi_abreast_room(call) : 0;
+    *scratch = tdi_is_batch_interleaved(call) ? tdi_batch_interleaved_room(call) : 0;
     return TD_OK;
 }
 
 static void unary_run(const tdi_call *call)
 {
-    if (tdi_is_abreast(call))
-        tdi_abreast_run(call, unary_plain);
+    if (tdi_is_batch_interleaved(call))
+        tdi_batch_interleaved_run(call, unary_plain);
     else
         unary_plain(call);
 }
 
 static void unary_grad_run(const tdi_call *call)
 {
-    if (tdi_is_abreast(call))
-        tdi_abreast_run(call, unary_grad_plain);
+    if (tdi_is_batch_interleaved(call))
+        tdi_batch_interleaved_run(call, unary_grad_plain);
     else
         unary_grad_plain(call);
 }
 
 TDI_CPU_KERNEL(unary, .takes = TDI_TAKES_BOTH, .pointwise = true,
-               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .abreast = follows_abreast, .prepare = prepare,
-               .run = unary_run);
+               .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .interleaving = accepts_interleaving,
+               .prepare = prepare, .run = unary_run);
 TDI_CPU_KERNEL(unary_grad, .takes = TDI_TAKES_BOTH, .pointwise = true,
                .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT, .declines = grad_declines,
-               .abreast = follows_abreast, .prepare = prepare, .run = unary_grad_run);
+               .interleaving = accepts_interleaving, .prepare = prepare, .run = unary_grad_run);
 
 /* ---- the end of a matmul or convolution ---- */
 
@@ -318,11 +318,11 @@ static void narrow(int64_t n, const float *from, tdi_bfloat16 *to)
     tdi_narrow_loop(n, from, to);
 }
 
-const tdi_loops TDI_ISA_NAME(tdi_loops) = {.epilogue = epilogue,
-                                           .slope = slope_loop,
-                                           .activate_bfloat16 = activate_bfloat16,
-                                           .widen = widen,
-                                           .narrow = narrow,
-                                           .pack = TDI_ISA_NAME(tdi_pack),
-                                           .update = TDI_ISA_NAME(tdi_update_stretch),
-                                           .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};
+const tdi_vector_loops TDI_ISA_NAME(tdi_vector_loops) = {.epilogue = epilogue,
+                                                         .slope = slope_loop,
+                                                         .activate_bfloat16 = activate_bfloat16,
+                                                         .widen = widen,
+                                                         .narrow = narrow,
+                                                         .pack = TDI_ISA_NAME(tdi_pack),
+                                                         .update = TDI_ISA_NAME(tdi_update_stretch),
+                                                         .convert_bytes = TDI_ISA_NAME(tdi_convert_bytes)};

@@ -4,8 +4,8 @@
  * after whole vectors goes through the same instructions. */
 #include "cpu/elementwise/update.h"
 #include "cpu/isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 
 enum { ANY_SPLIT = TDI_CAN_ROWS | TDI_CAN_COLUMNS | TDI_CAN_FLAT };
 enum { CLAIMED = 16 * TDI_LINE / sizeof(float) /* at a time */ };

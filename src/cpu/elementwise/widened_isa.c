@@ -1,7 +1,7 @@
 /* widened_isa.c - float kernels on bfloat16 values, a piece at a time in the cache: pools sample by sample, sums by
  * stretches of rows. */
+#include "cpu/bfloat16_isa.h"
 #include "cpu/kernels.h"
-#include "cpu/narrow_isa.h"
 
 enum { MOST_IN = 3, ALIGNMENT = 64 };
 

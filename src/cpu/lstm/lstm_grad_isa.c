@@ -13,7 +13,7 @@ enum { DOT_ROWS = LONE / QUARTERS < 4 ? LONE / QUARTERS : 4 }; /* whose sums sta
 typedef struct backward {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
-    tdi_lstm_tape tape;
+    tdi_lstm_reserve reserve;
     tdi_lstm_share own;
     int64_t panels, width; /* of units; floats of a row of dh and dc */
     bool lone;             /* one row */
@@ -32,8 +32,8 @@ static int64_t sums_floats(const backward *b)
 static int64_t packed_floats(const backward *b)
 {
     if (b->lone)
-        return b->tape.steps >= TDI_LSTM_PACKED_STEPS ? GATES * b->own.units * b->tape.units : 0;
-    return GATES * b->tape.units * b->width;
+        return b->reserve.steps >= TDI_LSTM_PACKED_STEPS ? GATES * b->own.units * b->reserve.units : 0;
+    return GATES * b->reserve.units * b->width;
 }
 
 static size_t backward_floats(const backward *b)
@@ -45,11 +45,11 @@ static size_t backward_floats(const backward *b)
 
 static backward backward_of(const tdi_call *call)
 {
-    backward b = {.call = call, .attrs = call->attrs, .tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_GRAD_TAPE])};
-    b.own = tdi_lstm_share_of(call, b.tape.rows, b.tape.units);
+    backward b = {.call = call, .attrs = call->attrs, .reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_GRAD_RESERVE])};
+    b.own = tdi_lstm_share_of(call, b.reserve.rows, b.reserve.units);
     b.panels = (b.own.units + PANEL - 1) / PANEL;
     b.width = b.panels * PANEL;
-    b.lone = tdi_lstm_is_lone(&b.own, b.tape.units) && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK);
+    b.lone = tdi_lstm_is_lone(&b.own, b.reserve.units) && !tdi_lstm_has(call, TDI_LSTM_GRAD_MASK);
     if (!call->scratch) /* prepare asks for sizes */
         return b;
     b.sums = call->scratch;
@@ -65,7 +65,7 @@ static backward backward_of(const tdi_call *call)
 /* Columns of the panel beyond the own units are zeros. */
 static void pack_panel(const backward *b, int64_t first, float *to)
 {
-    int64_t depth = GATES * b->tape.units, units = tdi_least(PANEL, b->own.units - first);
+    int64_t depth = GATES * b->reserve.units, units = tdi_least(PANEL, b->own.units - first);
     const float *from = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + (b->own.unit + first) * depth;
     int64_t high = units / TDI_WIDTH * TDI_WIDTH, wide = depth / TDI_WIDTH * TDI_WIDTH;
     for (int64_t j = 0; j < high; j += TDI_WIDTH)
@@ -79,8 +79,8 @@ static void pack_panel(const backward *b, int64_t first, float *to)
     }
 }
 
-/* Where blocks of units begin: on the tape (c behind the gates), c before (NULL: zeros), what arrives at h from outside
- * (NULL: zeros) and from the step behind; dc, which becomes the next; dz. Sections lie `units` apart. */
+/* Where blocks of units begin: on the reserve (c behind the gates), c before (NULL: zeros), what arrives at h from
+ * outside (NULL: zeros) and from the step behind; dc, which becomes the next; dz. Sections lie `units` apart. */
 typedef struct blocks {
     const float *made, *before, *outside, *dh;
     float *dc, *dz;
@@ -119,7 +119,7 @@ static void unsquash_one(const blocks *b)
     unsquash(*b, 1);
 }
 
-static void unsquash_abreast(const blocks *b)
+static void unsquash_blocks(const blocks *b)
 {
     unsquash(*b, TDI_ABREAST);
 }
@@ -146,15 +146,15 @@ static void unsquash_part(blocks b, int64_t units)
 static blocks blocks_of(const backward *b, int64_t step, int64_t i)
 {
     int64_t row = b->own.row + i, unit = b->own.unit;
-    const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, row, step);
-    const float *before = tdi_lstm_c_before(b->call, &b->tape, TDI_LSTM_GRAD_C, row, step);
-    return (blocks){.made = tdi_lstm_at(&b->tape, row, step, 0) + unit,
+    const float *outside = tdi_lstm_dh(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->reserve, row, step);
+    const float *before = tdi_lstm_c_before(b->call, &b->reserve, TDI_LSTM_GRAD_C, row, step);
+    return (blocks){.made = tdi_lstm_at(&b->reserve, row, step, 0) + unit,
                     .before = before ? before + unit : NULL,
                     .outside = outside ? outside + unit : NULL,
                     .dh = b->dh + i * b->width,
                     .dc = b->dc + i * b->width,
-                    .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, row, step) + unit,
-                    .units = b->tape.units};
+                    .dz = tdi_lstm_z(&b->call->out, b->attrs, &b->reserve, row, step) + unit,
+                    .units = b->reserve.units};
 }
 
 static void row_back(const backward *b, int64_t step, int64_t i)
@@ -166,7 +166,7 @@ static void row_back(const backward *b, int64_t step, int64_t i)
         if (units < TDI_WIDTH)
             unsquash_part(at, units);
         else if (count > TDI_WIDTH)
-            unsquash_abreast(&at);
+            unsquash_blocks(&at);
         else
             unsquash_one(&at);
         at = (blocks){at.made + count,
@@ -234,16 +234,16 @@ static void add_masked(const backward *b, int64_t gate, int64_t first)
         const float *mask = tdi_lstm_mask(b->call, TDI_LSTM_GRAD_MASK, b->own.row + i);
         float *dh = b->dh + i * b->width + first;
         for (int64_t j = 0; j < tdi_least(PANEL, b->own.units - first); j++)
-            dh[j] += mask[gate * b->tape.units + b->own.unit + first + j] * b->apart[i * PANEL + j];
+            dh[j] += mask[gate * b->reserve.units + b->own.unit + first + j] * b->apart[i * PANEL + j];
     }
 }
 
 /* dh += dz R' over units [begin, end) of one gate, from the last to the first when `down`. */
 static void add_gate_back(const backward *b, tdi_operand dz, int64_t gate, int64_t begin, int64_t end, bool down)
 {
-    int64_t k = gate * b->tape.units + (down ? end - 1 : begin), next = down ? -1 : 1;
+    int64_t k = gate * b->reserve.units + (down ? end - 1 : begin), next = down ? -1 : 1;
     for (int64_t p = 0; p < b->panels && begin < end; p++) {
-        const float *packed = b->packed + (p * GATES * b->tape.units + k) * PANEL;
+        const float *packed = b->packed + (p * GATES * b->reserve.units + k) * PANEL;
         tdi_result to = {b->dh + p * PANEL, b->width, false};
         if (b->apart)
             to = (tdi_result){b->apart, PANEL, true};
@@ -258,9 +258,9 @@ static void add_gate_back(const backward *b, tdi_operand dz, int64_t gate, int64
 static void recur_back(const backward *b, int64_t step)
 {
     const tdi_lstm_share *own = &b->own;
-    tdi_operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step),
-                      b->call->out.shape.dim[1] * GATES * b->tape.units, 1};
-    int64_t begin = own->unit, end = begin + own->units, units = b->tape.units, turn = step & 1 ? GATES - 1 : 0;
+    tdi_operand dz = {tdi_lstm_z(&b->call->out, b->attrs, &b->reserve, own->row, step),
+                      b->call->out.shape.dim[1] * GATES * b->reserve.units, 1};
+    int64_t begin = own->unit, end = begin + own->units, units = b->reserve.units, turn = step & 1 ? GATES - 1 : 0;
     int64_t first = own->by_units ? GATES / 2 : GATES;
     memset(b->dh, 0, (size_t)(own->rows * b->width) * sizeof(float));
     for (int64_t g = 0; g < first; g++)
@@ -320,7 +320,7 @@ typedef struct quarters {
 static void add_packed(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     tdi_vector of_dz[GATES * LONE_BLOCKS];
-    load_panel(dz + unit, b->tape.units, of_dz);
+    load_panel(dz + unit, b->reserve.units, of_dz);
     for (int i = of.first; i < of.first + of.count; i++) {
         int64_t begin = quarter(b, step, i), end = begin + b->own.units / QUARTERS;
         for (int64_t j = begin; j < end; j += DOT_ROWS)
@@ -333,7 +333,7 @@ static void add_packed(const backward *b, const float *dz, int64_t step, int64_t
 static void add_unpacked(const backward *b, const float *dz, int64_t step, int64_t unit, quarters of)
 {
     const float *recurrent = (const float *)b->call->in[TDI_LSTM_GRAD_R].data + unit;
-    int64_t units = b->tape.units;
+    int64_t units = b->reserve.units;
     tdi_vector of_dz[GATES * LONE_BLOCKS];
     load_panel(dz + unit, units, of_dz);
     for (int i = of.first; i < of.first + of.count; i++) {
@@ -359,8 +359,8 @@ static void recur_lone(const backward *b, int64_t step)
 {
     enum { HALF = QUARTERS / 2 };
     const tdi_lstm_share *own = &b->own;
-    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->tape, own->row, step);
-    int64_t begin = own->unit, end = begin + own->units, units = b->tape.units;
+    const float *dz = tdi_lstm_z(&b->call->out, b->attrs, &b->reserve, own->row, step);
+    int64_t begin = own->unit, end = begin + own->units, units = b->reserve.units;
     int begun = add_units_back(b, dz, step, begin, end, (quarters){0, HALF, 0});
     tdi_lstm_wait(b->call, own);
     tdi_fetch(dz, units, GATES, 0, begin);
@@ -374,15 +374,15 @@ static void recur_lone(const backward *b, int64_t step)
 
 static void begin_back(const backward *b)
 {
-    bool recurs = b->tape.steps > 1 || b->attrs->passed;
+    bool recurs = b->reserve.steps > 1 || b->attrs->passed;
     if (b->lone && b->packed)
-        tdi_lstm_pack_lone((const float *)b->call->in[TDI_LSTM_GRAD_R].data + b->own.unit * GATES * b->tape.units,
-                           b->own.units, b->tape.units, b->tape.units, b->packed);
+        tdi_lstm_pack_lone((const float *)b->call->in[TDI_LSTM_GRAD_R].data + b->own.unit * GATES * b->reserve.units,
+                           b->own.units, b->reserve.units, b->reserve.units, b->packed);
     for (int64_t p = 0; p < b->panels && recurs && !b->lone; p++)
-        pack_panel(b, p * PANEL, b->packed + p * GATES * b->tape.units * PANEL);
+        pack_panel(b, p * PANEL, b->packed + p * GATES * b->reserve.units * PANEL);
     memset(b->dh, 0, (size_t)(2 * b->own.rows * b->width) * sizeof(float)); /* dc too */
     for (int64_t i = 0; i < b->own.rows; i++) {
-        const float *dc = tdi_lstm_dc(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->tape, b->own.row + i);
+        const float *dc = tdi_lstm_dc(&b->call->in[TDI_LSTM_GRAD_DY], b->attrs, &b->reserve, b->own.row + i);
         if (dc)
             memcpy(b->dc + i * b->width, dc + b->own.unit, (size_t)b->own.units * sizeof(float));
     }
@@ -400,12 +400,12 @@ static void end_back(const backward *b)
         return;
     recur_any(b, 0);
     for (int64_t i = 0; i < b->own.rows; i++) {
-        float *to = tdi_lstm_dstate(&b->call->out, &b->tape, b->own.row + i) + b->own.unit;
+        float *to = tdi_lstm_dstate(&b->call->out, &b->reserve, b->own.row + i) + b->own.unit;
         size_t size = (size_t)b->own.units * sizeof *to;
         memcpy(to, b->dh + i * b->width, size);
-        memcpy(to + b->tape.units, b->dc + i * b->width, size);
+        memcpy(to + b->reserve.units, b->dc + i * b->width, size);
         for (int64_t g = 2; g < GATES; g++)
-            memset(to + g * b->tape.units, 0, size);
+            memset(to + g * b->reserve.units, 0, size);
     }
     tdi_lstm_step_is_made(b->call, &b->own); /* only now is what the other lanes made not read any more */
 }
@@ -420,7 +420,7 @@ static td_status prepare_back(const tdi_call *call, void **state, size_t *scratc
 
 static void make_step_back(const backward *b, int64_t step)
 {
-    if (step + 1 < b->tape.steps)
+    if (step + 1 < b->reserve.steps)
         recur_any(b, step + 1);
     step_back(b, step);
     tdi_lstm_step_is_made(b->call, &b->own);
@@ -430,16 +430,16 @@ static void run_back(const tdi_call *call)
 {
     backward b = backward_of(call);
     begin_back(&b);
-    for (int64_t step = b.tape.steps - 1; step >= 0; step--)
+    for (int64_t step = b.reserve.steps - 1; step >= 0; step--)
         make_step_back(&b, step);
     end_back(&b);
     tdi_lstm_wait(call, &b.own);
 }
 
 /* Step by step, so that no lane finds itself waiting. */
-static void run_back_together(const tdi_call *calls, int lanes)
+static void run_back_serially(const tdi_call *calls, int lanes)
 {
-    int64_t steps = calls[0].in[TDI_LSTM_GRAD_TAPE].shape.dim[1];
+    int64_t steps = calls[0].in[TDI_LSTM_GRAD_RESERVE].shape.dim[1];
     for (int lane = 0; lane < lanes; lane++) {
         backward b = backward_of(&calls[lane]);
         begin_back(&b);
@@ -455,7 +455,7 @@ static void run_back_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_back_together,
+TDI_CPU_KERNEL(lstm_grad, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_back_serially,
                .declines = tdi_lstm_declines, .prepare = prepare_back, .run = run_back);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows);
@@ -472,7 +472,7 @@ const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_grad_by_rows) = {.name = TDI_ISA_TEXT
 typedef struct recurrent {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
-    tdi_lstm_tape tape;
+    tdi_lstm_reserve reserve;
     int64_t unit, units, pairs, columns;
     float *h;    /* [DEPTH, units], as one gate sees it */
     float *dz;   /* [DEPTH, PANEL] */
@@ -481,12 +481,13 @@ typedef struct recurrent {
 
 static recurrent recurrent_of(const tdi_call *call)
 {
-    recurrent r = {.call = call, .attrs = call->attrs, .tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_RECURRENT_TAPE])};
+    recurrent r = {
+        .call = call, .attrs = call->attrs, .reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_RECURRENT_RESERVE])};
     bool by_rows = call->split == TDI_ROWS;
     r.unit = by_rows ? call->begin : 0;
-    r.units = by_rows ? call->end - call->begin : r.tape.units;
-    r.pairs = r.tape.rows * r.tape.steps;
-    r.columns = GATES * r.tape.units;
+    r.units = by_rows ? call->end - call->begin : r.reserve.units;
+    r.pairs = r.reserve.rows * r.reserve.steps;
+    r.columns = GATES * r.reserve.units;
     if (!call->scratch)
         return r;
     r.dz = call->scratch;
@@ -497,22 +498,23 @@ static recurrent recurrent_of(const tdi_call *call)
 
 static const float *pair_h(const recurrent *r, int64_t pair)
 {
-    int64_t time = pair % r->tape.steps;
-    return tdi_lstm_h_before(r->call, &r->tape, TDI_LSTM_RECURRENT_H, pair / r->tape.steps,
-                             tdi_lstm_time(r->attrs, &r->tape, time));
+    int64_t time = pair % r->reserve.steps;
+    return tdi_lstm_h_before(r->call, &r->reserve, TDI_LSTM_RECURRENT_H, pair / r->reserve.steps,
+                             tdi_lstm_time(r->attrs, &r->reserve, time));
 }
 
 static void pack_h(const recurrent *r, int64_t first, int64_t count, int64_t gate)
 {
     float *to = r->h;
     for (int64_t pair = first; pair < first + count; pair++, to += r->units) {
-        const float *h = pair_h(r, pair), *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, pair / r->tape.steps);
+        const float *h = pair_h(r, pair),
+                    *mask = tdi_lstm_mask(r->call, TDI_LSTM_RECURRENT_MASK, pair / r->reserve.steps);
         if (h)
             memcpy(to, h + r->unit, (size_t)r->units * sizeof *to);
         else
             memset(to, 0, (size_t)r->units * sizeof *to);
         for (int64_t i = 0; mask && i < r->units; i++)
-            to[i] *= mask[gate * r->tape.units + r->unit + i];
+            to[i] *= mask[gate * r->reserve.units + r->unit + i];
     }
 }
 

@@ -19,7 +19,7 @@ enum { RUNS = 2 * PIECES + 2 };
 enum { LOOKS = 100 };                          /* at the other lanes' steps: for about as long as a hand-over takes */
 enum { FEW_BLOCKS = TDI_WIDTH == 16 ? 2 : 1 }; /* of a panel for two or three rows */
 enum { AHEAD = 9 * TDI_LSTM_TILE };            /* steps of a lone row whose x W is made at once */
-/* Blocks whose gates are made abreast, in 32 registers or 16. */
+/* Blocks whose gates are made at a time, in 32 registers or 16. */
 enum { PAIR = TDI_WIDTH == 16 ? TDI_EXPONENTIALS / TDI_LSTM_GATES : 1 };
 
 /* Units of h that follow each other. */
@@ -30,7 +30,7 @@ typedef struct run {
 typedef struct forward {
     const tdi_call *call;
     const tdi_lstm_attrs *attrs;
-    tdi_lstm_tape tape;
+    tdi_lstm_reserve reserve;
     tdi_lstm_share own;
     int64_t blocks, wide; /* of units: all, in a panel */
     int64_t features;     /* of x; 0: z is there */
@@ -67,13 +67,13 @@ static int64_t sums_floats(const forward *f)
 /* In place, for many steps and rows: two or three rows use each weight too seldom for it to pay. */
 static int64_t packed_floats(const forward *f)
 {
-    bool pays = f->own.rows > 3 && f->tape.steps >= TDI_LSTM_PACKED_STEPS;
-    return f->lone || pays ? GATES * f->own.units * f->tape.units : 0;
+    bool pays = f->own.rows > 3 && f->reserve.steps >= TDI_LSTM_PACKED_STEPS;
+    return f->lone || pays ? GATES * f->own.units * f->reserve.units : 0;
 }
 
 static int64_t kept_floats(const forward *f)
 {
-    return f->in_place && tdi_is_steady(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
+    return f->in_place && tdi_is_constant_input(f->call, TDI_LSTM_R) ? packed_floats(f) : 0;
 }
 
 static size_t forward_floats(const forward *f)
@@ -82,8 +82,8 @@ static size_t forward_floats(const forward *f)
     if (f->in_place)
         return (size_t)(sums_floats(f) + packed_floats(f) - kept_floats(f) + row);
     int64_t mask = tdi_lstm_has(f->call, TDI_LSTM_MASK);
-    return (size_t)((f->tape.units + f->own.rows + f->features) * f->blocks * BLOCK +
-                    mask * GATES * f->own.rows * f->tape.units + row);
+    return (size_t)((f->reserve.units + f->own.rows + f->features) * f->blocks * BLOCK +
+                    mask * GATES * f->own.rows * f->reserve.units + row);
 }
 
 static void add_runs(forward *f, int64_t unit, int64_t units, int count)
@@ -119,19 +119,19 @@ static void order_runs(forward *f)
     f->half = half_runs(f);
     add_runs(f, f->own.unit, half, f->half);
     add_runs(f, 0, f->own.unit, 1);
-    add_runs(f, end, f->tape.units - end, 1);
+    add_runs(f, end, f->reserve.units - end, 1);
     add_runs(f, f->own.unit + half, half, f->half);
 }
 
 static forward forward_of(const tdi_call *call)
 {
-    forward f = {.call = call, .attrs = call->attrs, .tape = tdi_lstm_tape_of(&call->out)};
-    f.own = tdi_lstm_share_of(call, f.tape.rows, f.tape.units);
+    forward f = {.call = call, .attrs = call->attrs, .reserve = tdi_lstm_reserve_of(&call->out)};
+    f.own = tdi_lstm_share_of(call, f.reserve.rows, f.reserve.units);
     f.blocks = tdi_lstm_blocks(f.own.units);
     f.wide = wide_blocks(f.own.rows);
     f.features = tdi_lstm_features(call);
     f.in_place = f.own.units % TDI_WIDTH == 0 && !tdi_lstm_has(call, TDI_LSTM_MASK);
-    f.lone = f.in_place && f.tape.steps >= TDI_LSTM_PACKED_STEPS && tdi_lstm_is_lone(&f.own, f.tape.units);
+    f.lone = f.in_place && f.reserve.steps >= TDI_LSTM_PACKED_STEPS && tdi_lstm_is_lone(&f.own, f.reserve.units);
     if (f.lone)
         order_runs(&f);
     if (!call->scratch) /* prepare asks for sizes */
@@ -141,7 +141,7 @@ static forward forward_of(const tdi_call *call)
         f.ahead = looks_ahead(&f) ? f.sums : NULL;
         f.biased = f.ahead && f.own.units % LONE == 0;
         f.row = f.sums + sums_floats(&f);
-        f.packed = tdi_kept(call);
+        f.packed = tdi_packed_cache(call);
         if (!f.packed && packed_floats(&f)) {
             f.packed = f.row;
             f.row += packed_floats(&f);
@@ -149,11 +149,11 @@ static forward forward_of(const tdi_call *call)
         return f;
     }
     f.packed = call->scratch;
-    f.sums = f.packed + f.tape.units * f.blocks * BLOCK;
+    f.sums = f.packed + f.reserve.units * f.blocks * BLOCK;
     f.packed_input = f.sums + f.own.rows * f.blocks * BLOCK;
     float *behind = f.packed_input + f.features * f.blocks * BLOCK;
     f.masked = tdi_lstm_has(call, TDI_LSTM_MASK) ? behind : NULL;
-    f.row = f.masked ? behind + GATES * f.own.rows * f.tape.units : behind;
+    f.row = f.masked ? behind + GATES * f.own.rows * f.reserve.units : behind;
     return f;
 }
 
@@ -170,14 +170,14 @@ static void pack_forward(const forward *f, const float *matrix, int64_t depth, f
             for (int64_t b = first; b < first + panel_blocks(f, first); b++)
                 for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH) {
                     int64_t unit = b * TDI_WIDTH;
-                    const float *from = matrix + (k * GATES + g) * f->tape.units + f->own.unit + unit;
+                    const float *from = matrix + (k * GATES + g) * f->reserve.units + f->own.unit + unit;
                     tdi_store(to, tdi_load_part(from, f->own.units - unit));
                 }
 }
 
 static tdi_operand input_of(const forward *f, int64_t step)
 {
-    return (tdi_operand){tdi_lstm_x(f->call, &f->tape, f->own.row, step), f->tape.steps * f->features, 1};
+    return (tdi_operand){tdi_lstm_x(f->call, &f->reserve, f->own.row, step), f->reserve.steps * f->features, 1};
 }
 
 static float *panel_sums(const forward *f, int64_t first)
@@ -189,10 +189,11 @@ static void copy_to_panel(const forward *f, int64_t step, int64_t first)
 {
     float *to = panel_sums(f, first);
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+        const float *z =
+            tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->reserve, f->own.row + i, step) + f->own.unit;
         for (int64_t b = first; b < first + panel_blocks(f, first); b++)
             for (int64_t g = 0; g < GATES; g++, to += TDI_WIDTH)
-                tdi_store(to, tdi_load_part(z + g * f->tape.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
+                tdi_store(to, tdi_load_part(z + g * f->reserve.units + b * TDI_WIDTH, f->own.units - b * TDI_WIDTH));
     }
 }
 
@@ -212,8 +213,8 @@ static void mask_units(const forward *f, tdi_operand h, int64_t begin, int64_t e
 {
     for (int64_t i = 0; i < f->own.rows; i++)
         for (int64_t g = 0; g < GATES; g++) {
-            const float *mask = tdi_lstm_mask(f->call, TDI_LSTM_MASK, f->own.row + i) + g * f->tape.units;
-            float *to = f->masked + (g * f->own.rows + i) * f->tape.units;
+            const float *mask = tdi_lstm_mask(f->call, TDI_LSTM_MASK, f->own.row + i) + g * f->reserve.units;
+            float *to = f->masked + (g * f->own.rows + i) * f->reserve.units;
             for (int64_t k = begin; k < end; k++)
                 to[k] = h.data[i * h.row + k] * mask[k];
         }
@@ -223,14 +224,14 @@ static void mask_units(const forward *f, tdi_operand h, int64_t begin, int64_t e
 static void add_panel(const forward *f, tdi_operand h, int64_t first, int64_t begin, int64_t end, bool down)
 {
     int64_t row = panel_blocks(f, first) * BLOCK, k = down ? end - 1 : begin, next = down ? -1 : 1;
-    tdi_panel b = {f->packed + first * f->tape.units * BLOCK + k * row, next * row};
+    tdi_panel b = {f->packed + first * f->reserve.units * BLOCK + k * row, next * row};
     tdi_result to = {panel_sums(f, first), row, false};
     if (!f->masked) {
         tdi_product((tdi_operand){h.data + k, h.row, next}, b, end - begin, to, f->own.rows, row / TDI_WIDTH);
         return;
     }
     for (int64_t v = 0; v < row / TDI_WIDTH; v++)
-        tdi_product((tdi_operand){f->masked + v % GATES * f->own.rows * f->tape.units + k, f->tape.units, next},
+        tdi_product((tdi_operand){f->masked + v % GATES * f->own.rows * f->reserve.units + k, f->reserve.units, next},
                     (tdi_panel){b.data + v * TDI_WIDTH, b.row}, end - begin,
                     (tdi_result){to.data + v * TDI_WIDTH, row, false}, f->own.rows, 1);
 }
@@ -310,7 +311,7 @@ static tdi_panel panel_of(const forward *f, const weights *w, int64_t gate, int6
 {
     if (w->packed)
         return (tdi_panel){w->data + (gate * f->own.units + unit) * w->depth, vectors * TDI_WIDTH};
-    return (tdi_panel){w->data + gate * f->tape.units + unit, GATES * f->tape.units};
+    return (tdi_panel){w->data + gate * f->reserve.units + unit, GATES * f->reserve.units};
 }
 
 /* a w over `count` rows of w, from row `first` on to the row `next` behind it. */
@@ -339,7 +340,7 @@ static void add_gates(const forward *f, const factors *of, int terms, float *to,
 /* R by panels. */
 static void pack_gates(const forward *f)
 {
-    weights from = {(const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, false};
+    weights from = {(const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->reserve.units, false};
     float *to = f->packed;
     for (int64_t g = 0; g < GATES; g++)
         for (int64_t j = 0, vectors; j < f->own.units; j += vectors * TDI_WIDTH) {
@@ -356,7 +357,7 @@ static factors of_units(const forward *f, tdi_operand h, int64_t begin, int64_t 
     int64_t k = down ? end - 1 : begin, next = down ? -1 : 1;
     const float *recurrent = (const float *)f->call->in[TDI_LSTM_R].data + f->own.unit;
     return (factors){.a = {h.data + k, h.row, next},
-                     .w = {f->packed ? f->packed : recurrent, f->tape.units, f->packed},
+                     .w = {f->packed ? f->packed : recurrent, f->reserve.units, f->packed},
                      .first = k,
                      .next = next,
                      .count = end - begin};
@@ -375,7 +376,7 @@ static void add_in_place(const forward *f, tdi_operand h, int64_t begin, int64_t
     bool lone = f->own.rows == 1 && f->own.units % LONE == 0;
     for (int64_t j = 0; lone && j < f->own.units; j += LONE) {
         tdi_panel b = panel_of(f, &of.w, 0, j, LONE_BLOCKS);
-        add_unpacked(of.a, (tdi_panel){b.data + of.first * b.row, of.next * b.row}, of.count, f->tape.units,
+        add_unpacked(of.a, (tdi_panel){b.data + of.first * b.row, of.next * b.row}, of.count, f->reserve.units,
                      (tdi_result){f->sums + j, f->own.units, false});
     }
     if (!lone)
@@ -386,9 +387,10 @@ static void copy_in_place(const forward *f, int64_t step)
 {
     float *to = f->sums;
     for (int64_t i = 0; i < f->own.rows; i++) {
-        const float *z = tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->tape, f->own.row + i, step) + f->own.unit;
+        const float *z =
+            tdi_lstm_z(&f->call->in[TDI_LSTM_Z], f->attrs, &f->reserve, f->own.row + i, step) + f->own.unit;
         for (int64_t g = 0; g < GATES; g++, to += f->own.units)
-            memcpy(to, z + g * f->tape.units, (size_t)f->own.units * sizeof *to);
+            memcpy(to, z + g * f->reserve.units, (size_t)f->own.units * sizeof *to);
     }
 }
 
@@ -424,7 +426,7 @@ TDI_INLINE void add_features(const float *x, const float *row, int64_t count, in
 static void begin_panels(const forward *f, const factors *of, int64_t steps)
 {
     const float *bias = bias_of(f);
-    int64_t units = f->own.units, gate = f->tape.units;
+    int64_t units = f->own.units, gate = f->reserve.units;
     for (int64_t j = 0; j < units; j += LONE)
         for (int64_t i = 0; i < steps; i++) {
             tdi_vector sum[GATES * LONE_BLOCKS] = {{0}};
@@ -451,7 +453,7 @@ static void begin_in_place(forward *f, int64_t step)
         add_gates(f, &of, 1, f->sums, f->own.rows, true);
         return;
     }
-    int64_t steps = tdi_least(AHEAD, f->tape.steps - step);
+    int64_t steps = tdi_least(AHEAD, f->reserve.steps - step);
     of.a.row = steps > 1 ? input_of(f, step + 1).data - of.a.data : 0;
     if (f->biased)
         begin_panels(f, &of, steps);
@@ -477,14 +479,14 @@ static void add_units(const forward *f, tdi_operand h, int64_t begin, int64_t en
 /* What the steps before left, [rows, units], or NULL. */
 static tdi_operand h_before(const forward *f, int64_t step)
 {
-    return (tdi_operand){tdi_lstm_h_before(f->call, &f->tape, TDI_LSTM_H, f->own.row, step),
-                         step ? f->tape.steps * f->tape.sections * f->tape.units : f->tape.units, 1};
+    return (tdi_operand){tdi_lstm_h_before(f->call, &f->reserve, TDI_LSTM_H, f->own.row, step),
+                         step ? f->reserve.steps * f->reserve.sections * f->reserve.units : f->reserve.units, 1};
 }
 
 TDI_INLINE void fetch_others(const forward *f, tdi_operand h)
 {
     tdi_fetch(h.data, h.row, f->own.rows, 0, f->own.unit);
-    tdi_fetch(h.data, h.row, f->own.rows, f->own.unit + f->own.units, f->tape.units);
+    tdi_fetch(h.data, h.row, f->own.rows, f->own.unit + f->own.units, f->reserve.units);
 }
 
 /* The lane's own units first, and half of them last: the others' may still be under way. The half that comes last is
@@ -497,14 +499,14 @@ static void recur(const forward *f, int64_t step)
     if (!h.data)
         return;
     if (!f->own.by_units) {
-        add_units(f, h, 0, f->tape.units, false);
+        add_units(f, h, 0, f->reserve.units, false);
         return;
     }
     add_units(f, h, odd ? middle : begin, odd ? end : middle, true);
     tdi_lstm_wait(f->call, &f->own);
     fetch_others(f, h);
     add_units(f, h, 0, begin, false);
-    add_units(f, h, end, f->tape.units, false);
+    add_units(f, h, end, f->reserve.units, false);
     add_units(f, h, odd ? begin : middle, odd ? middle : end, false);
 }
 
@@ -569,7 +571,7 @@ static void squash_one(const blocks *b)
     squash(*b, 1);
 }
 
-static void squash_abreast(const blocks *b)
+static void squash_blocks(const blocks *b)
 {
     squash(*b, TDI_ABREAST);
 }
@@ -591,22 +593,22 @@ static void squash_part(blocks b, int64_t units)
 /* A row's `units` units from `unit` on. */
 static void make_units(const forward *f, int64_t step, int64_t row, int64_t unit, int64_t units, const float *sums)
 {
-    const float *c = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
+    const float *c = tdi_lstm_c_before(f->call, &f->reserve, TDI_LSTM_C, row, step);
     const float *bias = f->biased ? NULL : bias_of(f);
     blocks b = {.sums = sums,
                 .before = c ? c + unit : NULL,
                 .bias = bias ? bias + unit : NULL,
-                .made = tdi_lstm_at(&f->tape, row, step, 0) + unit,
+                .made = tdi_lstm_at(&f->reserve, row, step, 0) + unit,
                 .next = f->in_place ? TDI_WIDTH : BLOCK,
                 .apart = f->in_place ? f->own.units : TDI_WIDTH,
-                .sections = f->tape.sections,
-                .units = f->tape.units};
+                .sections = f->reserve.sections,
+                .units = f->reserve.units};
     for (int64_t count; units > 0; units -= count * TDI_WIDTH) {
         count = units >= TDI_ABREAST * TDI_WIDTH ? TDI_ABREAST : 1;
         if (units < TDI_WIDTH)
             squash_part(b, units);
         else if (count == TDI_ABREAST)
-            squash_abreast(&b);
+            squash_blocks(&b);
         else
             squash_one(&b);
         b.sums += count * b.next;
@@ -647,11 +649,11 @@ static void take_sums(const forward *f, int64_t i, int64_t gate, float *to)
 
 static void keep_gate(const forward *f, int64_t step, int64_t i, int64_t gate, const float *from)
 {
-    float *kept = tdi_lstm_at(&f->tape, f->own.row + i, step, gate) + f->own.unit;
+    float *kept = tdi_lstm_at(&f->reserve, f->own.row + i, step, gate) + f->own.unit;
     memcpy(kept, from, (size_t)f->own.units * sizeof *kept);
 }
 
-/* A gate's values; what the tape keeps of it goes there. */
+/* A gate's values; what the reserve keeps of it goes there. */
 static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, float *to)
 {
     const float *bias = f->biased ? NULL : bias_of(f);
@@ -659,7 +661,7 @@ static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, f
     int activation = tdi_lstm_activation(f->attrs, (int)gate);
     take_sums(f, i, gate, to);
     for (int64_t j = 0; bias && j < units; j++)
-        to[j] += bias[gate * f->tape.units + f->own.unit + j];
+        to[j] += bias[gate * f->reserve.units + f->own.unit + j];
     if (f->attrs->gates && !tdi_lstm_keeps_output(activation))
         keep_gate(f, step, i, gate, to);
     tdi_lstm_activate(activation, units, to);
@@ -670,8 +672,8 @@ static void make_gate(const forward *f, int64_t step, int64_t i, int64_t gate, f
 static void make_row(const forward *f, int64_t step, int64_t i)
 {
     int64_t units = f->own.units, row = f->own.row + i, unit = f->own.unit;
-    const float *before = tdi_lstm_c_before(f->call, &f->tape, TDI_LSTM_C, row, step);
-    float *c = tdi_lstm_c(&f->tape, row, step) + unit, *h = tdi_lstm_h(&f->tape, row, step) + unit;
+    const float *before = tdi_lstm_c_before(f->call, &f->reserve, TDI_LSTM_C, row, step);
+    float *c = tdi_lstm_c(&f->reserve, row, step) + unit, *h = tdi_lstm_h(&f->reserve, row, step) + unit;
     const float *in = f->row, *forget = in + units, *candidate = forget + units, *out = candidate + units;
     float *squashed = f->row + GATES * units;
     for (int64_t g = 0; g < GATES; g++)
@@ -716,7 +718,7 @@ static void sum_in_place(forward *f, int64_t step)
 {
     tdi_operand h = h_before(f, step);
     if (sums_at_once(f) && h.data) {
-        factors of[] = {of_features(f, input_of(f, step)), of_units(f, h, 0, f->tape.units, false)};
+        factors of[] = {of_features(f, input_of(f, step)), of_units(f, h, 0, f->reserve.units, false)};
         add_gates(f, of, 2, f->sums, f->own.rows, true);
         return;
     }
@@ -730,7 +732,7 @@ static void sum_in_place(forward *f, int64_t step)
 static void add_some_runs(const forward *f, int64_t step, const float *h, int begin, int end)
 {
     bool odd = step & 1;
-    int64_t panel = GATES * LONE * f->tape.units;
+    int64_t panel = GATES * LONE * f->reserve.units;
     for (int64_t done = 0; done < f->own.units && begin < end; done += LONE) {
         int64_t j = odd ? f->own.units - LONE - done : done;
         add_lone(h, f->packed + j / LONE * panel, f->run + (odd ? f->runs - 1 - begin : begin), end - begin,
@@ -811,7 +813,7 @@ static td_status prepare_forward(const tdi_call *call, void **state, size_t *scr
     return TD_OK;
 }
 
-static size_t kept_bytes(const tdi_call *call)
+static size_t packed_cache_bytes(const tdi_call *call)
 {
     forward f = forward_of(call);
     return (size_t)kept_floats(&f) * sizeof(float);
@@ -819,17 +821,17 @@ static size_t kept_bytes(const tdi_call *call)
 
 static void begin_forward(const forward *f)
 {
-    if (!tdi_must_make(f->call))
+    if (!tdi_must_pack(f->call))
         return;
     if (f->lone)
-        tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->tape.units, f->tape.units,
-                           f->own.units, f->packed);
+        tdi_lstm_pack_lone((const float *)f->call->in[TDI_LSTM_R].data + f->own.unit, f->reserve.units,
+                           f->reserve.units, f->own.units, f->packed);
     else if (f->in_place && f->packed)
         pack_gates(f);
     if (f->in_place)
         return;
-    if (f->tape.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))
-        pack_forward(f, f->call->in[TDI_LSTM_R].data, f->tape.units, f->packed);
+    if (f->reserve.steps > 1 || tdi_lstm_has(f->call, TDI_LSTM_H))
+        pack_forward(f, f->call->in[TDI_LSTM_R].data, f->reserve.units, f->packed);
     if (f->features)
         pack_forward(f, f->call->in[TDI_LSTM_W].data, f->features, f->packed_input);
 }
@@ -845,13 +847,13 @@ static void run_forward(const tdi_call *call)
 {
     forward f = forward_of(call);
     begin_forward(&f);
-    for (int64_t step = 0; step < f.tape.steps; step++)
+    for (int64_t step = 0; step < f.reserve.steps; step++)
         make_step(&f, step);
     tdi_lstm_wait(call, &f.own); /* who may still read what this lane made */
 }
 
 /* Step by step, so that no lane finds itself waiting. */
-static void run_forward_together(const tdi_call *calls, int lanes)
+static void run_forward_serially(const tdi_call *calls, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
         forward f = forward_of(&calls[lane]);
@@ -866,32 +868,33 @@ static void run_forward_together(const tdi_call *calls, int lanes)
     }
 }
 
-TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .together = run_forward_together,
-               .declines = tdi_lstm_declines, .prepare = prepare_forward, .keeps = kept_bytes, .run = run_forward);
+TDI_CPU_KERNEL(lstm, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .run_serially = run_forward_serially,
+               .declines = tdi_lstm_declines, .prepare = prepare_forward, .packed_cache_bytes = packed_cache_bytes,
+               .run = run_forward);
 
 extern const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows);
 const tdi_kernel TDI_ISA_NAME(tdi_cpu_lstm_by_rows) = {.name = TDI_ISA_TEXT " by rows lstm",
                                                        .op = &tdi_op_lstm,
                                                        .splits = TDI_CAN_ROWS,
                                                        .prepare = prepare_forward,
-                                                       .keeps = kept_bytes,
+                                                       .packed_cache_bytes = packed_cache_bytes,
                                                        .run = run_forward};
 
-/* ---- what is taken from the tape ---- */
+/* ---- what is taken from the reserve ---- */
 
 static void run_output(const tdi_call *call)
 {
     const tdi_lstm_attrs *attrs = call->attrs;
-    tdi_lstm_tape tape = tdi_lstm_tape_of(&call->in[TDI_LSTM_OUTPUT_TAPE]);
-    tdi_lstm_share own = tdi_lstm_share_of(call, tape.rows, tape.units);
-    int64_t given = attrs->sequences ? tape.steps : 1;
+    tdi_lstm_reserve reserve = tdi_lstm_reserve_of(&call->in[TDI_LSTM_OUTPUT_RESERVE]);
+    tdi_lstm_share own = tdi_lstm_share_of(call, reserve.rows, reserve.units);
+    int64_t given = attrs->sequences ? reserve.steps : 1;
     size_t size = (size_t)own.units * sizeof(float);
     for (int64_t row = own.row; row < own.row + own.rows; row++) {
-        float *to = (float *)call->out.data + row * (given + attrs->state) * tape.units + own.unit;
-        for (int64_t step = tape.steps - given; step < tape.steps; step++, to += tape.units)
-            memcpy(to, tdi_lstm_h(&tape, row, step) + own.unit, size);
+        float *to = (float *)call->out.data + row * (given + attrs->state) * reserve.units + own.unit;
+        for (int64_t step = reserve.steps - given; step < reserve.steps; step++, to += reserve.units)
+            memcpy(to, tdi_lstm_h(&reserve, row, step) + own.unit, size);
         if (attrs->state)
-            memcpy(to, tdi_lstm_c(&tape, row, tape.steps - 1) + own.unit, size);
+            memcpy(to, tdi_lstm_c(&reserve, row, reserve.steps - 1) + own.unit, size);
     }
 }
 

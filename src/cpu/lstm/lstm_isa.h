@@ -4,11 +4,11 @@
 #define TDI_CPU_LSTM_LSTM_ISA_H
 
 #include "base/thread.h"
+#include "cpu/elementwise/sigmoid_tanh_isa.h"
 #include "cpu/elementwise/softmax_isa.h"
-#include "cpu/elementwise/squash_isa.h"
 #include "cpu/isa.h"
-#include "cpu/loops.h"
 #include "cpu/prefetch.h"
+#include "cpu/vector_loops.h"
 #include "ops/lstm.h"
 
 enum { TDI_LSTM_DEPTH = 128 }; /* of a product's cut */
@@ -205,7 +205,7 @@ static inline void tdi_lstm_activate(int activation, int64_t units, float *y)
     else if (activation == TD_LOG_SOFTMAX)
         tdi_log_softmax_row(units, y, y);
     else
-        TDI_ISA_NAME(tdi_loops).epilogue(1, units, units, NULL, activation, y);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, units, units, NULL, activation, y);
 }
 
 static inline void tdi_lstm_slope(int activation, int64_t units, const float *kept, float *dy)
@@ -215,7 +215,7 @@ static inline void tdi_lstm_slope(int activation, int64_t units, const float *ke
     else if (activation == TD_LOG_SOFTMAX)
         tdi_log_softmax_slope_row(units, kept, dy, dy);
     else
-        TDI_ISA_NAME(tdi_loops).slope(activation, units, kept, dy, dy);
+        TDI_ISA_NAME(tdi_vector_loops).slope(activation, units, kept, dy, dy);
 }
 
 /* ---- one row ---- */

@@ -12,8 +12,8 @@
  * pixels are blank, and every other step is. The results are the same but for the sign of a zero: where what would be
  * left out are zeros times an infinity or NaN, which is NaN, no step is. */
 #include "cpu/isa.h"
-#include "cpu/loops.h"
-#include "cpu/zeros_isa.h"
+#include "cpu/skip_zeros_isa.h"
+#include "cpu/vector_loops.h"
 
 #if defined(__AVX512F__)
 enum { ROWS = 8, COLUMNS = 3 };
@@ -260,9 +260,9 @@ static void end_rows(ending e, int64_t rows, int64_t columns, result c)
         for (int lane = 0; lane < e.lanes; lane++)
             for (int64_t j = 0; lane != e.lane && j < columns; j++)
                 c.data[j] += e.sums[lane * e.apart + j];
-        TDI_ISA_NAME(tdi_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
+        TDI_ISA_NAME(tdi_vector_loops).epilogue(1, columns, columns, e.bias, e.relu ? TD_RELU : TD_LINEAR, c.data);
         if (e.value)
-            TDI_ISA_NAME(tdi_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
+            TDI_ISA_NAME(tdi_vector_loops).slope(TD_RELU, columns, e.value, c.data, c.data);
     }
 }
 
@@ -648,7 +648,7 @@ static void run_depth(const tdi_call *call)
 /* Functions other than relu's, when the sums are in the result. `value` as the result is. */
 static void end_by_function(const tdi_matmul_attrs *attrs, int64_t rows, int64_t columns, const float *value, result c)
 {
-    const tdi_loops *loops = &TDI_ISA_NAME(tdi_loops);
+    const tdi_vector_loops *loops = &TDI_ISA_NAME(tdi_vector_loops);
     if (attrs->activation && attrs->activation != TD_RELU)
         loops->epilogue(rows, columns, c.row, NULL, attrs->activation, c.data);
     bool slope = attrs->slope && attrs->slope != TD_RELU;
@@ -738,7 +738,7 @@ static td_status update_prepare(const tdi_call *call, void **state, size_t *scra
 /* a' . b, some rows at a time; b's columns are the lane's. */
 static void update_run(const tdi_call *call)
 {
-    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, TDI_ISA_NAME(tdi_loops).update);
+    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, TDI_ISA_NAME(tdi_vector_loops).update);
     int64_t features = tdi_last_extent(&call->in[1].shape), depth = tdi_outer_extent(&call->in[1].shape);
     int64_t first = call->split == TDI_COLUMNS ? call->begin : 0, most = gradient_rows(call);
     const float *a = call->in[1].data;
@@ -833,7 +833,7 @@ static void sum_shares(const joint *j, int part, int count, float *to)
 static void joint_update_run(const tdi_call *call)
 {
     const tdi_joint_update_attrs *attrs = call->attrs;
-    tdi_row_update of = tdi_row_update_of(call, &attrs->of, 2, TDI_ISA_NAME(tdi_loops).update);
+    tdi_row_update of = tdi_row_update_of(call, &attrs->of, 2, TDI_ISA_NAME(tdi_vector_loops).update);
     int64_t most = joint_rows(call);
     for (int64_t i = of.begin; i < of.end; i += most) {
         joint j = {call, i, tdi_least(of.end - i, most), of.columns};

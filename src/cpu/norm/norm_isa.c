@@ -5,8 +5,7 @@
  * less often. Each loop is made for floats and for bfloat16 (`narrow`); what it computes with is float. */
 #include <string.h>
 
-#include "cpu/narrow_isa.h"
-#include "cpu/norm/made_isa.h"
+#include "cpu/bfloat16_isa.h"
 
 enum { BLOCK = 1024, CHUNK = 32, SIDE = 128, FOUR = 4 };
 
@@ -18,23 +17,20 @@ typedef struct part {
     bool few;         /* whole rows, of few channels */
 } part;
 
-/* The rows, and the channels [begin, end). */
-static part part_with(int64_t row_begin, int64_t row_end, int64_t begin, int64_t end, int64_t channels)
-{
-    part p = {row_begin, row_end, begin, end, channels, 1, 1, false};
-    p.few = begin == 0 && end == channels && channels && channels <= SIDE;
-    if (p.few)
-        p.together = SIDE / channels;
-    return p;
-}
-
 static part part_of(const tdi_call *call, const td_shape *x)
 {
     int64_t rows = tdi_outer_extent(x), channels = tdi_last_extent(x), inner = x->dim[0] ? rows / x->dim[0] : 0;
     bool by_rows = call->split == TDI_ROWS, by_columns = call->split == TDI_COLUMNS;
-    part p = part_with(by_rows ? call->begin * inner : 0, by_rows ? call->end * inner : rows,
-                       by_columns ? call->begin : 0, by_columns ? call->end : channels, channels);
-    p.inner = inner;
+    part p = {.row_begin = by_rows ? call->begin * inner : 0,
+              .row_end = by_rows ? call->end * inner : rows,
+              .begin = by_columns ? call->begin : 0,
+              .end = by_columns ? call->end : channels,
+              .channels = channels,
+              .together = 1,
+              .inner = inner};
+    p.few = p.begin == 0 && p.end == channels && channels && channels <= SIDE;
+    if (p.few)
+        p.together = SIDE / channels;
     return p;
 }
 
@@ -241,8 +237,7 @@ static void batch_norm_stats_run(const tdi_call *call)
 {
     make_groups(call, &call->in[0].shape, &call->out, stats_of_group);
 }
-TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .follows = true,
-               .run = batch_norm_stats_run);
+TDI_CPU_KERNEL(batch_norm_stats, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_COLUMNS, .run = batch_norm_stats_run);
 
 /* ---- moving statistics ---- */
 
@@ -404,128 +399,18 @@ static void set_moving_factors(const tdi_call *call, const part *p, int64_t c, i
     finish_factors(p, c, n, call->in[3].data, call->in[4].data, f);
 }
 
-static void normalize_by_moving(const tdi_call *call, const part *p, int64_t c, const factors *f)
-{
-    normalize(call, p, c, block_size(p, c), residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL), f);
-}
-
 static void batch_norm_inference_run(const tdi_call *call)
 {
     part p = part_of(call, &call->out.shape);
     factors f;
     for (int64_t c = p.begin; c < p.end; c += BLOCK) {
-        set_moving_factors(call, &p, c, block_size(&p, c), &f);
-        normalize_by_moving(call, &p, c, &f);
+        int64_t n = block_size(&p, c);
+        set_moving_factors(call, &p, c, n, &f);
+        normalize(call, &p, c, n, residual_of(call, TDI_BATCH_NORM_INFERENCE_RESIDUAL), &f);
     }
 }
-TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS, .follows = true,
+TDI_CPU_KERNEL(batch_norm_inference, .takes = TDI_TAKES_BOTH, .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                .run = batch_norm_inference_run);
-
-/* ---- the same, and statistics, of what another kernel shows (made_isa.h) ---- */
-
-/* What is kept of a block of channels from the first rows to the last. */
-typedef union block {
-    moments moments;
-    factors factors;
-} block;
-
-static bool makes_moments(const tdi_call *follower)
-{
-    return follower->run == batch_norm_stats_run;
-}
-
-size_t TDI_ISA_NAME(tdi_made_bytes)(int64_t channels)
-{
-    return (size_t)((channels + BLOCK - 1) / BLOCK) * sizeof(block);
-}
-
-static void start_group(const tdi_made *made, const part *p)
-{
-    block *of = made->room;
-    for (int64_t c = p->begin; c < p->end; c += BLOCK, of++)
-        start_moments(&of->moments, block_size(p, c));
-}
-
-static part channels_of(const tdi_made *made, int64_t row_end)
-{
-    return part_with(made->row, row_end, made->begin, made->end, tdi_last_extent(&made->follower->in[0].shape));
-}
-
-tdi_made TDI_ISA_NAME(tdi_made_none)(const tdi_call *call, int64_t row, int64_t channel, int64_t channels, void *room)
-{
-    tdi_made made = {call->follower, row, channel, channel + channels, 0, room};
-    if (!made.follower)
-        return made;
-    part p = channels_of(&made, row);
-    block *of = room;
-    if (makes_moments(made.follower))
-        start_group(&made, &p);
-    else
-        for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-            set_moving_factors(made.follower, &p, c, block_size(&p, c), &of->factors);
-    return made;
-}
-
-/* The group's statistics are there; the next one's, if there is one, begin. */
-static void end_group(tdi_made *made)
-{
-    part p = channels_of(made, made->row);
-    const block *of = made->room;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-        put_moments(&of->moments, &p, c, block_size(&p, c), stats_of(&made->follower->out, made->group));
-    if (++made->group < groups_of(&made->follower->out))
-        start_group(made, &p);
-}
-
-/* Rows up to `row`, of one group. */
-static void add_moments(tdi_made *made, int64_t row)
-{
-    const tdi_value *x = &made->follower->in[0];
-    part p = channels_of(made, row);
-    block *of = made->room;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-        add_part(&of->moments, &p, x->dtype == TD_BFLOAT16, tdi_element(x, c), block_size(&p, c));
-    made->row = row;
-}
-
-static void add_groups(tdi_made *made, int64_t row)
-{
-    const tdi_call *follower = made->follower;
-    int64_t groups = groups_of(&follower->out);
-    while (made->row < row) {
-        int64_t end = tdi_group_begin(follower, &follower->in[0].shape, made->group + 1, groups);
-        add_moments(made, tdi_least(row, end));
-        if (made->row == end)
-            end_group(made);
-    }
-}
-
-static void normalize_made(tdi_made *made, int64_t row)
-{
-    part p = channels_of(made, row);
-    const block *of = made->room;
-    for (int64_t c = p.begin; c < p.end; c += BLOCK, of++)
-        normalize_by_moving(made->follower, &p, c, &of->factors);
-    made->row = row;
-}
-
-void TDI_ISA_NAME(tdi_made_until)(tdi_made *made, int64_t row)
-{
-    if (!made->follower)
-        return;
-    if (makes_moments(made->follower))
-        add_groups(made, row);
-    else
-        normalize_made(made, row);
-}
-
-void TDI_ISA_NAME(tdi_made_all)(tdi_made *made)
-{
-    if (!made->follower || !makes_moments(made->follower))
-        return;
-    for (int64_t groups = groups_of(&made->follower->out); made->group < groups;)
-        end_group(made);
-}
 
 /* ---- gradient ---- */
 

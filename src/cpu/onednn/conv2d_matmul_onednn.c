@@ -148,7 +148,7 @@ static const char *declines_shapes(const tdi_call *call, const td_shape *filter,
 }
 
 /* Without the clock: where the filter is larger than what it is used on. */
-static tdi_doubt doubts_shapes(const td_shape *filter, const td_shape *y)
+static tdi_confidence confidence_of_shapes(const td_shape *filter, const td_shape *y)
 {
     int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2];
     return pixels < filter->dim[2] && pixels < filter->dim[3] ? TDI_LIKELY : TDI_UNLIKELY;
@@ -172,9 +172,9 @@ static const char *conv2d_declines(const tdi_call *call)
     return declines_shapes(call, &call->in[1].shape, &call->out.shape);
 }
 
-static tdi_doubt conv2d_doubts(const tdi_call *call)
+static tdi_confidence conv2d_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->in[1].shape, &call->out.shape);
+    return confidence_of_shapes(&call->in[1].shape, &call->out.shape);
 }
 
 static conv forward_conv(const tdi_call *call)
@@ -201,7 +201,7 @@ static void conv2d_run(const tdi_call *call)
         const float *x = taken_apart(&p, call->in[0].data, n, count_from(&p, n), call->scratch);
         tdi_factor left = {x, taps_of(&p), 'N'}, filter = {(float *)call->in[1].data + p.filter, p.filters, 'N'};
         tdi_sgemm(rows, p.f, taps_of(&p), left, filter, 0, y, p.filters);
-        tdi_cpu_loops()->epilogue(rows, p.f, p.filters, bias ? bias + p.filter : NULL, activation, y);
+        tdi_cpu_vector_loops()->epilogue(rows, p.f, p.filters, bias ? bias + p.filter : NULL, activation, y);
     }
 }
 
@@ -209,7 +209,7 @@ const tdi_kernel tdi_cpu_conv2d_matmul_onednn = {.name = "onednn conv2d as matmu
                                                  .op = &tdi_op_conv2d,
                                                  .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                  .declines = conv2d_declines,
-                                                 .doubts = conv2d_doubts,
+                                                 .confidence = conv2d_confidence,
                                                  .prepare = conv2d_prepare,
                                                  .run = conv2d_run};
 
@@ -220,9 +220,9 @@ static const char *grad_input_declines(const tdi_call *call)
     return declines_shapes(call, &call->in[1].shape, &call->in[0].shape);
 }
 
-static tdi_doubt grad_input_doubts(const tdi_call *call)
+static tdi_confidence grad_input_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->in[1].shape, &call->in[0].shape);
+    return confidence_of_shapes(&call->in[1].shape, &call->in[0].shape);
 }
 
 static conv grad_input_conv(const tdi_call *call)
@@ -269,7 +269,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_matmul_onednn = {.name = "onednn conv
                                                             .op = &tdi_op_conv2d_grad_input,
                                                             .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                             .declines = grad_input_declines,
-                                                            .doubts = grad_input_doubts,
+                                                            .confidence = grad_input_confidence,
                                                             .prepare = grad_input_prepare,
                                                             .run = grad_input_run};
 
@@ -280,9 +280,9 @@ static const char *grad_filter_declines(const tdi_call *call)
     return declines_shapes(call, &call->out.shape, &call->in[1].shape);
 }
 
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
-    return doubts_shapes(&call->out.shape, &call->in[1].shape);
+    return confidence_of_shapes(&call->out.shape, &call->in[1].shape);
 }
 
 static conv grad_filter_conv(const tdi_call *call)
@@ -314,6 +314,6 @@ const tdi_kernel tdi_cpu_conv2d_grad_filter_matmul_onednn = {.name = "onednn con
                                                              .op = &tdi_op_conv2d_grad_filter,
                                                              .splits = TDI_CAN_COLUMNS,
                                                              .declines = grad_filter_declines,
-                                                             .doubts = grad_filter_doubts,
+                                                             .confidence = grad_filter_confidence,
                                                              .prepare = grad_filter_prepare,
                                                              .run = grad_filter_run};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/kernels.h"
-#include "cpu/onednn/library_threads.h"
+#include "cpu/onednn/library.h"
 #include "cpu/onednn/primitive_onednn.h"
 #include "ops/common.h"
 
@@ -251,9 +251,9 @@ static void activate(const tdi_call *call, void *first)
     int64_t count = count_samples(call, &v) * y->dim[1] * y->dim[2] * count_made(call);
     int activation = ((const tdi_conv2d_attrs *)call->attrs)->activation;
     if (v.y->dtype == TD_BFLOAT16)
-        tdi_cpu_loops()->activate_bfloat16(count, activation, first);
+        tdi_cpu_vector_loops()->activate_bfloat16(count, activation, first);
     else
-        tdi_cpu_loops()->epilogue(1, count, 0, NULL, activation, first);
+        tdi_cpu_vector_loops()->epilogue(1, count, 0, NULL, activation, first);
 }
 
 /* What was made apart to its place between the other channels. */
@@ -357,7 +357,7 @@ static const char *grad_filter_declines(const tdi_call *call)
 
 /* Of bfloat16 values float32 kernels may make more, by Winograd's algorithm or where channels are few; not more than
  * AMX makes of many. Forwards and back to the input. */
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     enum { MANY = 32 };
     const td_shape *filter = &call->in[1].shape;
@@ -366,7 +366,7 @@ static tdi_doubt doubts(const tdi_call *call)
 }
 
 /* The library's own kernels for it are slow of many channels too. */
-static tdi_doubt grad_filter_doubts(const tdi_call *call)
+static tdi_confidence grad_filter_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_SURE;
 }
@@ -375,10 +375,10 @@ const tdi_kernel tdi_cpu_conv2d_onednn = {.name = "onednn conv2d",
                                           .op = &tdi_op_conv2d,
                                           .takes = TDI_TAKES_BOTH,
                                           .declines = declines,
-                                          .doubts = doubts,
+                                          .confidence = confidence,
                                           .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                           .prepare = prepare_forward,
-                                          .keeps = tdi_onednn_keeps,
+                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                           .release = tdi_onednn_release,
                                           .run = conv2d_run};
 
@@ -386,10 +386,10 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_onednn = {.name = "onednn conv2d_grad
                                                      .op = &tdi_op_conv2d_grad_input,
                                                      .takes = TDI_TAKES_BOTH,
                                                      .declines = grad_input_declines,
-                                                     .doubts = doubts,
+                                                     .confidence = confidence,
                                                      .splits = TDI_CAN_ROWS | TDI_CAN_COLUMNS,
                                                      .prepare = prepare_grad_input,
-                                                     .keeps = tdi_onednn_keeps,
+                                                     .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                      .release = tdi_onednn_release,
                                                      .run = conv2d_grad_input_run};
 
@@ -397,7 +397,7 @@ const tdi_kernel tdi_cpu_conv2d_grad_filter_onednn = {.name = "onednn conv2d_gra
                                                       .op = &tdi_op_conv2d_grad_filter,
                                                       .takes = TDI_TAKES_BOTH,
                                                       .declines = grad_filter_declines,
-                                                      .doubts = grad_filter_doubts,
+                                                      .confidence = grad_filter_confidence,
                                                       .prepare = prepare_grad_filter,
                                                       .release = tdi_onednn_release,
                                                       .run = conv2d_grad_filter_run};
@@ -498,7 +498,7 @@ static void conv2d_grad_input_thin_run(const tdi_call *call)
 }
 
 /* In bfloat16 there is so little to compute that the gaps may take the library longer. */
-static tdi_doubt thin_doubts(const tdi_call *call)
+static tdi_confidence thin_confidence(const tdi_call *call)
 {
     return call->in[0].dtype == TD_BFLOAT16 ? TDI_LIKELY : TDI_UNLIKELY;
 }
@@ -507,9 +507,9 @@ const tdi_kernel tdi_cpu_conv2d_grad_input_thin_onednn = {.name = "onednn conv2d
                                                           .op = &tdi_op_conv2d_grad_input,
                                                           .takes = TDI_TAKES_BOTH,
                                                           .declines = thin_declines,
-                                                          .doubts = thin_doubts,
+                                                          .confidence = thin_confidence,
                                                           .splits = TDI_CAN_ROWS,
                                                           .prepare = prepare_thin,
-                                                          .keeps = tdi_onednn_keeps,
+                                                          .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                           .release = tdi_onednn_release,
                                                           .run = conv2d_grad_input_thin_run};

@@ -93,10 +93,10 @@ static void activate(const tdi_call *call, const share *w)
     int activation = ((const tdi_matmul_attrs *)call->attrs)->activation;
     int64_t ldc = w->c_strides[0];
     if (call->out.dtype == TD_FLOAT32)
-        tdi_cpu_loops()->epilogue(w->rows, w->columns, ldc, NULL, activation, element(&call->out, w->c));
+        tdi_cpu_vector_loops()->epilogue(w->rows, w->columns, ldc, NULL, activation, element(&call->out, w->c));
     else
         for (int64_t i = 0; activation != TD_LINEAR && i < w->rows; i++)
-            tdi_cpu_loops()->activate_bfloat16(w->columns, activation, element(&call->out, w->c + i * ldc));
+            tdi_cpu_vector_loops()->activate_bfloat16(w->columns, activation, element(&call->out, w->c + i * ldc));
 }
 
 /* Where a share's left factor is. */
@@ -128,7 +128,7 @@ static const char *declines(const tdi_call *call)
 }
 
 /* Rounding and packing a weight anew costs more than it saves where there are few rows. */
-static tdi_doubt doubts(const tdi_call *call)
+static tdi_confidence confidence(const tdi_call *call)
 {
     (void)call;
     return TDI_LIKELY;
@@ -139,8 +139,8 @@ const tdi_kernel tdi_cpu_matmul_bfloat16_onednn = {.name = "onednn bfloat16 matm
                                                    .takes = TDI_TAKES_BFLOAT16,
                                                    .splits = TDI_CAN_ROWS,
                                                    .declines = declines,
-                                                   .doubts = doubts,
+                                                   .confidence = confidence,
                                                    .prepare = prepare,
-                                                   .keeps = tdi_onednn_keeps,
+                                                   .packed_cache_bytes = tdi_onednn_packed_cache_bytes,
                                                    .release = tdi_onednn_release,
                                                    .run = matmul_run};

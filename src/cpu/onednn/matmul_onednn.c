@@ -21,9 +21,9 @@ static void matmul_run(const tdi_call *call)
     tdi_factor right = {b + column * (attrs->transpose_b ? ldb : 1), ldb, attrs->transpose_b ? 'T' : 'N'};
     tdi_sgemm(m, n, inner, left, right, 0, out, columns);
     for (int64_t i = 0; attrs->slope && i < m; i++, out += columns)
-        tdi_cpu_loops()->slope(attrs->slope, n, third + (row + i) * columns + column, out, out);
+        tdi_cpu_vector_loops()->slope(attrs->slope, n, third + (row + i) * columns + column, out, out);
     if (!attrs->slope)
-        tdi_cpu_loops()->epilogue(m, n, columns, third ? third + column : NULL, attrs->activation, out);
+        tdi_cpu_vector_loops()->epilogue(m, n, columns, third ? third + column : NULL, attrs->activation, out);
 }
 
 const tdi_kernel tdi_cpu_matmul_onednn = {
@@ -63,7 +63,7 @@ static void update_run(const tdi_call *call)
 {
     int64_t columns = tdi_last_extent(&call->out.shape), lda = tdi_last_extent(&call->in[1].shape);
     int64_t step = gradient_rows(call);
-    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, tdi_cpu_loops()->update);
+    tdi_row_update of = tdi_row_update_of(call, call->attrs, 3, tdi_cpu_vector_loops()->update);
     tdi_factor dy = {call->in[2].data, columns, 'N'};
     for (int64_t i = of.begin, rows; i < of.end; i += rows) {
         tdi_factor x = {(const float *)call->in[1].data + i, lda, 'T'};

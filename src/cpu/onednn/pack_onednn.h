@@ -2,7 +2,7 @@
 #ifndef TDI_CPU_ONEDNN_PACK_ONEDNN_H
 #define TDI_CPU_ONEDNN_PACK_ONEDNN_H
 
-#include "cpu/matmul/pack.h"
+#include "cpu/matmul/pack_bfloat16.h"
 #include "cpu/onednn/onednn_compat.h"
 
 /* What makes `packed`, bfloat16, of `plain`, float32 row after row; to be freed. NULL where the layout is of another

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu/vector_loops.h"
 
 enum { ALIGNMENT = 64, WEIGHTS = 1 };
 
@@ -92,7 +92,7 @@ static td_status create(tdi_onednn_primitive *p, const tdi_call *call, tdi_onedn
     tdi_onednn_operands operands = {0};
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = create_description(p, call, describe, &operands, &pd);
-    p->keeps = !operands.makes_weights && tdi_is_steady(call, WEIGHTS);
+    p->caches_weights = !operands.makes_weights && tdi_is_constant_input(call, WEIGHTS);
     td_status usable = status == dnnl_success ? check_speed(pd, error) : TD_OK;
     if (status == dnnl_success && usable == TD_OK)
         status = create_parts(p, pd, &operands);
@@ -123,7 +123,7 @@ td_status tdi_onednn_prepare(const tdi_call *call, tdi_onednn_describe *describe
         tdi_onednn_release(p);
         return status;
     }
-    *scratch = (p->keeps ? 0 : rounded(p->packed_bytes)) + rounded(p->scratchpad_bytes);
+    *scratch = (p->caches_weights ? 0 : rounded(p->packed_bytes)) + rounded(p->scratchpad_bytes);
     *state = p;
     return TD_OK;
 }
@@ -133,10 +133,10 @@ static bool packs(const tdi_onednn_primitive *p)
     return p->reorder || p->packing;
 }
 
-size_t tdi_onednn_keeps(const tdi_call *call)
+size_t tdi_onednn_packed_cache_bytes(const tdi_call *call)
 {
     const tdi_onednn_primitive *p = call->state;
-    return p && p->keeps && packs(p) ? p->packed_bytes : 0;
+    return p && p->caches_weights && packs(p) ? p->packed_bytes : 0;
 }
 
 void tdi_onednn_release(void *state)
@@ -201,16 +201,16 @@ static dnnl_status_t execute(const tdi_onednn_primitive *p, int src, int weights
 void tdi_onednn_run(const tdi_call *call, tdi_onednn_addresses at, void *scratch, int src, int weights, int dst)
 {
     const tdi_onednn_primitive *p = call->state;
-    void *packed = call->kept ? tdi_kept(call) : scratch;
-    char *scratchpad = (char *)scratch + (p->keeps ? 0 : rounded(p->packed_bytes));
+    void *packed = call->packed_cache ? tdi_packed_cache(call) : scratch;
+    char *scratchpad = (char *)scratch + (p->caches_weights ? 0 : rounded(p->packed_bytes));
     dnnl_status_t status = bind_all(p, at, packed, scratchpad);
-    bool outdated = status == dnnl_success && tdi_must_make(call);
+    bool outdated = status == dnnl_success && tdi_must_pack(call);
     if (outdated && p->packing)
-        tdi_cpu_loops()->pack(p->packing, at.weights, packed);
+        tdi_cpu_vector_loops()->pack(p->packing, at.weights, packed);
     else if (outdated && weights == DNNL_ARG_WEIGHTS)
         status = reorder(p, p->weights, p->packed);
     if (status != dnnl_success)
-        tdi_make_again(call);
+        tdi_forget_packed(call);
     if (status == dnnl_success)
         status = execute(p, src, weights, dst);
     if (status == dnnl_success && weights == DNNL_ARG_DIFF_WEIGHTS)

@@ -1,6 +1,6 @@
 /* primitive_onednn.h - a oneDNN primitive as a kernel's state: src, weights (and bias) -> dst, or one of its gradients.
  *
- * Weights are in the layout that the library likes ("any"), packed before each run, or once where they are steady, or
+ * Weights are in the layout that the library likes ("any"), packed before each run, or once where they are constant, or
  * unpacked after it when they are what is made; all else is where the call has it. The scratchpad is the lane's, so
  * that lanes and replicas never share one. */
 #ifndef TDI_CPU_ONEDNN_PRIMITIVE_ONEDNN_H
@@ -17,7 +17,7 @@ typedef struct tdi_onednn_primitive {
     tdi_packing *packing;
     dnnl_memory_t src, weights, packed, bias, dst, scratchpad;
     size_t packed_bytes, scratchpad_bytes;
-    bool keeps; /* the packed weights */
+    bool caches_weights;
 } tdi_onednn_primitive;
 
 /* Operands as they lie in memory. */
@@ -41,8 +41,8 @@ typedef dnnl_status_t tdi_onednn_describe(const tdi_call *call, dnnl_engine_t en
  * refuses, or would use its own plain loops: slower than anything. */
 td_status tdi_onednn_prepare(const tdi_call *call, tdi_onednn_describe *describe, void **state, size_t *scratch,
                              tdi_error *error);
-/* A kernel's `keeps`: of weights that are the call's second input. */
-size_t tdi_onednn_keeps(const tdi_call *call);
+/* A kernel's packed_cache_bytes, of weights that are the call's second input. */
+size_t tdi_onednn_packed_cache_bytes(const tdi_call *call);
 /* A kernel's `release`. */
 void tdi_onednn_release(void *state);
 /* Runs the call's with what is at `at`, in `scratch`. The arguments say what each operand is: DNNL_ARG_SRC or

@@ -1,5 +1,5 @@
 /* without_onednn.c - a build without oneDNN: no library to keep in check. */
-#include "cpu/onednn/library_threads.h"
+#include "cpu/onednn/library.h"
 
 #ifndef TANDEM_ONEDNN
 int tdi_cpu_enter_thread(void)

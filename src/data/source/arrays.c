@@ -1,10 +1,10 @@
-/* arrays.c - arrays in the caller's memory, read in place. */
+/* arrays.c - arrays in the user's memory, read in place. */
 #include "data/source/arrays.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include "data/table.h"
+#include "data/array_table.h"
 
 static td_status check_array(const char *name, const td_shape *shape, td_dtype dtype, tdi_error *error)
 {
@@ -55,8 +55,8 @@ td_status tdi_source_arrays(const td_arrays_args *args, tdi_source **source, tdi
     TDI_TRY(tdi_table_create("td_arrays", &table, error));
     td_status status = add_arrays(table, args, error);
     if (status == TD_OK)
-        *source = &table->items.source;
+        *source = &table->reader.source;
     else
-        table->items.source.release(&table->items.source);
+        table->reader.source.release(&table->reader.source);
     return status;
 }

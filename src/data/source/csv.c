@@ -1,11 +1,12 @@
-/* csv.c - CSV files, plain or gzipped, several by commas or a quoted pattern: numbers and categories, missing
- * values, windows over time.
+/* csv.c - CSV files, plain or gzipped, one or several: numbers and categories, missing values, windows over time.
  *
- * A row is a sample; with a window of T rows the samples are all runs of T rows of one file, whose target is taken
- * `horizon` rows behind the last. Cells are parsed once, and once more gone through when all have been seen, by blocks
- * of rows; both times into stores, which may be larger than memory. What was found in the data and has to be the same
- * when the model predicts (which columns, the categories' order, the means that stand in for missing values) is the
- * source's recipe. */
+ * A row is a sample. With a window of T rows a sample is any T consecutive rows of one file, and its target is the row
+ * `horizon` rows behind the last of them.
+ *
+ * The files are parsed once, into a store of cells. When all cells are known, so are categories and means, and the
+ * cells are rewritten block by block into a store of values per input or target. Both stores may be larger than memory.
+ *
+ * The recipe has the columns, the order of the categories, and the means that replace missing values. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,29 +14,29 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "data/decoded_items.h"
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/recipe.h"
+#include "data/sample_reader.h"
 #include "data/source/csv_columns.h"
 #include "files/store.h"
 
-enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* marks of a row */
+enum { INPUT_BAD = 1, TARGET_BAD = 2, UNREADABLE = 7 }; /* bits of `marks` */
 enum { NO_CATEGORY = -1 };
 
 static const char *const missing_names[] = {"refuse", "mean", "zero", "previous", "drop"};
 
 typedef struct csv_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     tdi_csv_columns columns;
     td_missing missing;
     bool skip, targets;
     int64_t window, horizon;
-    json_t *recipe;                     /* that the data is read by; NULL: none */
+    json_t *recipe;                     /* by which the data is read; NULL: none was given */
     tdi_store *cells;                   /* [rows, columns] floats */
     float *row;                         /* [columns] */
     tdi_vec(char) marks;                /* [rows] */
-    tdi_vec(int) files;                 /* each file's first row */
+    tdi_vec(int) files;                 /* the first row of each file */
     tdi_store *values[TDI_MAX_COLUMNS]; /* [rows, width] floats of each group */
 } csv_source;
 
@@ -48,12 +49,12 @@ static bool csv_claims(const char *path)
 
 static void leave_out(csv_source *source, const char *reason)
 {
-    tdi_source *whole = &source->items.source;
-    if (whole->skipped++ == 0)
-        snprintf(whole->skip_reason, sizeof whole->skip_reason, "%s", reason);
+    tdi_source *base = &source->reader.source;
+    if (base->skipped++ == 0)
+        snprintf(base->skip_reason, sizeof base->skip_reason, "%s", reason);
 }
 
-/* What stands in for a missing cell must exist. */
+/* Checks that `missing` has a value to replace a missing cell of the column by. */
 static td_status check_missing(const csv_source *source, const tdi_csv_column *column, tdi_error *error)
 {
     bool category = column->cells != TDI_CELLS_NUMBERS;
@@ -84,7 +85,8 @@ static td_status read_cells(csv_source *source, const tdi_csv *csv, const tdi_cs
     return TD_OK;
 }
 
-/* Reads a row; one that cannot be read is zeros. NULL: its record could not be told. */
+/* Parses a record into source->row, all zeros when it cannot be read. `record` is NULL when the file has no record
+ * there that can be told from its neighbours. */
 static td_status read_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
                           tdi_error *error)
 {
@@ -102,7 +104,7 @@ static td_status read_row(csv_source *source, const tdi_csv *csv, const char *pa
     return TD_OK;
 }
 
-/* Appends a row; one that cannot be read is marked, so that no window runs across the gap. */
+/* Appends a row. One that cannot be read is marked, so that no window spans it. */
 static td_status add_row(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
                          tdi_error *error)
 {
@@ -159,16 +161,16 @@ static td_status same_header(const csv_source *source, const tdi_csv_columns *ot
     return TD_OK;
 }
 
-/* Room for a row, and for all. */
+/* Allocates source->row and the store of cells. */
 static td_status begin_cells(csv_source *source, tdi_error *error)
 {
     source->row = calloc((size_t)source->columns.list.count, sizeof *source->row);
     if (!source->row)
         return tdi_no_memory(error);
-    return tdi_store_create(source->items.source.name, 0, &source->cells, error);
+    return tdi_store_create(source->reader.source.name, 0, &source->cells, error);
 }
 
-/* The first file's names settle the columns; the others' must agree. */
+/* Chooses the columns by the first file's names. The other files must have the same names. */
 static td_status take_header(csv_source *source, const tdi_csv *csv, const char *path, const tdi_csv_record *record,
                              const char *features, bool *is_data, tdi_error *error)
 {
@@ -218,7 +220,7 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
     for (int i = 0; i < paths.count && status == TD_OK; i++)
         status = read_file(source, paths.at[i], features, error);
     for (int i = 0; i < paths.count; i++)
-        tdi_source_stamp(&source->items.source, paths.at[i]);
+        tdi_source_stamp(&source->reader.source, paths.at[i]);
     tdi_paths_free(&paths);
     if (status == TD_OK && !source->marks.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no rows of data", args->path);
@@ -227,7 +229,7 @@ static td_status read_files(csv_source *source, const td_open_args *args, const 
 
 /* ---- missing values ---- */
 
-/* NaN where nothing does: the row is left out then. */
+/* The value that replaces a missing cell at the start of a file; NaN: none does, and the row is left out. */
 static float stand_in(const csv_source *source, const tdi_csv_column *column)
 {
     if (source->missing == TD_MISSING_MEAN)
@@ -237,15 +239,15 @@ static float stand_in(const csv_source *source, const tdi_csv_column *column)
     return NAN;
 }
 
-/* What the second pass knows of a column. */
-typedef struct column_pass {
-    float *codes;    /* what becomes of each; NULL: they stay */
-    float stands_in; /* for what is missing */
-    int file;        /* the next to begin */
-} column_pass;
+/* What the rewriting of cells keeps of a column from row to row. */
+typedef struct fill_state {
+    float *codes;    /* [old code] the new code; NULL: codes stay */
+    float stands_in; /* replaces a missing cell */
+    int file;        /* the next file to begin */
+} fill_state;
 
-/* Of rows [first, first + rows), whose cells `cells` are. */
-static void fill_column(csv_source *source, int at, column_pass *pass, float *cells, int64_t first, int64_t rows)
+/* Rewrites the column's cells in rows [first, first + rows), which `cells` holds. */
+static void fill_column(csv_source *source, int at, fill_state *state, float *cells, int64_t first, int64_t rows)
 {
     const tdi_csv_column *column = &source->columns.list.at[at];
     int width = source->columns.list.count, mark = column->group < source->columns.n_x ? INPUT_BAD : TARGET_BAD;
@@ -253,16 +255,17 @@ static void fill_column(csv_source *source, int at, column_pass *pass, float *ce
     for (int64_t row = first; row < first + rows; row++) {
         float *cell = cells + (row - first) * width + at;
         char *marks = &source->marks.at[row];
-        while (pass->file < source->files.count && source->files.at[pass->file] == row) { /* some have no rows */
-            pass->stands_in = stand_in(source, column);
-            pass->file++;
+        while (state->file < source->files.count &&
+               source->files.at[state->file] == row) { /* a file may have no rows */
+            state->stands_in = stand_in(source, column);
+            state->file++;
         }
-        if (!isnan(*cell) && pass->codes)
-            *cell = pass->codes[(size_t)*cell];
+        if (!isnan(*cell) && state->codes)
+            *cell = state->codes[(size_t)*cell];
         if (isnan(*cell))
-            *cell = pass->stands_in;
+            *cell = state->stands_in;
         else if (previous && *marks != UNREADABLE)
-            pass->stands_in = *cell;
+            state->stands_in = *cell;
         if (isnan(*cell))
             *marks = (char)(*marks | mark);
     }
@@ -287,7 +290,7 @@ static void spread_column(const csv_source *source, int at, const float *cells, 
     }
 }
 
-/* A block's rows of a group, behind those of the blocks before. */
+/* Appends a block's rows to the values of a group. */
 static td_status put_group(csv_source *source, int g, const float *cells, int64_t rows, float *scratch,
                            tdi_error *error)
 {
@@ -304,24 +307,24 @@ static td_status put_group(csv_source *source, int g, const float *cells, int64_
     return tdi_store_put(source->values[g], scratch, size, error);
 }
 
-/* Rows [first, first + rows). Categories are in order by now: the same rows are the same content, with a recipe and
- * without. */
-static td_status put_block(csv_source *source, column_pass *passes, float *cells, int64_t first, int64_t rows,
+/* Rewrites and appends rows [first, first + rows). Codes are sorted by now, so that equal rows have equal content with
+ * a recipe and without. */
+static td_status put_block(csv_source *source, fill_state *states, float *cells, int64_t first, int64_t rows,
                            float *scratch, tdi_error *error)
 {
     int width = source->columns.list.count;
     int64_t row_bytes = width * (int64_t)sizeof *cells;
     TDI_TRY(tdi_store_read(source->cells, first * row_bytes, cells, rows * row_bytes, error));
     for (int i = 0; i < width; i++)
-        fill_column(source, i, &passes[i], cells, first, rows);
-    tdi_source_content(&source->items.source, cells, (size_t)(rows * row_bytes));
+        fill_column(source, i, &states[i], cells, first, rows);
+    tdi_source_content(&source->reader.source, cells, (size_t)(rows * row_bytes));
     for (int g = 0; g < source->columns.n_groups; g++)
         TDI_TRY(put_group(source, g, cells, rows, scratch, error));
     return TD_OK;
 }
 
-/* All rows, so many at a time that a block of the widest group is of about a megabyte. */
-static td_status put_blocks(csv_source *source, column_pass *passes, tdi_error *error)
+/* Rewrites all rows, in blocks of about a megabyte of the widest group. */
+static td_status put_blocks(csv_source *source, fill_state *states, tdi_error *error)
 {
     const tdi_csv_columns *columns = &source->columns;
     int64_t widest = columns->list.count, all = source->marks.count;
@@ -333,7 +336,7 @@ static td_status put_blocks(csv_source *source, column_pass *passes, tdi_error *
     td_status status = cells && scratch ? TD_OK : tdi_no_memory(error);
     for (int64_t first = 0; first < all && status == TD_OK; first += rows) {
         rows = all - first < most ? all - first : most;
-        status = put_block(source, passes, cells, first, rows, scratch, error);
+        status = put_block(source, states, cells, first, rows, scratch, error);
     }
     free(cells);
     free(scratch);
@@ -343,8 +346,8 @@ static td_status put_blocks(csv_source *source, column_pass *passes, tdi_error *
 static void describe_group(csv_source *source, int g, float scale)
 {
     const tdi_csv_group *group = &source->columns.groups[g];
-    tdi_source *whole = &source->items.source;
-    tdi_column *column = &whole->columns[g];
+    tdi_source *base = &source->reader.source;
+    tdi_column *column = &base->columns[g];
     bool input = g < source->columns.n_x;
     snprintf(column->name, sizeof column->name, "%s", group->name);
     column->dtype = TD_FLOAT32;
@@ -353,31 +356,31 @@ static void describe_group(csv_source *source, int g, float scale)
         column->shape = TD_SHAPE(source->window, group->width);
     else if (input || group->width > 1)
         column->shape = TD_SHAPE(group->width);
-    *(input ? &whole->n_x : &whole->n_y) += 1;
+    *(input ? &base->n_x : &base->n_y) += 1;
 }
 
-static td_status settle_columns(csv_source *source, column_pass *passes, tdi_error *error)
+static td_status settle_columns(csv_source *source, fill_state *states, tdi_error *error)
 {
     tdi_csv_columns *columns = &source->columns;
     for (int i = 0; i < columns->list.count; i++) {
         tdi_csv_column *column = &columns->list.at[i];
         if (column->cells == TDI_CELLS_NUMBERS && !column->known && !column->count)
-            return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->items.source.name,
+            return tdi_fail(error, TD_BAD_FILE, "%s: column \"%s\" holds no number at all", source->reader.source.name,
                             column->name);
-        TDI_TRY(tdi_csv_sort(column, &passes[i].codes, error));
+        TDI_TRY(tdi_csv_sort(column, &states[i].codes, error));
         columns->groups[column->group].width += width_of(column);
     }
     return TD_OK;
 }
 
-static td_status fill_groups(csv_source *source, column_pass *passes, float scale, tdi_error *error)
+static td_status fill_groups(csv_source *source, fill_state *states, float scale, tdi_error *error)
 {
-    TDI_TRY(settle_columns(source, passes, error));
+    TDI_TRY(settle_columns(source, states, error));
     for (int g = 0; g < source->columns.n_groups; g++) {
         describe_group(source, g, scale);
-        TDI_TRY(tdi_store_create(source->items.source.name, 0, &source->values[g], error));
+        TDI_TRY(tdi_store_create(source->reader.source.name, 0, &source->values[g], error));
     }
-    TDI_TRY(put_blocks(source, passes, error));
+    TDI_TRY(put_blocks(source, states, error));
     for (int g = 0; g < source->columns.n_groups; g++)
         TDI_TRY(tdi_store_end(source->values[g], error));
     return TD_OK;
@@ -386,11 +389,11 @@ static td_status fill_groups(csv_source *source, column_pass *passes, float scal
 static td_status make_groups(csv_source *source, float scale, tdi_error *error)
 {
     int columns = source->columns.list.count;
-    column_pass *passes = calloc((size_t)columns, sizeof *passes);
-    td_status status = passes ? fill_groups(source, passes, scale, error) : tdi_no_memory(error);
-    for (int i = 0; i < columns && passes; i++)
-        free(passes[i].codes);
-    free(passes);
+    fill_state *states = calloc((size_t)columns, sizeof *states);
+    td_status status = states ? fill_groups(source, states, scale, error) : tdi_no_memory(error);
+    for (int i = 0; i < columns && states; i++)
+        free(states[i].codes);
+    free(states);
     tdi_store_free(source->cells);
     source->cells = NULL;
     return status;
@@ -398,13 +401,13 @@ static td_status make_groups(csv_source *source, float scale, tdi_error *error)
 
 /* ---- samples ---- */
 
-/* The row of the target of the window that ends at `row`; the row itself without targets. */
+/* The target's row for a window that ends at `row`; `row` when there are no targets. */
 static int64_t target_row(const csv_source *source, int64_t row)
 {
     return source->targets ? row + source->horizon : row;
 }
 
-/* Of one file's rows: those that begin a sample whose rows are all good. */
+/* Lists the rows of one file at which a sample begins whose rows are all good. */
 static int64_t find_samples(const csv_source *source, int64_t first, int64_t end, int64_t *to, int64_t *dropped)
 {
     int64_t length = source->window ? source->window : 1, run = 0, found = 0;
@@ -421,30 +424,30 @@ static int64_t find_samples(const csv_source *source, int64_t first, int64_t end
 
 static td_status make_samples(csv_source *source, tdi_error *error)
 {
-    tdi_source *whole = &source->items.source;
+    tdi_source *base = &source->reader.source;
     int64_t dropped = 0;
-    source->items.kept = malloc((size_t)source->marks.count * sizeof *source->items.kept);
-    if (!source->items.kept)
+    source->reader.kept = malloc((size_t)source->marks.count * sizeof *source->reader.kept);
+    if (!source->reader.kept)
         return tdi_no_memory(error);
     for (int i = 0; i < source->files.count; i++) {
         int64_t end = i + 1 < source->files.count ? source->files.at[i + 1] : source->marks.count;
-        whole->samples += find_samples(source, source->files.at[i], end, source->items.kept + whole->samples, &dropped);
+        base->samples += find_samples(source, source->files.at[i], end, source->reader.kept + base->samples, &dropped);
     }
-    if (!whole->samples)
-        return tdi_fail(error, TD_BAD_FILE, "%s: its %d rows make no sample%s", whole->name, source->marks.count,
+    if (!base->samples)
+        return tdi_fail(error, TD_BAD_FILE, "%s: its %d rows make no sample%s", base->name, source->marks.count,
                         dropped          ? ": each holds a missing value, or a line that cannot be read"
                         : source->window ? ": the window and the horizon are longer than the file"
                                          : "");
-    if (dropped && !whole->skipped)
-        snprintf(whole->skip_reason, sizeof whole->skip_reason, "a value is missing (%s)",
+    if (dropped && !base->skipped)
+        snprintf(base->skip_reason, sizeof base->skip_reason, "a value is missing (%s)",
                  missing_names[source->missing]);
-    whole->skipped = dropped;
+    base->skipped = dropped;
     return TD_OK;
 }
 
-static td_status csv_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status csv_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    const csv_source *source = (const csv_source *)items;
+    const csv_source *source = (const csv_source *)reader;
     const tdi_csv_group *group = &source->columns.groups[column];
     bool input = column < source->columns.n_x;
     int64_t rows = input && source->window ? source->window : 1;
@@ -471,7 +474,7 @@ static char *features_text(const tdi_csv_columns *columns)
     return text.chars;
 }
 
-/* The categories of the first target, when it is one column of them; else NULL. */
+/* The categories of the first target when it is a single column of codes, else NULL. */
 static json_t *class_names(const tdi_csv_columns *columns, const json_t *found)
 {
     json_t *names = NULL;
@@ -495,20 +498,20 @@ static td_status write_recipe(csv_source *source, tdi_error *error)
     json_t *recipe = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "format", "csv", "features", features ? features : "",
                                "window", (json_int_t)source->window, "horizon", (json_int_t)source->horizon, "missing",
                                missing_names[source->missing], "columns", found);
-    if (recipe)                                                                   /* else what was found may be gone */
-        json_object_set(recipe, "classes", class_names(&source->columns, found)); /* of NULL nothing */
+    if (recipe)                                                                   /* else `found` may be NULL too */
+        json_object_set(recipe, "classes", class_names(&source->columns, found)); /* ignores NULL */
     char *text = recipe ? json_dumps(recipe, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(recipe);
-    source->items.source.recipe = text;
+    source->reader.source.recipe = text;
     if (text)
-        tdi_source_stamp_words(&source->items.source, text);
+        tdi_source_stamp_words(&source->reader.source, text);
     bool room = features != NULL;
     free(features);
     if (!room)
         return tdi_no_memory(error);
     return text ? TD_OK
                 : tdi_fail(error, TD_BAD_FILE, "%s: a column's name or a category is not UTF-8 text",
-                           source->items.source.name);
+                           source->reader.source.name);
 }
 
 static td_missing missing_of(const json_t *recipe)
@@ -520,7 +523,7 @@ static td_missing missing_of(const json_t *recipe)
     return TD_MISSING_REFUSE;
 }
 
-/* What the arguments do not say is the recipe's. */
+/* Takes from the recipe what the arguments leave open. */
 static td_status settle(csv_source *source, const td_open_args *args, tdi_error *error)
 {
     const json_t *recipe = source->recipe;
@@ -547,9 +550,9 @@ static td_status settle(csv_source *source, const td_open_args *args, tdi_error 
 
 /* ---- opening ---- */
 
-static void csv_release(tdi_source *whole)
+static void csv_release(tdi_source *base)
 {
-    csv_source *source = (csv_source *)whole;
+    csv_source *source = (csv_source *)base;
     for (int g = 0; g < TDI_MAX_COLUMNS; g++)
         tdi_store_free(source->values[g]);
     tdi_csv_columns_release(&source->columns);
@@ -558,8 +561,8 @@ static void csv_release(tdi_source *whole)
     tdi_vec_free(&source->marks);
     tdi_vec_free(&source->files);
     json_decref(source->recipe);
-    free(source->items.source.recipe);
-    free(source->items.kept);
+    free(source->reader.source.recipe);
+    free(source->reader.kept);
     free(source);
 }
 
@@ -581,15 +584,15 @@ static td_status csv_open(const td_open_args *args, tdi_source **opened, tdi_err
     csv_source *source = calloc(1, sizeof *source);
     if (!source)
         return tdi_no_memory(error);
-    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = tdi_items_gather;
-    source->items.source.release = csv_release;
-    source->items.read = csv_read;
+    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
+    source->reader.source.gather = tdi_sample_reader_gather;
+    source->reader.source.release = csv_release;
+    source->reader.read = csv_read;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
-        *opened = &source->items.source;
+        *opened = &source->reader.source;
     else
-        csv_release(&source->items.source);
+        csv_release(&source->reader.source);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* csv_columns.c - from the words of `features` and a header to columns, and from cells to numbers. */
+/* csv_columns.c - parses `features` and a header into columns, and cells into numbers. */
 #include "data/source/csv_columns.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static td_status no_such_column(const tdi_csv_columns *columns, const char *name
 
 /* ---- features ---- */
 
-/* Cuts ":one-hot" or ":codes" off. */
+/* Cuts ":one-hot" or ":codes" off the word and returns what it means. */
 static tdi_cells cut_cells(char *word)
 {
     char *colon = strrchr(word, ':');
@@ -83,7 +83,7 @@ static td_status add_column(tdi_csv_columns *columns, const char *name, tdi_cell
     return column.at < 0 ? no_such_column(columns, name, error) : TD_OK;
 }
 
-/* "x", or "x0", "x1", ...; inputs stand before targets. */
+/* Checks the name "x", or "x0", "x1", ... in order, inputs before targets, and appends the group. */
 static td_status add_group(tdi_csv_columns *columns, const char *name, tdi_error *error)
 {
     bool target = *name == 'y';

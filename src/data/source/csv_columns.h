@@ -1,4 +1,4 @@
-/* csv_columns.h - the columns of a CSV that data is made of: which, as what, and what their cells say. */
+/* csv_columns.h - the columns of a CSV that become inputs and targets: which ones, in which form, and their cells. */
 #ifndef TDI_DATA_SOURCE_CSV_COLUMNS_H
 #define TDI_DATA_SOURCE_CSV_COLUMNS_H
 
@@ -6,53 +6,54 @@
 
 #include "base/vec.h"
 #include "data/source.h"
-#include "files/csv.h"
+#include "files/csv_file.h"
 
 typedef enum tdi_cells { TDI_CELLS_NUMBERS = 0, TDI_CELLS_CODES, TDI_CELLS_ONE_HOT } tdi_cells;
 
 typedef struct tdi_csv_column {
     char *name;
     tdi_cells cells;
-    int group;                  /* of tdi_csv_columns: which input or target it is part of */
-    int at;                     /* which cell of a record */
+    int group;                  /* number of the input or target that it belongs to, in tdi_csv_columns.groups */
+    int at;                     /* number of its cell in a record */
     tdi_vec(char *) categories; /* in the order of their codes */
-    bool known;                 /* categories and mean are a recipe's: they do not change */
-    double mean;                /* of the cells that are there */
-    int64_t count;              /* of these */
+    bool known;                 /* a recipe gives categories and mean, which then do not change */
+    double mean;                /* of the cells that are not missing */
+    int64_t count;              /* number of those cells */
 } tdi_csv_column;
 
-/* An input or a target: some columns side by side. */
+/* An input or a target: one or more columns side by side. */
 typedef struct tdi_csv_group {
     char name[16]; /* "x", "y", "x0", ... */
-    int64_t width; /* numbers in a row: known once categories are */
+    int64_t width; /* numbers per row; known once the categories are */
 } tdi_csv_group;
 
 typedef struct tdi_csv_columns {
-    char *path;   /* of the file whose header was read, for messages */
-    char **names; /* [n_names] of the file's columns */
+    char *path;   /* the file whose header was read, for messages */
+    char **names; /* [n_names] the file's columns */
     int n_names;
-    int n_x, n_groups; /* inputs stand before targets */
+    int n_x, n_groups; /* inputs come before targets */
     tdi_csv_group groups[TDI_MAX_COLUMNS];
     tdi_vec(tdi_csv_column) list;
 } tdi_csv_columns;
 
-/* The names in the first record: its cells, commas as blanks, or when all of them are numbers, and it is data, "0",
- * "1", ... */
+/* Sets the names from the first record: its cells, with blanks for commas. When all cells are numbers the record is
+ * data and the names are "0", "1", ... */
 td_status tdi_csv_header(const tdi_csv *csv, const tdi_csv_record *first, const char *path, tdi_csv_columns *columns,
                          bool *is_data, tdi_error *error);
 
-/* `features`: "x=TEMP,PRES,wind:one-hot,y=pm2.5"; a word without "=" belongs to the name before it. Without x it is all
- * columns that are not in y; without features y is the last column. Without `targets` y is left out. */
+/* Chooses columns by `features`: "x=TEMP,PRES,wind:one-hot,y=pm2.5". A word without "=" belongs to the name before it.
+ * Without x the inputs are all columns that are not in y; without features y is the last column. With `targets` false
+ * there is no y. */
 td_status tdi_csv_choose(tdi_csv_columns *columns, const char *features, bool targets, tdi_error *error);
 
-/* A cell as a number, or a category's code; NaN where it is missing: empty, NA, N/A, NaN or null. */
+/* Sets *value to a cell's number or its category's code; NaN when it is missing (empty, NA, N/A, NaN or null). */
 td_status tdi_csv_cell(const tdi_csv *csv, tdi_csv_column *column, const char *cell, float *value, tdi_error *error);
 
-/* Sorts the categories that were met; `*codes`, which the caller frees, says what becomes of each code. NULL: they stay
- * as they are. */
+/* Sorts the categories that were found. (*codes)[old] is the new code of each; the caller frees it. *codes is NULL when
+ * nothing changes. */
 td_status tdi_csv_sort(tdi_csv_column *column, float **codes, tdi_error *error);
 
-/* What a column was found to hold: {"categories": [...]} or {"mean": 98.6}. */
+/* The column's entry of the recipe: {"categories": [...]} or {"mean": 98.6}; and the way back. */
 json_t *tdi_csv_column_json(const tdi_csv_column *column);
 td_status tdi_csv_column_restore(tdi_csv_column *column, const json_t *json, tdi_error *error);
 

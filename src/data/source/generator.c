@@ -1,45 +1,50 @@
-/* generator.c - samples that functions of the caller make.
+/* generator.c - samples that functions of the user make.
  *
- * A stream is taken sample by sample, by whichever thread needs the next. What is taken and not gathered yet waits in a
- * window, which holds no more than the order of the pass makes it: a batch or two, or the shuffle's buffer. A pass to
- * the end of a stream of unknown length has no list of its rows, only of those from the first on that still wait. */
+ * With `read`, samples have random access and any thread may call the function. With `next`, the source is a stream: it
+ * has no random access, so that whole shuffles leave it in order, and an epoch that is resumed takes the samples before
+ * it and drops them.
+ *
+ * Whichever thread needs a stream's next sample takes it, under the lock. Samples that are taken and not gathered yet
+ * wait in a window, whose size follows from the run's order: a batch or two, or the shuffle's buffer. `places` says of
+ * each row of the run where it waits. A run to the end of a stream of unknown length does not know its rows, so it
+ * lists only those from the first that still waits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem/generators.h>
 
-#include "data/made_samples.h"
+#include "data/joint_columns.h"
 
-/* Of a row in a pass; what is not below 0 is its place in the window. */
+/* The state of a row in a run; from 0 on it is the row's place in the window. */
 enum { NOT_WANTED = -1, WANTED = -2 };
 
-enum { ROOM = 64 }; /* of a list of rows that grows */
+enum { ROOM = 64 }; /* rows that `places` holds at first, when it grows */
 
 typedef struct generator_source {
-    tdi_whole whole;
+    tdi_joint_columns joint;
     td_generator_args args;
     atomic_bool busy;
-    const atomic_int *stop; /* the pass's */
+    const atomic_int *stop; /* the run's */
 
-    pthread_mutex_t lock;
-    int64_t taken; /* from the stream since it began */
-    bool ended;    /* and no more came, in this pass */
-    bool training; /* the pass, which is */
-    bool open;     /* to the stream's end */
-    int64_t begin; /* row r of the pass is the stream's sample begin + r */
+    pthread_mutex_t lock; /* guards the members below */
+    int64_t taken;        /* samples taken from the stream since it began */
+    bool ended;           /* the stream has ended in this run */
+    bool training;        /* the run trains */
+    bool open;            /* the run goes to the stream's end */
+    int64_t begin;        /* row r of the run is the stream's sample begin + r */
     int64_t base, rows;
-    int64_t room;            /* for places */
-    int32_t *places;         /* of rows [base, rows) */
-    tdi_vec(char *) window;  /* samples; the first is for those that nobody wants */
-    tdi_vec(int32_t) unused; /* places */
-    tdi_vec(int) gathers;    /* [window] still to come */
-    int columns;             /* gathered of each row */
+    int64_t room;            /* rows that `places` can hold */
+    int32_t *places;         /* states of rows [base, rows) */
+    tdi_vec(char *) window;  /* samples; place 0 takes samples that the run skips */
+    tdi_vec(int32_t) unused; /* places without a sample */
+    tdi_vec(int) gathers;    /* [window] gathers of the sample that are still to come */
+    int columns;             /* columns that are gathered of each row */
 } generator_source;
 
 static tdi_source *source_of(generator_source *of)
 {
-    return &of->whole.items.source;
+    return &of->joint.reader.source;
 }
 
 static td_status failed(generator_source *of, td_status status, int64_t sample, tdi_error *error)
@@ -52,30 +57,30 @@ static td_status failed(generator_source *of, td_status status, int64_t sample, 
 
 /* ---- any sample ---- */
 
-static td_status any_make(tdi_whole *whole, int64_t row, void *const *to, tdi_error *error)
+static td_status any_make(tdi_joint_columns *joint, int64_t row, void *const *to, tdi_error *error)
 {
-    generator_source *of = (generator_source *)whole;
+    generator_source *of = (generator_source *)joint;
     const tdi_source *source = source_of(of);
     return failed(of, of->args.read(of->args.user, row, to, source->n_y ? to + source->n_x : NULL), row, error);
 }
 
-static td_status any_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status any_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     (void)error;
-    tdi_whole_begin((tdi_whole *)source, pass);
+    tdi_joint_begin((tdi_joint_columns *)source, run);
     return TD_OK;
 }
 
 static void any_end(tdi_source *source)
 {
-    tdi_whole_end((tdi_whole *)source);
+    tdi_joint_end((tdi_joint_columns *)source);
 }
 
 /* ---- a stream ---- */
 
 static td_status add_place(generator_source *of, tdi_error *error)
 {
-    char *sample = malloc(of->whole.begin[of->whole.columns] + 1);
+    char *sample = malloc(of->joint.begin[of->joint.columns] + 1);
     if (!sample || !tdi_push(&of->window, sample)) {
         free(sample);
         return tdi_no_memory(error);
@@ -83,7 +88,7 @@ static td_status add_place(generator_source *of, tdi_error *error)
     if (!tdi_push(&of->gathers, 0) || !tdi_vec_grow((void **)&of->unused.at, of->unused.count, &of->unused.capacity,
                                                     of->window.count, sizeof *of->unused.at))
         return tdi_no_memory(error);
-    of->unused.at[of->unused.count++] = of->window.count - 1; /* there is room for all places at once */
+    of->unused.at[of->unused.count++] = of->window.count - 1; /* tdi_vec_grow above has made room */
     return TD_OK;
 }
 
@@ -97,7 +102,7 @@ static bool is_to_come(generator_source *of, int64_t row)
     return row >= of->rows ? of->open : row >= of->base && *place_of(of, row) == WANTED;
 }
 
-/* What may help depends on what was given. */
+/* The sentence says what helps, which depends on the arguments of td_generator. */
 static td_status stream_ended(generator_source *of, tdi_error *error)
 {
     const char *steps = of->training ? "a smaller steps_per_epoch" : "fewer steps (td_fit: validation_steps)";
@@ -118,7 +123,7 @@ static td_status ask_next(generator_source *of, char *sample)
 {
     const tdi_source *source = source_of(of);
     void *places[TDI_MAX_COLUMNS] = {NULL};
-    tdi_whole_places(&of->whole, sample, places);
+    tdi_joint_places(&of->joint, sample, places);
     return of->args.next(of->args.user, places, source->n_y ? places + source->n_x : NULL);
 }
 
@@ -134,7 +139,7 @@ static td_status call_next(generator_source *of, char *sample, tdi_error *error)
     return TD_OK;
 }
 
-/* The list is moved up to the first row that waits, and grows when that frees less than half of it. */
+/* Drops the rows before the first that waits from `places`, and doubles it when that frees less than half of it. */
 static td_status make_room(generator_source *of, tdi_error *error)
 {
     int64_t listed = of->rows - of->base, done = 0;
@@ -160,7 +165,7 @@ static td_status want_next(generator_source *of, tdi_error *error)
     return TD_OK;
 }
 
-/* The stream's next sample, into the window where the pass wants it. */
+/* Takes the stream's next sample into the window, or drops it when the run does not gather it. */
 static td_status take_next(generator_source *of, tdi_error *error)
 {
     int64_t row = of->taken - of->begin;
@@ -185,7 +190,7 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
     int32_t place = row < of->base ? NOT_WANTED : *place_of(of, row);
     if (place < 0)
         return tdi_fail(error, TD_INTERNAL, "%s: sample %" PRId64 " is asked for again", source_of(of)->name, row);
-    memcpy(to, of->window.at[place] + of->whole.begin[column], tdi_whole_bytes(&of->whole, column));
+    memcpy(to, of->window.at[place] + of->joint.begin[column], tdi_joint_bytes(&of->joint, column));
     if (--of->gathers.at[place] == 0) {
         of->unused.at[of->unused.count++] = place;
         *place_of(of, row) = NOT_WANTED;
@@ -193,49 +198,48 @@ static td_status gather_row(generator_source *of, int column, int64_t row, void 
     return TD_OK;
 }
 
-static td_status stream_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status stream_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    generator_source *of = (generator_source *)items;
+    generator_source *of = (generator_source *)reader;
     pthread_mutex_lock(&of->lock);
     td_status status = of->places ? gather_row(of, column, row, to, error)
                                   : tdi_fail(error, TD_UNSUPPORTED,
                                              "%s: a stream can be passed over, but not read here and there: give .read",
-                                             items->source.name);
+                                             reader->source.name);
     pthread_mutex_unlock(&of->lock);
     return status;
 }
 
 /* ---- a pass ---- */
 
-static td_status want_rows(generator_source *of, const tdi_source_pass *pass, tdi_error *error)
+static td_status want_rows(generator_source *of, const tdi_source_run *run, tdi_error *error)
 {
     of->base = of->rows = 0;
-    of->columns = pass->columns;
-    of->training = pass->training;
-    of->open = pass->samples == TDI_SAMPLES_UNKNOWN;
-    for (int64_t i = 0; i < pass->samples; i++)
-        of->rows = pass->order[i] >= of->rows ? pass->order[i] + 1 : of->rows;
+    of->columns = run->columns;
+    of->training = run->training;
+    of->open = run->samples == TDI_SAMPLES_UNKNOWN;
+    for (int64_t i = 0; i < run->samples; i++)
+        of->rows = run->order[i] >= of->rows ? run->order[i] + 1 : of->rows;
     of->room = of->open ? ROOM : of->rows;
     of->places = malloc((size_t)of->room * sizeof *of->places + 1);
     if (!of->places)
         return tdi_no_memory(error);
     for (int64_t i = 0; i < of->rows; i++)
         of->places[i] = NOT_WANTED;
-    for (int64_t i = pass->first; i < pass->samples; i++)
-        of->places[pass->order[i]] = WANTED;
+    for (int64_t i = run->first; i < run->samples; i++)
+        of->places[run->order[i]] = WANTED;
     return TD_OK;
 }
 
-static td_status find_begin(generator_source *of, const tdi_source_pass *pass, tdi_error *error)
+static td_status find_begin(generator_source *of, const tdi_source_run *run, tdi_error *error)
 {
     of->begin = 0;
     of->ended = false;
     if (of->args.restart) {
         TDI_TRY(failed(of, of->args.restart(of->args.user), 0, error));
         of->taken = 0;
-    } else if (pass->samples != TDI_SAMPLES_UNKNOWN) {
-        of->begin =
-            pass->epoch * pass->samples; /* a run that is resumed takes what earlier epochs had, and leaves it */
+    } else if (run->samples != TDI_SAMPLES_UNKNOWN) {
+        of->begin = run->epoch * run->samples; /* a resumed run drops the samples of earlier epochs */
     }
     if (of->begin < of->taken)
         of->begin = of->taken;
@@ -253,20 +257,20 @@ static void leave_pass(generator_source *of)
     of->places = NULL;
 }
 
-static td_status enter_pass(generator_source *of, const tdi_source_pass *pass, tdi_error *error)
+static td_status enter_pass(generator_source *of, const tdi_source_run *run, tdi_error *error)
 {
-    TDI_TRY(find_begin(of, pass, error));
-    of->unused.count = 0; /* the first place stays out of it */
-    of->stop = pass->stop;
-    return want_rows(of, pass, error);
+    TDI_TRY(find_begin(of, run, error));
+    of->unused.count = 0; /* place 0 is never handed out */
+    of->stop = run->stop;
+    return want_rows(of, run, error);
 }
 
-static td_status stream_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status stream_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     generator_source *of = (generator_source *)source;
     if (atomic_exchange(&of->busy, true))
         return tdi_fail(error, TD_INVALID_ARGUMENT, "%s: a stream serves one pass at a time", source->name);
-    td_status status = enter_pass(of, pass, error);
+    td_status status = enter_pass(of, run, error);
     if (status == TD_OK)
         return TD_OK;
     leave_pass(of);
@@ -340,16 +344,16 @@ static td_status check_args(const td_generator_args *args, tdi_error *error)
     return TD_OK;
 }
 
-static td_status add_columns(tdi_whole *whole, const td_generator_args *args, tdi_error *error)
+static td_status add_columns(tdi_joint_columns *joint, const td_generator_args *args, tdi_error *error)
 {
     const char *name = "td_generator";
     const td_column x = {args->x_shape, args->x_dtype, args->scale}, y = {args->y_shape, args->y_dtype, 0};
-    TDI_TRY(tdi_whole_add(whole, name, false, &x, error));
-    TDI_TRY(tdi_whole_add_list(whole, name, false, args->more_x, error));
+    TDI_TRY(tdi_joint_add(joint, name, false, &x, error));
+    TDI_TRY(tdi_joint_add_list(joint, name, false, args->more_x, error));
     if (args->targets == TD_NO)
         return TD_OK;
-    TDI_TRY(tdi_whole_add(whole, name, true, &y, error));
-    return tdi_whole_add_list(whole, name, true, args->more_y, error);
+    TDI_TRY(tdi_joint_add(joint, name, true, &y, error));
+    return tdi_joint_add_list(joint, name, true, args->more_y, error);
 }
 
 static td_status fill(generator_source *of, tdi_error *error)
@@ -357,7 +361,7 @@ static td_status fill(generator_source *of, tdi_error *error)
     const td_generator_args *args = &of->args;
     tdi_source *source = source_of(of);
     TDI_TRY(check_args(args, error));
-    TDI_TRY(add_columns(&of->whole, args, error));
+    TDI_TRY(add_columns(&of->joint, args, error));
     snprintf(source->name, sizeof source->name, "td_generator");
     source->samples = args->next && !args->samples ? TDI_SAMPLES_UNKNOWN : args->samples;
     source->sequential = args->next != NULL;
@@ -365,9 +369,9 @@ static td_status fill(generator_source *of, tdi_error *error)
     source->begin = args->next ? stream_begin : any_begin;
     source->end = args->next ? stream_end : any_end;
     source->origin = args->next ? stream_origin : NULL;
-    of->whole.make = any_make;
+    of->joint.make = any_make;
     if (args->next)
-        of->whole.items.read = stream_read;
+        of->joint.reader.read = stream_read;
     return TD_OK;
 }
 
@@ -377,7 +381,7 @@ static void generator_release(tdi_source *source)
     if (of->args.release)
         of->args.release(of->args.user);
     pthread_mutex_destroy(&of->lock);
-    tdi_whole_release(&of->whole);
+    tdi_joint_release(&of->joint);
     free(of);
 }
 
@@ -390,7 +394,7 @@ td_status tdi_source_generator(const td_generator_args *args, tdi_source **sourc
         return tdi_no_memory(error);
     }
     of->args = *args;
-    tdi_whole_init(&of->whole);
+    tdi_joint_init(&of->joint);
     source_of(of)->release = generator_release;
     pthread_mutex_init(&of->lock, NULL);
     td_status status = fill(of, error);

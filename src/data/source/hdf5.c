@@ -1,20 +1,20 @@
-/* hdf5.c - arrays in an HDF5 file, "file.h5:/x,/y": read where they lie, a batch's rows at a time, so that they
- * may be larger than memory. */
+/* hdf5.c - arrays in an HDF5 file, "file.h5:/x,/y". They are read in place, a batch's rows at a time, so that they may
+ * be larger than memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/decoded_items.h"
 #include "data/formats.h"
+#include "data/sample_reader.h"
 #include "files/hdf5/hdf5_rows.h"
 
 typedef struct hdf5_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     tdi_hdf5_file *file;
     tdi_hdf5_rows *arrays[TDI_MAX_COLUMNS];
 } hdf5_source;
 
-/* Where ".h5" or ".hdf5" ends, at the end or before ":"; NULL: it is no such path. */
+/* Points behind the ".h5" or ".hdf5" that ends the path or stands before ":"; NULL: there is none. */
 static const char *end_of_file_name(const char *path)
 {
     static const char *const endings[] = {".h5", ".hdf5"};
@@ -34,47 +34,47 @@ static bool hdf5_claims(const char *path)
 
 /* ---- columns ---- */
 
-/* Takes the first axis off, which is the samples. */
-static td_status split_shape(const tdi_source *whole, const char *name, const td_shape *shape, td_shape *sample,
+/* Checks an array's shape and removes its first axis, the samples. */
+static td_status split_shape(const tdi_source *base, const char *name, const td_shape *shape, td_shape *sample,
                              tdi_error *error)
 {
     if (shape->rank == 0)
         return tdi_fail(error, TD_UNSUPPORTED, "%s: \"%s\" is no array of 1 to %d axes, the samples being the first",
-                        whole->name, name, TD_MAX_RANK);
+                        base->name, name, TD_MAX_RANK);
     *sample = (td_shape){.rank = shape->rank - 1};
     memcpy(sample->dim, shape->dim + 1, (size_t)sample->rank * sizeof *sample->dim);
     for (int i = 0; i < shape->rank; i++)
         if (shape->dim[i] == 0)
-            return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds no samples%s", whole->name, name,
+            return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds no samples%s", base->name, name,
                             i ? " that have elements" : "");
     return TD_OK;
 }
 
 static td_status add_array(hdf5_source *source, bool target, const char *name, float scale, tdi_error *error)
 {
-    tdi_source *whole = &source->items.source;
-    int at = whole->n_x + whole->n_y;
+    tdi_source *base = &source->reader.source;
+    int at = base->n_x + base->n_y;
     tdi_hdf5_facts facts;
     td_shape sample;
     if (at == TDI_MAX_COLUMNS)
-        return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", whole->name, TDI_MAX_COLUMNS);
+        return tdi_fail(error, TD_UNSUPPORTED, "%s: more than %d arrays", base->name, TDI_MAX_COLUMNS);
     TDI_TRY(tdi_hdf5_rows_open(source->file, name, &source->arrays[at], &facts, error));
-    TDI_TRY(split_shape(whole, name, &facts.shape, &sample, error));
-    if (at && facts.shape.dim[0] != whole->samples)
+    TDI_TRY(split_shape(base, name, &facts.shape, &sample, error));
+    if (at && facts.shape.dim[0] != base->samples)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %lld samples but \"%s\" %lld: both need one per sample",
-                        whole->name, whole->columns[0].name, (long long)whole->samples, name,
+                        base->name, base->columns[0].name, (long long)base->samples, name,
                         (long long)facts.shape.dim[0]);
-    tdi_column *column = &whole->columns[at];
+    tdi_column *column = &base->columns[at];
     snprintf(column->name, sizeof column->name, "%s", name);
     column->shape = sample;
     column->dtype = facts.dtype;
     column->scale = target || scale == 0 ? 1 : scale;
-    whole->samples = facts.shape.dim[0];
-    *(target ? &whole->n_y : &whole->n_x) += 1;
+    base->samples = facts.shape.dim[0];
+    *(target ? &base->n_y : &base->n_x) += 1;
     return TD_OK;
 }
 
-/* "/x,/y", or "/x" to predict. */
+/* Adds the arrays that the path names: "/x,/y", or "/x" for prediction. */
 static td_status add_named(hdf5_source *source, char *names, float scale, tdi_error *error)
 {
     int count = 0;
@@ -82,7 +82,7 @@ static td_status add_named(hdf5_source *source, char *names, float scale, tdi_er
         if (count == 2)
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "%s: more than two arrays; say which is what by features, as x0=/a,x1=/b,y=/c",
-                            source->items.source.name);
+                            source->reader.source.name);
         TDI_TRY(add_array(source, count == 1, name, scale, error));
     }
     return TD_OK;
@@ -93,15 +93,15 @@ static td_status add_features(hdf5_source *source, char *features, float scale, 
     for (char *word; (word = strsep(&features, ","));) {
         char *name = strchr(word, '=');
         bool target = *word == 'y';
-        if (!name || (!target && (*word != 'x' || source->items.source.n_y)))
+        if (!name || (!target && (*word != 'x' || source->reader.source.n_y)))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "features: expected x=ARRAY (or x0, x1, ...) and then y=ARRAY, got \"%s\"", word);
         TDI_TRY(add_array(source, target, name + 1, scale, error));
     }
-    return source->items.source.n_x ? TD_OK : tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x");
+    return source->reader.source.n_x ? TD_OK : tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x");
 }
 
-/* The names that an .npz has: x and y, or x_train, ... by role. */
+/* Adds the arrays with the names that an .npz has: x and y, or x_train, ... by role. */
 static td_status add_usual(hdf5_source *source, td_role role, float scale, tdi_error *error)
 {
     const char *const plain[] = {"x", "y"}, *const train[] = {"x_train", "y_train"},
@@ -110,27 +110,28 @@ static td_status add_usual(hdf5_source *source, td_role role, float scale, tdi_e
     const char *const *names = tdi_hdf5_file_has(source->file, by_role[0]) ? by_role : plain;
     if (!tdi_hdf5_file_has(source->file, names[0]))
         return tdi_fail(error, TD_NOT_FOUND, "%s: has neither an array \"x\" nor \"%s\"; name its arrays, as %s:/x,/y",
-                        source->items.source.name, by_role[0], source->items.source.name);
+                        source->reader.source.name, by_role[0], source->reader.source.name);
     TDI_TRY(add_array(source, false, names[0], scale, error));
     return tdi_hdf5_file_has(source->file, names[1]) ? add_array(source, true, names[1], scale, error) : TD_OK;
 }
 
 /* ---- rows ---- */
 
-static td_status hdf5_read(tdi_items *items, int column, int64_t first, int64_t count, void *to, tdi_error *error)
+static td_status hdf5_read(tdi_sample_reader *reader, int column, int64_t first, int64_t count, void *to,
+                           tdi_error *error)
 {
-    return tdi_hdf5_rows_read(((const hdf5_source *)items)->arrays[column], first, count, to, error);
+    return tdi_hdf5_rows_read(((const hdf5_source *)reader)->arrays[column], first, count, to, error);
 }
 
 /* ---- opening ---- */
 
-static void hdf5_release(tdi_source *whole)
+static void hdf5_release(tdi_source *base)
 {
-    hdf5_source *source = (hdf5_source *)whole;
+    hdf5_source *source = (hdf5_source *)base;
     for (int i = 0; i < TDI_MAX_COLUMNS; i++)
         tdi_hdf5_rows_close(source->arrays[i]);
     tdi_hdf5_file_close(source->file);
-    free(source->items.kept);
+    free(source->reader.kept);
     free(source);
 }
 
@@ -156,12 +157,12 @@ static td_status fill(hdf5_source *source, const td_open_args *args, tdi_error *
     td_status status = tdi_hdf5_file_open(path, &source->file, error);
     if (status == TD_OK)
         status = add_arrays(source, args, end, error);
-    tdi_source_stamp(&source->items.source, path);
-    tdi_source_content_file(&source->items.source, path);
-    for (int i = 0; i < source->items.source.n_x + source->items.source.n_y; i++)
-        tdi_source_stamp_words(&source->items.source, source->items.source.columns[i].name);
+    tdi_source_stamp(&source->reader.source, path);
+    tdi_source_content_file(&source->reader.source, path);
+    for (int i = 0; i < source->reader.source.n_x + source->reader.source.n_y; i++)
+        tdi_source_stamp_words(&source->reader.source, source->reader.source.columns[i].name);
     free(path);
-    return status == TD_OK && args->skip_errors == TD_YES ? tdi_items_sift(&source->items, error) : status;
+    return status == TD_OK && args->skip_errors == TD_YES ? tdi_sample_reader_drop_bad(&source->reader, error) : status;
 }
 
 static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
@@ -169,15 +170,15 @@ static td_status hdf5_open(const td_open_args *args, tdi_source **opened, tdi_er
     hdf5_source *source = calloc(1, sizeof *source);
     if (!source)
         return tdi_no_memory(error);
-    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = tdi_items_gather;
-    source->items.source.release = hdf5_release;
-    source->items.read_run = hdf5_read;
+    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
+    source->reader.source.gather = tdi_sample_reader_gather;
+    source->reader.source.release = hdf5_release;
+    source->reader.read_run = hdf5_read;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
-        *opened = &source->items.source;
+        *opened = &source->reader.source;
     else
-        hdf5_release(&source->items.source);
+        hdf5_release(&source->reader.source);
     return status;
 }
 

@@ -1,5 +1,6 @@
-/* idx.c - an IDX directory, as MNIST and Fashion-MNIST come: train-images-idx3-ubyte and train-labels-idx1-ubyte
- * for training, t10k-... for testing, gzipped or not; train-images.idx3-ubyte is the same under another name. */
+/* idx.c - a folder of IDX files, the form of MNIST and Fashion-MNIST: train-images-idx3-ubyte and
+ * train-labels-idx1-ubyte for training, t10k-... for testing, gzipped or not. train-images.idx3-ubyte is accepted as
+ * well. */
 #include "data/formats.h"
 
 #include <dirent.h>
@@ -11,25 +12,24 @@
 
 static const char *const idx_parts[] = {[TD_TRAIN] = "train", [TD_TEST] = "t10k"};
 
-/* "train-images" + "-idx" or ".idx" + anything. */
-static bool idx_is(const char *file, const char *part, const char *kind)
+/* True for "train-images-idx..." and "train-images.idx...", with `split` "train" and `kind` "images". */
+static bool idx_is(const char *file, const char *split, const char *kind)
 {
-    size_t part_length = strlen(part), kind_length = strlen(kind);
-    if (strncmp(file, part, part_length) != 0 || file[part_length] != '-' ||
-        strncmp(file + part_length + 1, kind, kind_length) != 0)
+    size_t split_length = strlen(split), kind_length = strlen(kind);
+    if (strncmp(file, split, split_length) != 0 || file[split_length] != '-' ||
+        strncmp(file + split_length + 1, kind, kind_length) != 0)
         return false;
-    const char *rest = file + part_length + 1 + kind_length;
+    const char *rest = file + split_length + 1 + kind_length;
     return (*rest == '-' || *rest == '.') && strncmp(rest + 1, "idx", 3) == 0;
 }
 
-/* The first such file by name, so that a plain one comes before its gzipped twin; malloc'ed, NULL when there is none.
- */
-static char *idx_find(const char *directory, const char *part, const char *kind)
+/* The first such file by name, so that a plain file comes before its gzipped twin. The caller frees it; NULL: none. */
+static char *idx_find(const char *directory, const char *split, const char *kind)
 {
     char *found = NULL;
     DIR *entries = opendir(directory);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
-        if (idx_is(entry->d_name, part, kind) && (!found || strcmp(entry->d_name, found) < 0)) {
+        if (idx_is(entry->d_name, split, kind) && (!found || strcmp(entry->d_name, found) < 0)) {
             free(found);
             found = strdup(entry->d_name);
         }
@@ -49,7 +49,7 @@ static bool idx_claims(const char *path)
     return claimed;
 }
 
-/* Adds the directory's images or labels to the table; a part without labels can be predicted from. */
+/* Adds the folder's images or labels to the table. Labels may be missing: such data is for prediction. */
 static td_status idx_add(tdi_table *table, const char *directory, td_role role, float scale, bool labels,
                          tdi_error *error)
 {
@@ -81,10 +81,10 @@ static td_status idx_source_open(const td_open_args *args, tdi_source **source, 
     if (status == TD_OK)
         status = idx_add(table, args->path, args->role, args->scale, true, error);
     if (status != TD_OK) {
-        table->items.source.release(&table->items.source);
+        table->reader.source.release(&table->reader.source);
         return status;
     }
-    *source = &table->items.source;
+    *source = &table->reader.source;
     return TD_OK;
 }
 

@@ -1,8 +1,8 @@
 /* idx_file.c - one IDX file (the format of MNIST): two zero bytes, a type, a rank, then that many big-endian 32-bit
- * extents, the first of them the samples, then the values, big-endian; and nothing after them.
+ * extents, the first of which is the number of samples, then the values, big-endian, and nothing after them.
  *
- * zlib's gzread reads the header of plain and gzipped files alike. It is not believed: what it declares is held against
- * the file's size before memory is asked for. */
+ * zlib's gzread reads plain and gzipped files alike. The header is not believed: the sizes it declares are compared
+ * with the file's before memory is allocated. */
 #include "data/source/idx_file.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 #include <zlib.h>
 
 #include "data/stored_array.h"
-#include "files/regular.h"
+#include "files/open_regular.h"
 
-#define DEFLATE_MAX_RATIO 1032 /* no deflate stream expands by more */
+#define DEFLATE_MAX_RATIO 1032 /* no deflate stream expands by a larger factor */
 
 typedef struct idx_file {
     const char *path;
     gzFile gz;
-    int fd;       /* the gz's */
-    int64_t size; /* on disk */
+    int fd;       /* underlies the gzFile */
+    int64_t size; /* bytes on disk */
 } idx_file;
 
 static td_status idx_open(const char *path, idx_file *file, tdi_error *error)
@@ -37,7 +37,7 @@ static td_status idx_open(const char *path, idx_file *file, tdi_error *error)
     return TD_OK;
 }
 
-/* The sentence of a read that gave `got` bytes of `wanted`. */
+/* Fails with the sentence for a read that gave `got` of `wanted` bytes. */
 static td_status idx_short(const idx_file *file, int64_t got, int64_t wanted, tdi_error *error)
 {
     int code;
@@ -73,7 +73,7 @@ static td_status idx_longer(const idx_file *file, tdi_error *error)
     return tdi_fail(error, TD_BAD_FILE, "%s: more bytes follow the values that the header declares", file->path);
 }
 
-/* Nothing follows the values; for a gzipped file this is also what checks its checksum. */
+/* Checks that nothing follows the values. Reading to the end makes zlib verify a gzipped file's checksum. */
 static td_status idx_end(const idx_file *file, tdi_error *error)
 {
     char extra;
@@ -124,7 +124,7 @@ static td_status idx_header(const idx_file *file, tdi_numbers *numbers, tdi_arra
     return TD_OK;
 }
 
-/* Bytes of the header and of the values behind it. */
+/* Sets the sizes in bytes of the header and of the values, and checks them. */
 static td_status idx_sizes(const idx_file *file, const tdi_numbers *numbers, const tdi_array *array, int64_t *header,
                            int64_t *values, tdi_error *error)
 {

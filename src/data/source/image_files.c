@@ -1,4 +1,4 @@
-/* image_files.c - JPEG and PNG files as columns. */
+/* image_files.c - JPEG and PNG files as a column's samples. */
 #include "data/source/image_files.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 #include "data/stage/image_resize.h"
 #include "files/folders.h"
-#include "files/regular.h"
+#include "files/open_regular.h"
 
 /* ---- listing ---- */
 

@@ -1,53 +1,57 @@
 /* images.c - folders of images.
  *
- * To classify: one folder a class, its number by the order of their names, as Keras's image_dataset_from_directory.
- * The names are the recipe: by them folders are numbered in another part, whichever of them it has.
- * To segment: "images,labels", two folders in which files of the same name (but for the ending) belong together; labels
- * are PNG files of class numbers. A file classes.txt beside the labels' folder, with a name in each line, calls the
- * classes by name: the recipe, too. A folder that holds the parts itself is taken by its role: train/ and test/ (or
- * val/, validation/); with trainannot/ and testannot/ (or ...) beside them they are for segmentation. */
+ * For classification there is one folder per class, and classes are numbered in the order of the folders' names, as in
+ * Keras's image_dataset_from_directory. The names are the recipe: other data is numbered by them, whichever folders it
+ * has.
+ *
+ * For segmentation the path is "images,labels": two folders whose files belong together when their names agree without
+ * the endings. Labels are PNG files of class numbers. A file classes.txt beside the labels' folder may give the classes
+ * names, one per line, which are the recipe.
+ *
+ * A folder may hold the splits of a data set: train/ and test/ (or val/, validation/), of which the role chooses one,
+ * and for segmentation trainannot/, testannot/, ... beside them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/decoded_items.h"
 #include "data/formats.h"
 #include "data/recipe.h"
+#include "data/sample_reader.h"
 #include "data/source/image_files.h"
 #include "files/folders.h"
 
 #define MAX_PATH 4096
 
 typedef struct images_source {
-    tdi_items items;
-    tdi_paths images, labels; /* labels: to segment */
+    tdi_sample_reader reader;
+    tdi_paths images, labels; /* labels: for segmentation */
     tdi_image_form form, label_form;
-    int64_t *classes; /* [samples], to classify */
+    int64_t *classes; /* [samples], for classification */
 } images_source;
 
 /* ---- which folders ---- */
 
 static const char *const role_names[2][4] = {{"train", NULL}, {"test", "val", "validation", NULL}};
 
-/* The part of a folder that holds parts: `suffix` "" or "annot"; false when there is none. */
-static bool find_part(const char *path, td_role role, const char *suffix, char part[MAX_PATH])
+/* Sets `split` to the folder's split for the role; `suffix` is "" or "annot". False when there is none. */
+static bool find_split(const char *path, td_role role, const char *suffix, char split[MAX_PATH])
 {
     for (const char *const *name = role_names[role]; *name; name++) {
-        int length = snprintf(part, MAX_PATH, "%s/%s%s", path, *name, suffix);
-        if (length < MAX_PATH && tdi_is_folder(part))
+        int length = snprintf(split, MAX_PATH, "%s/%s%s", path, *name, suffix);
+        if (length < MAX_PATH && tdi_is_folder(split))
             return true;
     }
     return false;
 }
 
-/* Else they would be taken for classes. */
+/* True when the folder has images and labels for another role, whose folders would be taken for classes. */
 static bool holds_other_pairs(const char *path, td_role role)
 {
-    char part[MAX_PATH];
+    char split[MAX_PATH];
     td_role other = role == TD_TRAIN ? TD_TEST : TD_TRAIN;
-    return find_part(path, other, "", part) && find_part(path, other, "annot", part);
+    return find_split(path, other, "", split) && find_split(path, other, "annot", split);
 }
 
 static bool holds_folders(const char *path)
@@ -66,7 +70,7 @@ static bool holds_images(const char *path)
     return holds;
 }
 
-/* Images in it, or in the folders down to `depth` below. */
+/* True when the folder, or a folder down to `depth` levels below, has images. */
 static bool leads_to_images(const char *path, int depth)
 {
     tdi_paths folders = {0};
@@ -98,7 +102,7 @@ static void set_column(tdi_source *source, int at, const char *name, td_dtype dt
     column->shape = *shape;
 }
 
-/* As the first of the files shows; when others are to be left out, the first that can be read. */
+/* Sets the form from the first file, or with `skip` from the first that can be read. */
 static td_status find_form(const tdi_paths *files, tdi_image_kind kind, const td_image_size *size, bool skip,
                            tdi_image_form *form, tdi_error *error)
 {
@@ -114,15 +118,15 @@ static td_status find_form(const tdi_paths *files, tdi_image_kind kind, const td
 
 static td_status add_x(images_source *source, const td_open_args *args, tdi_error *error)
 {
-    tdi_source *whole = &source->items.source;
+    tdi_source *base = &source->reader.source;
     const tdi_image *image = &source->form.image;
     if (!source->images.count)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no JPEG or PNG images", args->path);
     TDI_TRY(find_form(&source->images, TDI_IMAGE_COLOURS, &args->image_size, args->skip_errors == TD_YES, &source->form,
                       error));
-    whole->samples = source->images.count;
-    whole->n_x = 1;
-    set_column(whole, 0, "x", TD_UINT8, args->scale != 0 ? args->scale : 1.0f / 255,
+    base->samples = source->images.count;
+    base->n_x = 1;
+    set_column(base, 0, "x", TD_UINT8, args->scale != 0 ? args->scale : 1.0f / 255,
                &TD_SHAPE(image->height, image->width, image->channels));
     return TD_OK;
 }
@@ -142,7 +146,7 @@ static td_status add_class(images_source *source, const char *folder, int64_t nu
     return TD_OK;
 }
 
-/* Its number among the classes; -1: it is none of them. */
+/* The class number of a folder; -1: it is not in the list. */
 static int64_t class_of(const json_t *classes, const char *folder)
 {
     const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
@@ -170,8 +174,9 @@ static bool are_strings(const json_t *classes)
     return true;
 }
 
-/* The recipe's, when it has any of the folders; others are another data set's, and numbered by themselves. */
-static json_t *settle_classes(const td_open_args *args, const tdi_paths *folders)
+/* The recipe's classes, when one of the folders is among them; else the data set is another one, whose folders are
+ * numbered by themselves. */
+static json_t *choose_classes(const td_open_args *args, const tdi_paths *folders)
 {
     json_t *recipe = tdi_recipe_of(args->recipe, "images"), *classes = json_object_get(recipe, "classes");
     bool known = false;
@@ -196,7 +201,7 @@ static td_status add_folders(images_source *source, const td_open_args *args, co
     return TD_OK;
 }
 
-/* Names that are no UTF-8 are not kept. */
+/* The recipe as text; NULL when a name is not UTF-8. */
 static char *recipe_of(json_t *classes)
 {
     json_t *recipe = json_pack("{s:s, s:O}", "format", "images", "classes", classes);
@@ -209,16 +214,16 @@ static td_status add_classes(images_source *source, const td_open_args *args, co
 {
     tdi_paths folders = {0};
     td_status status = tdi_list_folders(path, &folders, error);
-    json_t *classes = settle_classes(args, &folders);
+    json_t *classes = choose_classes(args, &folders);
     if (status == TD_OK)
         status = add_folders(source, args, &folders, classes, error);
-    source->items.source.recipe = status == TD_OK ? recipe_of(classes) : NULL;
+    source->reader.source.recipe = status == TD_OK ? recipe_of(classes) : NULL;
     json_decref(classes);
     tdi_paths_free(&folders);
     TDI_TRY(status);
     TDI_TRY(add_x(source, args, error));
-    source->items.source.n_y = 1;
-    set_column(&source->items.source, 1, "y", TD_INT64, 1, &(td_shape){0});
+    source->reader.source.n_y = 1;
+    set_column(&source->reader.source, 1, "y", TD_INT64, 1, &(td_shape){0});
     return TD_OK;
 }
 
@@ -239,7 +244,7 @@ static int by_stem(const void *a, const void *b)
     return order ? order : (length_a > length_b) - (length_a < length_b);
 }
 
-/* Which label map an image has, and which image a label map: [images] and [labels] indices of the others; -1: none. */
+/* For each image the number of its label map, and the other way round; -1: there is none. */
 typedef struct pairs {
     int *label_of, *image_of;
 } pairs;
@@ -258,7 +263,7 @@ static void find_pairs(const images_source *source, const pairs *found)
     }
 }
 
-/* The first half of a sample without the other. */
+/* Fails for the first image without a label map, or label map without an image. */
 static td_status check_pairs(const images_source *source, const pairs *found, const char *images, const char *labels,
                              tdi_error *error)
 {
@@ -274,7 +279,7 @@ static td_status check_pairs(const images_source *source, const pairs *found, co
     return TD_OK;
 }
 
-/* Leaves both lists with pairs alone, in the images' order. `labels` has room for them. */
+/* Keeps only the pairs in both lists, in the images' order. `labels` has room for them. */
 static void keep_pairs(images_source *source, const pairs *found, char **labels)
 {
     int kept = 0;
@@ -289,7 +294,7 @@ static void keep_pairs(images_source *source, const pairs *found, char **labels)
         labels[kept] = source->labels.at[found->label_of[i]];
         source->images.at[kept++] = source->images.at[i];
     }
-    source->items.source.skipped = source->images.count - kept + source->labels.count - kept;
+    source->reader.source.skipped = source->images.count - kept + source->labels.count - kept;
     free(source->labels.at);
     source->labels.at = labels;
     source->labels.count = source->images.count = kept;
@@ -302,7 +307,7 @@ static td_status make_pairs(images_source *source, const pairs *found, const cha
     find_pairs(source, found);
     if (check_pairs(source, found, images, labels, &alone) != TD_OK && !skip)
         return tdi_fail(error, alone.status, "%s", alone.message);
-    snprintf(source->items.source.skip_reason, sizeof source->items.source.skip_reason, "%s", alone.message);
+    snprintf(source->reader.source.skip_reason, sizeof source->reader.source.skip_reason, "%s", alone.message);
     char **paired = malloc(((size_t)source->images.count + 1) * sizeof *paired);
     if (!paired)
         return tdi_no_memory(error);
@@ -329,7 +334,7 @@ static td_status pair_up(images_source *source, const char *images, const char *
     return status;
 }
 
-/* The lines of a file of names, one a class; empty ones may follow the last. */
+/* Reads a file of class names, one per line; empty lines may follow the last. */
 static td_status read_names(FILE *file, const char *path, json_t *names, tdi_error *error)
 {
     char line[256];
@@ -347,7 +352,7 @@ static td_status read_names(FILE *file, const char *path, json_t *names, tdi_err
     return ferror(file) ? tdi_fail(error, TD_IO, "%s: cannot be read: %s", path, strerror(errno)) : TD_OK;
 }
 
-/* classes.txt beside the folder, or what the model was trained with; NULL: neither. */
+/* Sets *names from classes.txt beside the folder, or from the recipe; NULL when there is neither. */
 static td_status names_of_labels(const td_open_args *args, const char *labels, json_t **names, tdi_error *error)
 {
     char path[MAX_PATH + 16];
@@ -382,20 +387,20 @@ static td_status add_pairs(images_source *source, const td_open_args *args, cons
     const td_image_size size = {image->height, image->width};
     TDI_TRY(find_form(&source->labels, TDI_IMAGE_LABELS, &size, skip, &source->label_form, error));
     source->label_form.resize = source->form.resize;
-    source->items.source.n_y = 1;
-    set_column(&source->items.source, 1, "y", TD_UINT8, 1, &TD_SHAPE(image->height, image->width));
+    source->reader.source.n_y = 1;
+    set_column(&source->reader.source, 1, "y", TD_UINT8, 1, &TD_SHAPE(image->height, image->width));
     json_t *names = NULL;
     td_status status = names_of_labels(args, labels, &names, error);
-    source->items.source.recipe = status == TD_OK && names ? recipe_of(names) : NULL;
+    source->reader.source.recipe = status == TD_OK && names ? recipe_of(names) : NULL;
     json_decref(names);
     return status;
 }
 
 /* ---- opening ---- */
 
-static td_status images_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status images_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    const images_source *source = (const images_source *)items;
+    const images_source *source = (const images_source *)reader;
     if (column == 0)
         return tdi_image_read(source->images.at[row], &source->form, to, error);
     if (source->classes)
@@ -403,14 +408,14 @@ static td_status images_read(tdi_items *items, int column, int64_t row, void *to
     return source->classes ? TD_OK : tdi_image_read(source->labels.at[row], &source->label_form, to, error);
 }
 
-static void images_release(tdi_source *whole)
+static void images_release(tdi_source *base)
 {
-    images_source *source = (images_source *)whole;
+    images_source *source = (images_source *)base;
     tdi_paths_free(&source->images);
     tdi_paths_free(&source->labels);
     free(source->classes);
-    free(source->items.source.recipe);
-    free(source->items.kept);
+    free(source->reader.source.recipe);
+    free(source->reader.kept);
     free(source);
 }
 
@@ -426,28 +431,28 @@ static td_status fill_pair(images_source *source, const td_open_args *args, tdi_
 
 static td_status fill(images_source *source, const td_open_args *args, tdi_error *error)
 {
-    char part[MAX_PATH], labels[MAX_PATH];
+    char split[MAX_PATH], labels[MAX_PATH];
     if (strchr(args->path, ','))
         return fill_pair(source, args, error);
-    bool parts = find_part(args->path, args->role, "", part);
-    if (parts && find_part(args->path, args->role, "annot", labels))
-        return add_pairs(source, args, part, labels, error);
-    if (!parts && holds_other_pairs(args->path, args->role))
+    bool has_splits = find_split(args->path, args->role, "", split);
+    if (has_splits && find_split(args->path, args->role, "annot", labels))
+        return add_pairs(source, args, split, labels, error);
+    if (!has_splits && holds_other_pairs(args->path, args->role))
         return tdi_fail(error, TD_NOT_FOUND,
                         "%s holds images and labels, but no part to %s: name two folders, as %s/IMAGES,%s/LABELS",
                         args->path, args->role == TD_TRAIN ? "train on (train)" : "test on (test, val or validation)",
                         args->path, args->path);
-    const char *path = parts ? part : args->path;
+    const char *path = has_splits ? split : args->path;
     if (holds_folders(path))
         return add_classes(source, args, path, error);
-    TDI_TRY(tdi_list_images(path, &source->images, error)); /* without classes: to predict */
+    TDI_TRY(tdi_list_images(path, &source->images, error)); /* no classes: for prediction */
     return add_x(source, args, error);
 }
 
 static void stamp_files(tdi_source *source, const tdi_paths *paths)
 {
     for (int i = 0; i < paths->count; i++) {
-        const char *name = strrchr(paths->at[i], '/') + 1; /* behind its folder's */
+        const char *name = strrchr(paths->at[i], '/') + 1; /* the file's name */
         tdi_source_stamp(source, paths->at[i]);
         tdi_source_content_file(source, paths->at[i]);
         tdi_source_content(source, name, strlen(name));
@@ -456,13 +461,13 @@ static void stamp_files(tdi_source *source, const tdi_paths *paths)
 
 static void stamp(images_source *source)
 {
-    tdi_source *whole = &source->items.source;
-    stamp_files(whole, &source->images);
-    stamp_files(whole, &source->labels);
-    if (whole->recipe) /* it numbers the folders */
-        tdi_source_stamp_words(whole, whole->recipe);
+    tdi_source *base = &source->reader.source;
+    stamp_files(base, &source->images);
+    stamp_files(base, &source->labels);
+    if (base->recipe) /* the recipe decides how folders are numbered */
+        tdi_source_stamp_words(base, base->recipe);
     if (source->classes)
-        tdi_source_content(whole, source->classes, (size_t)source->images.count * sizeof *source->classes);
+        tdi_source_content(base, source->classes, (size_t)source->images.count * sizeof *source->classes);
 }
 
 static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
@@ -470,20 +475,20 @@ static td_status images_open(const td_open_args *args, tdi_source **opened, tdi_
     images_source *source = calloc(1, sizeof *source);
     if (!source)
         return tdi_no_memory(error);
-    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = tdi_items_gather;
-    source->items.source.release = images_release;
-    source->items.read = images_read;
-    source->items.source.made = true;
+    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
+    source->reader.source.gather = tdi_sample_reader_gather;
+    source->reader.source.release = images_release;
+    source->reader.read = images_read;
+    source->reader.source.on_demand = true;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
         stamp(source);
     if (status == TD_OK && args->skip_errors == TD_YES)
-        status = tdi_items_sift(&source->items, error);
+        status = tdi_sample_reader_drop_bad(&source->reader, error);
     if (status == TD_OK)
-        *opened = &source->items.source;
+        *opened = &source->reader.source;
     else
-        images_release(&source->items.source);
+        images_release(&source->reader.source);
     return status;
 }
 

@@ -1,6 +1,5 @@
-/* npy.c - "x.npy,y.npy", or "x.npy" alone to predict. The files are read whole, or, where memory does not hold
- * them, by rows; they are not mapped: a mapped file that someone truncates would end the process with a signal, which
- * no sentence can explain. */
+/* npy.c - "x.npy,y.npy", or "x.npy" alone for prediction. The files are read whole, or by rows when memory does not
+ * hold them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,12 +23,12 @@ static td_status npy_add(tdi_table *table, const char *path, float scale, bool t
         tdi_store_free(store);
         return status;
     }
-    tdi_source_stamp(&table->items.source, path);
+    tdi_source_stamp(&table->reader.source, path);
     TDI_TRY(tdi_array_from_npy(&npy, store, path, &array, error));
     return tdi_table_add(table, target, target ? "y" : "x", scale, &array, error);
 }
 
-/* Cuts "x.npy,y.npy" in two at the comma; a comma elsewhere is part of a name. `y` is NULL when there is one path. */
+/* Splits "x.npy,y.npy" at the comma behind ".npy"; other commas belong to names. *y is NULL when there is one path. */
 static td_status npy_cut(char *paths, char **y, tdi_error *error)
 {
     char *cut = strstr(paths, ".npy,");
@@ -62,9 +61,9 @@ static td_status npy_open(const td_open_args *args, tdi_source **source, tdi_err
     TDI_TRY(tdi_table_create(args->path, &table, error));
     td_status status = npy_fill(table, args->path, args->scale, error);
     if (status == TD_OK)
-        *source = &table->items.source;
+        *source = &table->reader.source;
     else
-        table->items.source.release(&table->items.source);
+        table->reader.source.release(&table->reader.source);
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* npz.c - NumPy's .npz: the arrays x_train and y_train, or x_test and y_test, by role; else x and y; several of
- * either as x0, x1, ... and y0, y1, ... */
+/* npz.c - NumPy's .npz: the arrays x_train and y_train, or x_test and y_test, by role; else x and y; several inputs or
+ * targets as x0, x1, ... and y0, y1, ... */
 #include "data/formats.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static bool npz_claims(const char *path)
     return tdi_ends_in(path, ".npz");
 }
 
-/* No inputs: the sentence lists the archive's names, as far as one goes. */
+/* Fails for want of inputs, with a list of the archive's names that is as long as a sentence allows. */
 static td_status npz_lacks(const tdi_zip *zip, const char *path, td_role role, tdi_error *error)
 {
     tdi_text names = {0};
@@ -24,9 +24,9 @@ static td_status npz_lacks(const tdi_zip *zip, const char *path, td_role role, t
             length -= 4;
         tdi_text_format(&names, "%s%.*s", i ? ", " : "", length < 64 ? (int)length : 64, name ? name : "");
     }
-    const char *part = role == TD_TEST ? "test" : "train";
+    const char *split = role == TD_TEST ? "test" : "train";
     tdi_fail(error, TD_BAD_FILE,
-             "%s: no array named x, x_%s or x0; it holds: %s. Name them so: np.savez(file, x=..., y=...)", path, part,
+             "%s: no array named x, x_%s or x0; it holds: %s. Name them so: np.savez(file, x=..., y=...)", path, split,
              names.chars && names.length ? names.chars : "nothing");
     tdi_text_free(&names);
     return TD_BAD_FILE;
@@ -34,17 +34,17 @@ static td_status npz_lacks(const tdi_zip *zip, const char *path, td_role role, t
 
 static td_status npz_add(tdi_table *table, tdi_zip *zip, const char *name, float scale, bool target, tdi_error *error)
 {
-    char what[sizeof table->items.source.name + 32];
+    char what[sizeof table->reader.source.name + 32];
     tdi_npy npy;
     tdi_store *store;
     tdi_array array;
-    snprintf(what, sizeof what, "%s: %s", table->items.source.name, name);
+    snprintf(what, sizeof what, "%s: %s", table->reader.source.name, name);
     TDI_TRY(tdi_npz_open(zip, name, &npy, &store, error));
     TDI_TRY(tdi_array_from_npy(&npy, store, what, &array, error));
     return tdi_table_add(table, target, name, scale, &array, error);
 }
 
-/* The arrays of one letter: x_train, else x, else x0, x1, ... */
+/* Adds the inputs, or the targets: x_train, else x, else x0, x1, ... */
 static td_status npz_add_all(tdi_table *table, tdi_zip *zip, td_role role, float scale, bool target, tdi_error *error)
 {
     char letter = target ? 'y' : 'x', name[16];
@@ -61,7 +61,7 @@ static td_status npz_add_all(tdi_table *table, tdi_zip *zip, td_role role, float
 static td_status npz_fill(tdi_table *table, tdi_zip *zip, const char *path, td_role role, float scale, tdi_error *error)
 {
     TDI_TRY(npz_add_all(table, zip, role, scale == 0 ? 1 : scale, false, error));
-    if (!table->items.source.n_x)
+    if (!table->reader.source.n_x)
         return npz_lacks(zip, path, role, error);
     return npz_add_all(table, zip, role, 1, true, error);
 }
@@ -75,9 +75,9 @@ static td_status npz_open(const td_open_args *args, tdi_source **source, tdi_err
     if (status == TD_OK) {
         status = npz_fill(table, zip, args->path, args->role, args->scale, error);
         if (status == TD_OK)
-            *source = &table->items.source;
+            *source = &table->reader.source;
         else
-            table->items.source.release(&table->items.source);
+            table->reader.source.release(&table->reader.source);
     }
     tdi_zip_close(zip);
     return status;

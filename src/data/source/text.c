@@ -1,23 +1,23 @@
-/* text.c - UTF-8 text for character models: x is `window` characters in turn, y each one's next. A character is
- * its number in the vocabulary, the text's characters in order, which is the recipe. */
+/* text.c - UTF-8 text for character models: x is `window` consecutive characters, y the character behind each of them.
+ * Characters are given by their numbers in the vocabulary, the text's characters in order, which is the recipe. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "data/decoded_items.h"
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/recipe.h"
+#include "data/sample_reader.h"
 #include "files/store.h"
 
 typedef struct text_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     int64_t window;
-    tdi_vec(int32_t) codes; /* of all characters, files one behind the other; first the characters themselves */
+    tdi_vec(int32_t) codes; /* [characters of all files]; code points while reading, then codes */
     int32_t *code_of;       /* [TDI_CHARACTERS]; -1: not in the vocabulary */
-    int vocabulary;         /* how many are */
+    int vocabulary;         /* number of codes */
 } text_source;
 
 static bool text_claims(const char *path)
@@ -62,7 +62,7 @@ static td_status read_files(text_source *source, const char *patterns, tdi_error
     td_status status = tdi_list_files(patterns, &paths, error);
     for (int i = 0; i < paths.count && status == TD_OK; i++) {
         status = read_file(source, paths.at[i], error);
-        tdi_source_stamp(&source->items.source, paths.at[i]);
+        tdi_source_stamp(&source->reader.source, paths.at[i]);
     }
     tdi_paths_free(&paths);
     return status;
@@ -96,7 +96,7 @@ static td_status encode(text_source *source, tdi_error *error)
         if (code < 0)
             return tdi_fail(error, TD_BAD_FILE,
                             "%s: character %d, U+%04X, is none of the %d that the model was trained on",
-                            source->items.source.name, i, (unsigned)character, source->vocabulary);
+                            source->reader.source.name, i, (unsigned)character, source->vocabulary);
         source->codes.at[i] = code;
     }
     return TD_OK;
@@ -113,12 +113,12 @@ static td_status write_recipe(text_source *source, tdi_error *error)
         json_array_append_new(characters, json_integer(character_of[i]));
     json_t *recipe =
         json_pack("{s:s, s:I, s:o}", "format", "text", "window", (json_int_t)source->window, "characters", characters);
-    source->items.source.recipe = recipe && character_of ? json_dumps(recipe, JSON_COMPACT) : NULL;
+    source->reader.source.recipe = recipe && character_of ? json_dumps(recipe, JSON_COMPACT) : NULL;
     json_decref(recipe);
     free(character_of);
-    if (!source->items.source.recipe)
+    if (!source->reader.source.recipe)
         return tdi_no_memory(error);
-    tdi_source_stamp_words(&source->items.source, source->items.source.recipe);
+    tdi_source_stamp_words(&source->reader.source, source->reader.source.recipe);
     return TD_OK;
 }
 
@@ -135,9 +135,9 @@ int td_recipe_characters(const char *text, uint32_t *characters, int most)
 
 /* ---- samples ---- */
 
-static td_status text_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status text_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    const text_source *source = (const text_source *)items;
+    const text_source *source = (const text_source *)reader;
     (void)error;
     memcpy(to, source->codes.at + row * source->window + column, (size_t)source->window * sizeof *source->codes.at);
     return TD_OK;
@@ -145,25 +145,25 @@ static td_status text_read(tdi_items *items, int column, int64_t row, void *to, 
 
 static td_status make_columns(text_source *source, bool targets, tdi_error *error)
 {
-    tdi_source *whole = &source->items.source;
-    whole->samples = (source->codes.count - (targets ? 1 : 0)) / source->window;
-    if (whole->samples < 1)
-        return tdi_fail(error, TD_BAD_FILE, "%s: %d characters make no window of %" PRId64 "%s", whole->name,
+    tdi_source *base = &source->reader.source;
+    base->samples = (source->codes.count - (targets ? 1 : 0)) / source->window;
+    if (base->samples < 1)
+        return tdi_fail(error, TD_BAD_FILE, "%s: %d characters make no window of %" PRId64 "%s", base->name,
                         source->codes.count, source->window, targets ? " and one more" : "");
-    whole->n_x = 1;
-    whole->n_y = targets;
+    base->n_x = 1;
+    base->n_y = targets;
     for (int i = 0; i < 1 + targets; i++)
-        whole->columns[i] =
+        base->columns[i] =
             (tdi_column){.name = {i ? 'y' : 'x'}, .shape = TD_SHAPE(source->window), .dtype = TD_INT32, .scale = 1};
     return TD_OK;
 }
 
-static void text_release(tdi_source *whole)
+static void text_release(tdi_source *base)
 {
-    text_source *source = (text_source *)whole;
+    text_source *source = (text_source *)base;
     tdi_vec_free(&source->codes);
     free(source->code_of);
-    free(source->items.source.recipe);
+    free(source->reader.source.recipe);
     free(source);
 }
 
@@ -178,7 +178,7 @@ static td_status fill(text_source *source, const td_open_args *args, const json_
     if (source->window < 1 || source->window > INT32_MAX)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_open: a window of %" PRId64 " characters", source->window);
     TDI_TRY(read_files(source, args->path, error));
-    tdi_source_content(&source->items.source, source->codes.at, (size_t)source->codes.count * sizeof(int32_t));
+    tdi_source_content(&source->reader.source, source->codes.at, (size_t)source->codes.count * sizeof(int32_t));
     if (recipe)
         take_vocabulary(source, json_object_get(recipe, "characters"));
     else
@@ -193,17 +193,17 @@ static td_status text_open(const td_open_args *args, tdi_source **opened, tdi_er
     text_source *source = calloc(1, sizeof *source);
     if (!source)
         return tdi_no_memory(error);
-    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = tdi_items_gather;
-    source->items.source.release = text_release;
-    source->items.read = text_read;
+    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
+    source->reader.source.gather = tdi_sample_reader_gather;
+    source->reader.source.release = text_release;
+    source->reader.read = text_read;
     json_t *recipe = tdi_recipe_of(args->recipe, "text");
     td_status status = fill(source, args, recipe, error);
     json_decref(recipe);
     if (status == TD_OK)
-        *opened = &source->items.source;
+        *opened = &source->reader.source;
     else
-        text_release(&source->items.source);
+        text_release(&source->reader.source);
     return status;
 }
 

@@ -1,9 +1,9 @@
-/* tfrecord.c - TFRecord files of tf.train.Examples, gzipped or not; several by commas or a quoted pattern.
+/* tfrecord.c - TFRecord files of tf.train.Examples, gzipped or not, one or several.
  *
- * `features` says which feature is what: "x=image/encoded,y=image/class/label"; several as x0=...,x1=...,y0=.... The
- * first record shows what a feature holds: an image (JPEG, PNG: bytes [height, width, channels]), integers, floats, or
- * bytes. Every other record must hold the same. Beside a class number, "image/class/label", may stand its name,
- * "image/class/text": the names are the recipe. */
+ * `features` says which feature is an input or a target: "x=image/encoded,y=image/class/label", or
+ * x0=...,x1=...,y0=.... The first record shows the type of a feature: an image (JPEG or PNG, decoded to bytes [height,
+ * width, channels]), integers, floats, or bytes. Every other record must have the same type. Beside a class number
+ * "image/class/label" a record may have the class's name, "image/class/text"; the names are the recipe. */
 #include <files/example.pb-c.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "data/decoded_items.h"
 #include "data/file_list.h"
 #include "data/formats.h"
 #include "data/recipe.h"
+#include "data/sample_reader.h"
 #include "data/source/image_files.h"
 
-#include "files/records.h"
+#include "files/tfrecord_file.h"
 
 #define DEFAULT_FEATURES "x=image/encoded,y=image/class/label"
 #define MAX_KEY          128
@@ -30,26 +30,25 @@ static const char *const kind_names[] = {"an image", "bytes", "floats", "integer
 typedef struct feature {
     char key[MAX_KEY];
     feature_kind kind;
-    int64_t count;       /* of numbers or bytes; an image has a form instead */
-    tdi_image_form form; /* as decoded */
+    int64_t count;       /* numbers or bytes per record; an image has `form` instead */
+    tdi_image_form form; /* of decoded images */
 } feature;
 
 typedef struct tfrecord_file {
     char *path;
     tdi_records *records;
-    int64_t first; /* its first record's number among all files' */
+    int64_t first; /* the number of the file's first record among those of all files */
 } tfrecord_file;
 
 typedef struct tfrecord_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     tdi_vec(tfrecord_file) files;
-    feature features[TDI_MAX_COLUMNS]; /* one a column */
+    feature features[TDI_MAX_COLUMNS]; /* one per column */
 } tfrecord_source;
 
 /* ---- which files ---- */
 
-/* By the name of the first file that the path leads to: "a.tfrecord", "a.tfrecord-00000-of-00005", with or without
- * ".gz". */
+/* True by the first file's name: "a.tfrecord", "a.tfrecord-00000-of-00005", with or without ".gz". */
 static bool tfrecord_claims(const char *path)
 {
     glob_t found;
@@ -67,20 +66,20 @@ static bool tfrecord_claims(const char *path)
 
 static td_status add_file(tfrecord_source *source, const char *path, bool skip, tdi_error *error)
 {
-    tfrecord_file file = {strdup(path), NULL, source->items.source.samples};
+    tfrecord_file file = {strdup(path), NULL, source->reader.source.samples};
     if (!file.path || !tdi_push(&source->files, file)) {
         free(file.path);
         return tdi_no_memory(error);
     }
     tfrecord_file *added = &source->files.at[source->files.count - 1];
     TDI_TRY(tdi_records_open(path, skip, &added->records, error));
-    tdi_source_stamp(&source->items.source, path);
+    tdi_source_stamp(&source->reader.source, path);
     uint32_t checksum = tdi_records_checksum(added->records);
-    tdi_source_content(&source->items.source, &checksum, sizeof checksum);
-    source->items.source.samples += tdi_records_count(added->records);
+    tdi_source_content(&source->reader.source, &checksum, sizeof checksum);
+    source->reader.source.samples += tdi_records_count(added->records);
     const char *broken = tdi_records_break(added->records);
-    if (broken && source->items.source.skipped++ == 0)
-        snprintf(source->items.source.skip_reason, sizeof source->items.source.skip_reason,
+    if (broken && source->reader.source.skipped++ == 0)
+        snprintf(source->reader.source.skip_reason, sizeof source->reader.source.skip_reason,
                  "%s; the rest of the file is lost", broken);
     return TD_OK;
 }
@@ -97,12 +96,12 @@ static td_status add_files(tfrecord_source *source, const char *path, bool skip,
 
 /* ---- records ---- */
 
-/* A record taken apart; `bytes` is what `example` was unpacked from. */
-typedef struct taken {
+/* A parsed record; `example` was unpacked from `bytes`. */
+typedef struct parsed {
     void *bytes;
     Tandem__Example *example;
     char where[512]; /* "file: record 17 at offset 4711", for messages */
-} taken;
+} parsed;
 
 static const tfrecord_file *file_of(const tfrecord_source *source, int64_t row)
 {
@@ -117,14 +116,14 @@ static const tfrecord_file *file_of(const tfrecord_source *source, int64_t row)
     return &source->files.at[low];
 }
 
-static void let_go(taken *record)
+static void let_go(parsed *record)
 {
     if (record->example)
         tandem__example__free_unpacked(record->example, NULL);
     free(record->bytes);
 }
 
-static td_status take(const tfrecord_source *source, int64_t row, taken *record, tdi_error *error)
+static td_status take(const tfrecord_source *source, int64_t row, parsed *record, tdi_error *error)
 {
     const tfrecord_file *file = file_of(source, row);
     int64_t index = row - file->first, size = tdi_records_size(file->records, index);
@@ -145,7 +144,7 @@ static td_status take(const tfrecord_source *source, int64_t row, taken *record,
     return status;
 }
 
-static const Tandem__Feature *find_feature(const taken *record, const char *key)
+static const Tandem__Feature *find_feature(const parsed *record, const char *key)
 {
     const Tandem__Features *features = record->example->features;
     for (size_t i = 0; features && i < features->n_feature; i++)
@@ -154,7 +153,7 @@ static const Tandem__Feature *find_feature(const taken *record, const char *key)
     return NULL;
 }
 
-static td_status no_feature(const taken *record, const char *key, tdi_error *error)
+static td_status no_feature(const parsed *record, const char *key, tdi_error *error)
 {
     char names[512] = "";
     size_t used = 0;
@@ -168,7 +167,7 @@ static td_status no_feature(const taken *record, const char *key, tdi_error *err
 
 /* ---- what a feature holds ---- */
 
-static td_status look_at_image(const taken *record, const ProtobufCBinaryData *bytes, feature *facts, tdi_error *error)
+static td_status look_at_image(const parsed *record, const ProtobufCBinaryData *bytes, feature *facts, tdi_error *error)
 {
     if (tdi_image_look(bytes->data, bytes->len, TDI_IMAGE_COLOURS, &facts->form.image, error) == TD_OK)
         return TD_OK;
@@ -182,8 +181,8 @@ static bool looks_like_image(const ProtobufCBinaryData *bytes)
     return bytes->len > 8 && (memcmp(at, "\xFF\xD8\xFF", 3) == 0 || memcmp(at, "\x89PNG", 4) == 0);
 }
 
-/* Fills kind, and count or image. `plain`: bytes are no image, whatever they begin with. */
-static td_status look(const taken *record, feature *facts, bool plain, tdi_error *error)
+/* Sets the feature's kind, and its count or form. With `plain` bytes are never taken for an image. */
+static td_status look(const parsed *record, feature *facts, bool plain, tdi_error *error)
 {
     const Tandem__Feature *found = find_feature(record, facts->key);
     if (!found)
@@ -209,7 +208,7 @@ static td_status look(const taken *record, feature *facts, bool plain, tdi_error
     }
 }
 
-static td_status check_same(const taken *record, const feature *first, const feature *seen, tdi_error *error)
+static td_status check_same(const parsed *record, const feature *first, const feature *seen, tdi_error *error)
 {
     if (seen->kind != first->kind)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" holds %s, but %s in the first record", record->where,
@@ -230,7 +229,7 @@ static void copy_numbers(const Tandem__Feature *found, const feature *facts, voi
         memcpy(to, found->bytes_list->value->data, (size_t)facts->count);
 }
 
-static td_status decode(const taken *record, const feature *facts, void *to, tdi_error *error)
+static td_status decode(const parsed *record, const feature *facts, void *to, tdi_error *error)
 {
     feature seen = *facts;
     TDI_TRY(look(record, &seen, facts->kind == FEATURE_BYTES, error));
@@ -247,10 +246,10 @@ static td_status decode(const taken *record, const feature *facts, void *to, tdi
     return error->status;
 }
 
-static td_status tfrecord_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status tfrecord_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    const tfrecord_source *source = (const tfrecord_source *)items;
-    taken record;
+    const tfrecord_source *source = (const tfrecord_source *)reader;
+    parsed record;
     TDI_TRY(take(source, row, &record, error));
     td_status status = decode(&record, &source->features[column], to, error);
     let_go(&record);
@@ -261,8 +260,8 @@ static td_status tfrecord_read(tdi_items *items, int column, int64_t row, void *
 
 static const td_dtype kind_dtypes[] = {TD_UINT8, TD_UINT8, TD_FLOAT32, TD_INT64};
 
-/* A target's bytes are class numbers. */
-static td_shape settle_form(tdi_image_form *form, const td_open_args *args, bool target)
+/* The shape of decoded images; resolves `form`. A target's images hold class numbers. */
+static td_shape resolve_form(tdi_image_form *form, const td_open_args *args, bool target)
 {
     form->kind = TDI_IMAGE_COLOURS;
     form->resize = args->image_size.height > 0 && args->image_size.width > 0;
@@ -274,31 +273,31 @@ static td_shape settle_form(tdi_image_form *form, const td_open_args *args, bool
     return TD_SHAPE(form->image.height, form->image.width, form->image.channels);
 }
 
-static td_status add_column(tfrecord_source *source, const taken *first, const char *name, const char *key,
+static td_status add_column(tfrecord_source *source, const parsed *first, const char *name, const char *key,
                             const td_open_args *args, tdi_error *error)
 {
-    tdi_source *whole = &source->items.source;
-    int at = whole->n_x + whole->n_y;
+    tdi_source *base = &source->reader.source;
+    int at = base->n_x + base->n_y;
     if (at == TDI_MAX_COLUMNS)
         return tdi_fail(error, TD_UNSUPPORTED, "features: more than %d", TDI_MAX_COLUMNS);
     feature *facts = &source->features[at];
-    tdi_column *column = &whole->columns[at];
+    tdi_column *column = &base->columns[at];
     snprintf(facts->key, sizeof facts->key, "%s", key);
     TDI_TRY(look(first, facts, false, error));
     snprintf(column->name, sizeof column->name, "%s", name);
     column->dtype = kind_dtypes[facts->kind];
     column->scale = *name == 'y' ? 1 : args->scale != 0 ? args->scale : facts->kind == FEATURE_IMAGE ? 1.0f / 255 : 1;
     if (facts->kind == FEATURE_IMAGE)
-        column->shape = settle_form(&facts->form, args, *name == 'y');
+        column->shape = resolve_form(&facts->form, args, *name == 'y');
     else if (facts->count != 1)
         column->shape = TD_SHAPE(facts->count);
     if (facts->kind != FEATURE_IMAGE && facts->count < 1)
         return tdi_fail(error, TD_BAD_FILE, "%s: \"%s\" is empty", first->where, key);
-    *(*name == 'y' ? &whole->n_y : &whole->n_x) += 1;
+    *(*name == 'y' ? &base->n_y : &base->n_x) += 1;
     return TD_OK;
 }
 
-/* "x" or "x0", "x1", ...; inputs stand before targets. */
+/* True for the next name in order: "x" or "x0", "x1", ..., then "y" or "y0", ... */
 static bool is_column_name(const char *name, const tdi_source *source)
 {
     char numbered[16];
@@ -308,7 +307,7 @@ static bool is_column_name(const char *name, const tdi_source *source)
            ((next == 0 && name[1] == '\0') || strcmp(name, numbered) == 0);
 }
 
-static td_status add_columns(tfrecord_source *source, const taken *first, char *features, const td_open_args *args,
+static td_status add_columns(tfrecord_source *source, const parsed *first, char *features, const td_open_args *args,
                              tdi_error *error)
 {
     for (char *word; (word = strsep(&features, ","));) {
@@ -317,12 +316,12 @@ static td_status add_columns(tfrecord_source *source, const taken *first, char *
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "features: expected NAME=FEATURE, got \"%s\"; as in " DEFAULT_FEATURES, word);
         *key++ = '\0';
-        if (!is_column_name(word, &source->items.source))
+        if (!is_column_name(word, &source->reader.source))
             return tdi_fail(error, TD_INVALID_ARGUMENT,
                             "features: expected x (or x0, x1, ...) and then y (or y0, y1, ...), got \"%s\"", word);
         TDI_TRY(add_column(source, first, word, key, args, error));
     }
-    if (!source->items.source.n_x)
+    if (!source->reader.source.n_x)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "features: none is x; as in " DEFAULT_FEATURES);
     return TD_OK;
 }
@@ -331,28 +330,28 @@ static td_status add_columns(tfrecord_source *source, const taken *first, char *
 
 enum { MOST_CLASSES = 4096, MOST_LOOKED_AT = 10000 };
 
-/* Of the feature beside the first target, when that is a class number. */
+/* Sets `key` to the feature with class names that belongs to the first target. False when that is no class number. */
 static bool name_key(const tfrecord_source *source, char key[MAX_KEY])
 {
     static const char label[] = "/label", text[] = "/text";
-    const feature *y = &source->features[source->items.source.n_x];
+    const feature *y = &source->features[source->reader.source.n_x];
     size_t length = strlen(y->key), stem = length - strlen(label);
-    if (!source->items.source.n_y || length < sizeof label || strcmp(y->key + stem, label) != 0)
+    if (!source->reader.source.n_y || length < sizeof label || strcmp(y->key + stem, label) != 0)
         return false;
     snprintf(key, MAX_KEY, "%.*s%s", (int)stem, y->key, text);
     return y->kind == FEATURE_INTEGERS && y->count == 1;
 }
 
-static int64_t number_of(const taken *record, const char *label)
+static int64_t number_of(const parsed *record, const char *label)
 {
     const Tandem__Feature *y = find_feature(record, label);
     bool one = y && y->kind_case == TANDEM__FEATURE__KIND_INT64_LIST && y->int64_list->n_value == 1;
     return one ? y->int64_list->value[0] : -1;
 }
 
-/* Notes by which name a record calls its class. False when it has none, or another record has called it otherwise: what
- * stands there does not name classes. */
-static bool note_name(json_t *names, const taken *record, const char *label, const char *text)
+/* Adds the name that a record gives its class. False when it gives none, or another record has given the class another
+ * name: then the feature does not name classes. */
+static bool note_name(json_t *names, const parsed *record, const char *label, const char *text)
 {
     const Tandem__Feature *name = find_feature(record, text);
     int64_t number = number_of(record, label);
@@ -368,14 +367,14 @@ static bool note_name(json_t *names, const taken *record, const char *label, con
     return good;
 }
 
-/* Of so many records, spread over all; a class that none of them is of is called by its number. NULL: they have no
- * names. */
+/* Finds the classes' names in a sample of the records, spread over all of them. A class that none of these has is named
+ * by its number. NULL: the records name no classes. */
 static json_t *find_names(const tfrecord_source *source, const char *label, const char *text)
 {
     json_t *names = json_array();
-    int64_t samples = source->items.source.samples, step = (samples + MOST_LOOKED_AT - 1) / MOST_LOOKED_AT;
+    int64_t samples = source->reader.source.samples, step = (samples + MOST_LOOKED_AT - 1) / MOST_LOOKED_AT;
     for (int64_t row = 0; row < samples && names; row += step) {
-        taken record;
+        parsed record;
         tdi_error unreadable = {0};
         if (take(source, row, &record, &unreadable) != TD_OK)
             continue;
@@ -391,13 +390,14 @@ static json_t *find_names(const tfrecord_source *source, const char *label, cons
     return names;
 }
 
-/* The names that the model knows, unless they are those of other data, or what the records say; NULL: none. */
-static char *make_recipe(const tfrecord_source *source, const td_open_args *args, const taken *first)
+/* The recipe: the names that the model knows, unless they belong to other data, else those of the records. NULL: none.
+ */
+static char *make_recipe(const tfrecord_source *source, const td_open_args *args, const parsed *first)
 {
     char text[MAX_KEY];
     if (!name_key(source, text))
         return NULL;
-    const char *label = source->features[source->items.source.n_x].key;
+    const char *label = source->features[source->reader.source.n_x].key;
     json_t *recipe = tdi_recipe_of(args->recipe, "tfrecord"), *names = json_incref(json_object_get(recipe, "classes"));
     json_decref(recipe);
     bool known = number_of(first, label) < (int64_t)json_array_size(names);
@@ -411,15 +411,15 @@ static char *make_recipe(const tfrecord_source *source, const td_open_args *args
     return words;
 }
 
-/* The first record that can be taken apart shows the columns. */
+/* Sets the columns by the first record that can be parsed. */
 static td_status find_columns(tfrecord_source *source, const td_open_args *args, bool skip, tdi_error *error)
 {
-    taken first;
+    parsed first;
     int64_t row = 0;
     td_status status;
     tdi_error seen = {0};
     while ((status = take(source, row, &first, &seen)) == TD_BAD_FILE && skip &&
-           row + 1 < source->items.source.samples) {
+           row + 1 < source->reader.source.samples) {
         seen = (tdi_error){0};
         row++;
     }
@@ -428,21 +428,21 @@ static td_status find_columns(tfrecord_source *source, const td_open_args *args,
     char *features = strdup(args->features ? args->features : DEFAULT_FEATURES);
     status = features ? add_columns(source, &first, features, args, error) : tdi_no_memory(error);
     free(features);
-    source->items.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
+    source->reader.source.recipe = status == TD_OK ? make_recipe(source, args, &first) : NULL;
     let_go(&first);
     return status;
 }
 
-static void tfrecord_release(tdi_source *whole)
+static void tfrecord_release(tdi_source *base)
 {
-    tfrecord_source *source = (tfrecord_source *)whole;
+    tfrecord_source *source = (tfrecord_source *)base;
     for (int i = 0; i < source->files.count; i++) {
         tdi_records_close(source->files.at[i].records);
         free(source->files.at[i].path);
     }
     tdi_vec_free(&source->files);
-    free(source->items.kept);
-    free(source->items.source.recipe);
+    free(source->reader.kept);
+    free(source->reader.source.recipe);
     free(source);
 }
 
@@ -450,10 +450,10 @@ static td_status fill(tfrecord_source *source, const td_open_args *args, tdi_err
 {
     bool skip = args->skip_errors == TD_YES;
     TDI_TRY(add_files(source, args->path, skip, error));
-    if (!source->items.source.samples)
+    if (!source->reader.source.samples)
         return tdi_fail(error, TD_BAD_FILE, "%s holds no records", args->path);
     TDI_TRY(find_columns(source, args, skip, error));
-    return skip ? tdi_items_sift(&source->items, error) : TD_OK;
+    return skip ? tdi_sample_reader_drop_bad(&source->reader, error) : TD_OK;
 }
 
 static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, tdi_error *error)
@@ -461,16 +461,16 @@ static td_status tfrecord_open(const td_open_args *args, tdi_source **opened, td
     tfrecord_source *source = calloc(1, sizeof *source);
     if (!source)
         return tdi_no_memory(error);
-    snprintf(source->items.source.name, sizeof source->items.source.name, "%s", args->path);
-    source->items.source.gather = tdi_items_gather;
-    source->items.source.release = tfrecord_release;
-    source->items.read = tfrecord_read;
-    source->items.source.made = true;
+    snprintf(source->reader.source.name, sizeof source->reader.source.name, "%s", args->path);
+    source->reader.source.gather = tdi_sample_reader_gather;
+    source->reader.source.release = tfrecord_release;
+    source->reader.read = tfrecord_read;
+    source->reader.source.on_demand = true;
     td_status status = fill(source, args, error);
     if (status == TD_OK)
-        *opened = &source->items.source;
+        *opened = &source->reader.source;
     else
-        tfrecord_release(&source->items.source);
+        tfrecord_release(&source->reader.source);
     return status;
 }
 

@@ -1,7 +1,7 @@
-/* augment.c - images that change at random in training, and the targets that move with them.
+/* augment.c - td_augment: changes images at random in training, and moves targets with them.
  *
- * What is drawn for a sample is a function of (seed, epoch, sample number) alone: its columns are moved alike, in any
- * order, by any thread, and again after a resume. */
+ * The draws of a sample depend on (seed, epoch, sample number) alone. So all its columns move alike, in whatever order
+ * and by whatever thread they are gathered, and in the same way after a resume. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,18 +13,19 @@
 #include "data/stage/image_colours.h"
 #include "data/stage/image_geometry.h"
 
-#define AUGMENT_STREAM UINT64_C(0x6175676d656e7400) /* "augment": apart from other draws by the same seed */
+#define AUGMENT_STREAM                                                                                                 \
+    UINT64_C(0x6175676d656e7400) /* "augment"; keeps these draws independent of others by the same seed */
 
-/* What becomes of a column. */
-typedef enum column_part { PART_NONE, PART_IMAGE, PART_MAP, PART_TARGET_IMAGE } column_part;
+/* What the stage does with a column: nothing, change an image, move a label map, move and not recolour an image. */
+typedef enum column_role { ROLE_NONE, ROLE_IMAGE, ROLE_MAP, ROLE_TARGET_IMAGE } column_role;
 
 typedef struct augment_source {
     tdi_source source;
     td_data *of;
-    td_augment_args args; /* `fill` is settled */
-    column_part parts[TDI_MAX_COLUMNS];
-    atomic_bool busy; /* within a pass */
-    bool training;    /* of the pass, as are: */
+    td_augment_args args; /* `fill` is resolved */
+    column_role roles[TDI_MAX_COLUMNS];
+    atomic_bool busy; /* a run is under way; the members below are the run's */
+    bool training;
     uint64_t seed;
     int64_t epoch;
 } augment_source;
@@ -33,17 +34,17 @@ typedef struct augment_source {
 
 typedef struct draw {
     tdi_move move;
-    float contrast, brightness; /* 1 and 0: none */
+    float contrast, brightness; /* 1 and 0 change nothing */
 } draw;
 
-/* [-1, 1) */
+/* A draw from [-1, 1). */
 static double symmetric(uint32_t word)
 {
     return 2 * (double)tdi_uniform(word) - 1;
 }
 
-/* Whole pixels, [-most, most] */
-static double whole(uint32_t word, int most)
+/* A whole number of pixels from [-most, most]. */
+static double whole_pixels(uint32_t word, int most)
 {
     return (double)((uint64_t)word * (uint64_t)(2 * most + 1) >> 32) - most;
 }
@@ -53,17 +54,17 @@ static draw draw_for(const augment_source *augment, int64_t row, int64_t height,
     const td_augment_args *args = &augment->args;
     uint64_t stream = AUGMENT_STREAM + (uint64_t)augment->epoch, block = 4 * (uint64_t)row;
     tdi_philox whole_moves = tdi_philox_block(augment->seed, stream, block);
-    tdi_philox parts = tdi_philox_block(augment->seed, stream, block + 1);
+    tdi_philox fractional_moves = tdi_philox_block(augment->seed, stream, block + 1);
     tdi_philox colours = tdi_philox_block(augment->seed, stream, block + 2);
     bool across = args->flip == TD_FLIP_HORIZONTAL || args->flip == TD_FLIP_BOTH;
     bool over = args->flip == TD_FLIP_VERTICAL || args->flip == TD_FLIP_BOTH;
     return (draw){.move = {.flip_x = across && whole_moves.word[0] >> 31,
                            .flip_y = over && whole_moves.word[1] >> 31,
-                           .down = whole(whole_moves.word[2], args->crop) +
-                                   symmetric(parts.word[0]) * (double)args->shift * (double)height,
-                           .right = whole(whole_moves.word[3], args->crop) +
-                                    symmetric(parts.word[1]) * (double)args->shift * (double)width,
-                           .turn = symmetric(parts.word[2]) * (double)args->rotation * 2 * M_PI},
+                           .down = whole_pixels(whole_moves.word[2], args->crop) +
+                                   symmetric(fractional_moves.word[0]) * (double)args->shift * (double)height,
+                           .right = whole_pixels(whole_moves.word[3], args->crop) +
+                                    symmetric(fractional_moves.word[1]) * (double)args->shift * (double)width,
+                           .turn = symmetric(fractional_moves.word[2]) * (double)args->rotation * 2 * M_PI},
                   .contrast = 1 + (float)symmetric(colours.word[0]) * args->contrast,
                   .brightness = (float)symmetric(colours.word[1]) * args->brightness};
 }
@@ -94,16 +95,16 @@ static void scale_floats(float *values, int64_t elements, double scale)
         values[i] = (float)((double)values[i] * scale);
 }
 
-/* A sample on its way: as it is stored, and when its values are computed with, as floats. */
-typedef struct bench {
+/* Memory for one sample: as it is stored, moved, and as floats where values are computed. */
+typedef struct scratch {
     char *stored, *moved;
     float *floats;
     size_t bytes;
     int64_t elements;
     void *memory;
-} bench;
+} scratch;
 
-static td_status make_bench(const tdi_column *column, bench *made, tdi_error *error)
+static td_status make_scratch(const tdi_column *column, scratch *made, tdi_error *error)
 {
     made->elements = tdi_sample_elements(&column->shape);
     made->bytes = ((size_t)made->elements * td_dtype_size(column->dtype) + 63) & ~(size_t)63;
@@ -116,24 +117,25 @@ static td_status make_bench(const tdi_column *column, bench *made, tdi_error *er
     return TD_OK;
 }
 
-static void finish_moved(const tdi_column *column, const bench *sample, float *to)
+static void finish_moved(const tdi_column *column, const scratch *sample, float *to)
 {
     tdi_convert_floats(column->dtype, sample->moved, to, sample->elements, tdi_exact_scale(tdi_stored_scale(column)));
 }
 
-/* Pixels that stay what they are are moved as they are stored. */
-static void augment_floats(const augment_source *augment, int column, const draw *drawn, const bench *sample, float *to)
+/* Pixels whose values do not change are moved in their stored type. */
+static void augment_floats(const augment_source *augment, int column, const draw *drawn, const scratch *sample,
+                           float *to)
 {
     const tdi_column *facts = &augment->source.columns[column];
     image_size size = size_of(&facts->shape);
     size_t pixel = (size_t)size.channels * td_dtype_size(facts->dtype);
     td_fill fill = augment->args.fill;
     bool is_whole = tdi_move_is_whole(&drawn->move);
-    if (is_whole || augment->parts[column] == PART_MAP)
+    if (is_whole || augment->roles[column] == ROLE_MAP)
         tdi_move_nearest(sample->stored, sample->moved, size.height, size.width, pixel, &drawn->move, fill);
     bool coloured =
-        augment->parts[column] == PART_IMAGE && (augment->args.contrast > 0 || augment->args.brightness > 0);
-    if (augment->parts[column] == PART_MAP || (is_whole && !coloured)) {
+        augment->roles[column] == ROLE_IMAGE && (augment->args.contrast > 0 || augment->args.brightness > 0);
+    if (augment->roles[column] == ROLE_MAP || (is_whole && !coloured)) {
         finish_moved(facts, sample, to);
         return;
     }
@@ -149,7 +151,7 @@ static void augment_floats(const augment_source *augment, int column, const draw
 }
 
 static td_status augment_classes(const augment_source *augment, int column, int64_t row, const draw *drawn,
-                                 const bench *sample, int32_t *to, tdi_error *error)
+                                 const scratch *sample, int32_t *to, tdi_error *error)
 {
     const tdi_column *facts = &augment->source.columns[column];
     image_size size = size_of(&facts->shape);
@@ -165,7 +167,7 @@ static td_status augment_classes(const augment_source *augment, int column, int6
 /* ---- the source ---- */
 
 static td_status gather_augmented(augment_source *augment, int column, const int64_t *rows, int64_t count, char *to,
-                                  td_dtype as, const bench *sample, tdi_error *error)
+                                  td_dtype as, const scratch *sample, tdi_error *error)
 {
     tdi_source *of = augment->of->source;
     const td_shape *image = &augment->source.columns[0].shape;
@@ -186,29 +188,29 @@ static td_status augment_gather(tdi_source *source, int column, const int64_t *r
 {
     augment_source *augment = (augment_source *)source;
     tdi_source *of = augment->of->source;
-    if (!augment->training || augment->parts[column] == PART_NONE)
+    if (!augment->training || augment->roles[column] == ROLE_NONE)
         return of->gather(of, column, rows, count, to, as, error);
-    bench sample = {0};
+    scratch sample = {0};
     if (as != TD_INT32 && as != TD_FLOAT32)
         return tdi_fail(error, TD_INTERNAL, "%s: augmented samples cannot be read as %s", source->name,
                         td_dtype_name(as));
-    TDI_TRY(make_bench(&source->columns[column], &sample, error));
+    TDI_TRY(make_scratch(&source->columns[column], &sample, error));
     td_status status = gather_augmented(augment, column, rows, count, to, as, &sample, error);
     free(sample.memory);
     return status;
 }
 
-static td_status augment_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status augment_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     augment_source *augment = (augment_source *)source;
     if (atomic_exchange(&augment->busy, true))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: augmented data serves one td_fit at a time: open and augment it again for another",
                         source->name);
-    td_status status = tdi_source_begin(augment->of->source, pass, error);
-    augment->training = pass->training && status == TD_OK;
-    augment->seed = pass->seed;
-    augment->epoch = pass->epoch;
+    td_status status = tdi_source_begin(augment->of->source, run, error);
+    augment->training = run->training && status == TD_OK;
+    augment->seed = run->seed;
+    augment->epoch = run->epoch;
     if (status != TD_OK)
         atomic_store(&augment->busy, false);
     return status;
@@ -279,8 +281,9 @@ static bool holds_numbers(td_dtype dtype)
     return dtype == TD_FLOAT32 || dtype == TD_FLOAT64 || dtype == TD_BFLOAT16;
 }
 
-/* Draws are made for the first input's size, so the others move with it when they have the same. */
-static td_status find_parts(augment_source *augment, bool *map, tdi_error *error)
+/* Decides what is done with each column. Draws are made for the first input's size, so only columns of the same height
+ * and width move. */
+static td_status find_roles(augment_source *augment, bool *map, tdi_error *error)
 {
     tdi_source *source = &augment->source;
     const td_shape *image = &source->columns[0].shape;
@@ -298,7 +301,7 @@ static td_status find_parts(augment_source *augment, bool *map, tdi_error *error
         if (!is_of_size(&column->shape, image))
             continue;
         bool is_map = i >= source->n_x && !holds_numbers(column->dtype);
-        augment->parts[i] = i < source->n_x ? PART_IMAGE : is_map ? PART_MAP : PART_TARGET_IMAGE;
+        augment->roles[i] = i < source->n_x ? ROLE_IMAGE : is_map ? ROLE_MAP : ROLE_TARGET_IMAGE;
         *map |= is_map;
         column->values = NULL;
     }
@@ -319,7 +322,7 @@ static td_status fill(augment_source *augment, tdi_error *error)
 {
     bool map = false;
     TDI_TRY(check_args(&augment->args, error));
-    TDI_TRY(find_parts(augment, &map, error));
+    TDI_TRY(find_roles(augment, &map, error));
     settle(augment, map);
     return TD_OK;
 }

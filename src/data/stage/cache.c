@@ -1,25 +1,26 @@
-/* cache.c - samples kept as they are first read, in memory or in a file.
+/* cache.c - td_cache: keeps samples when they are first read, in memory or in a file.
  *
- * Threads do not wait for each other: who finds a sample that another one is about to keep reads it for itself. */
+ * Threads do not wait for each other: a thread that finds a sample being stored by another one reads it from the source
+ * below. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem/stages.h>
 
 #include "base/machine.h"
-#include "data/decoded_items.h"
+#include "data/sample_reader.h"
 #include "data/stage/cache_file.h"
 
 enum { ABSENT, BEING_KEPT, KEPT };
 
 typedef struct cache_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     td_data *of;
     size_t row_bytes[TDI_MAX_COLUMNS];
-    char *memory[TDI_MAX_COLUMNS]; /* [samples], as stored; with a file NULL */
+    char *memory[TDI_MAX_COLUMNS]; /* [samples], as stored; NULL with a file */
     tdi_cache_file *file;
-    atomic_uchar *states; /* [columns][samples] */
-    _Atomic int64_t left; /* states that are not KEPT */
+    atomic_uchar *states; /* [columns][samples]: ABSENT, ... */
+    _Atomic int64_t left; /* number of states that are not KEPT */
 } cache_source;
 
 static td_status recall(const cache_source *cache, int column, int64_t row, void *to, tdi_error *error)
@@ -38,11 +39,11 @@ static td_status keep(cache_source *cache, int column, int64_t row, const void *
     return TD_OK;
 }
 
-static td_status cache_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status cache_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    cache_source *cache = (cache_source *)items;
+    cache_source *cache = (cache_source *)reader;
     tdi_source *of = cache->of->source;
-    atomic_uchar *state = &cache->states[column * items->source.samples + row];
+    atomic_uchar *state = &cache->states[column * reader->source.samples + row];
     unsigned char absent = ABSENT;
     if (atomic_load(state) == KEPT)
         return recall(cache, column, row, to, error);
@@ -55,9 +56,9 @@ static td_status cache_read(tdi_items *items, int column, int64_t row, void *to,
     return last && cache->file ? tdi_cache_file_complete(cache->file, error) : TD_OK;
 }
 
-static td_status cache_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status cache_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
-    return tdi_source_begin(((cache_source *)source)->of->source, pass, error);
+    return tdi_source_begin(((cache_source *)source)->of->source, run, error);
 }
 
 static void cache_end(tdi_source *source)
@@ -90,7 +91,7 @@ static void cache_release(tdi_source *source)
 
 static td_status take_memory(cache_source *cache, tdi_error *error)
 {
-    const tdi_source *source = &cache->items.source;
+    const tdi_source *source = &cache->reader.source;
     int64_t bytes = 0;
     bool overflow = false;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
@@ -115,7 +116,7 @@ static td_status take_memory(cache_source *cache, tdi_error *error)
 
 static void set_columns(cache_source *cache)
 {
-    tdi_source *source = &cache->items.source;
+    tdi_source *source = &cache->reader.source;
     for (int i = 0; i < source->n_x + source->n_y; i++) {
         tdi_column *column = &source->columns[i];
         cache->row_bytes[i] = (size_t)tdi_sample_elements(&column->shape) * td_dtype_size(column->dtype);
@@ -138,7 +139,7 @@ static td_status fill(cache_source *cache, const td_cache_args *args, tdi_error 
                         of->name);
     TDI_TRY(tdi_source_count(of, "", NULL, error));
     states = (of->n_x + of->n_y) * of->samples;
-    cache->items.source.samples = of->samples;
+    cache->reader.source.samples = of->samples;
     set_columns(cache);
     TDI_TRY(args->file ? tdi_cache_file_open(args->file, of, &cache->file, &complete, error)
                        : take_memory(cache, error));
@@ -155,19 +156,19 @@ static td_status make_cache(td_data *of, const void *args, tdi_source **source, 
     cache_source *cache = calloc(1, sizeof *cache);
     if (!cache)
         return tdi_no_memory(error);
-    cache->items.source = *of->source;
-    cache->items.source.gather = tdi_items_gather;
-    cache->items.source.begin = of->source->begin ? cache_begin : NULL;
-    cache->items.source.end = of->source->end ? cache_end : NULL;
-    cache->items.source.release = cache_release;
-    cache->items.source.beneath = cache_beneath;
-    cache->items.source.origin = NULL;
-    cache->items.source.checksum = NULL;
-    cache->items.read = cache_read;
+    cache->reader.source = *of->source;
+    cache->reader.source.gather = tdi_sample_reader_gather;
+    cache->reader.source.begin = of->source->begin ? cache_begin : NULL;
+    cache->reader.source.end = of->source->end ? cache_end : NULL;
+    cache->reader.source.release = cache_release;
+    cache->reader.source.beneath = cache_beneath;
+    cache->reader.source.origin = NULL;
+    cache->reader.source.checksum = NULL;
+    cache->reader.read = cache_read;
     cache->of = of;
     td_status status = fill(cache, args, error);
     if (status == TD_OK)
-        *source = &cache->items.source;
+        *source = &cache->reader.source;
     else
         free_cache(cache);
     return status;

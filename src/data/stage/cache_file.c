@@ -1,8 +1,8 @@
-/* cache_file.c - samples in a file.
+/* cache_file.c - the file of td_cache.
  *
- * A page of facts, which must be those of the data at hand: [masked CRC-32C of the rest 4] [text, zeros behind]; then
- * every column's samples, packed as they are stored; then their masked CRC-32Cs, column by column, 4 bytes each, and
- * those of all these. */
+ * A page of facts that identify the data, [masked CRC-32C of the rest 4] [text, padded with zeros]; every column's
+ * samples, packed as they are stored; a masked CRC-32C of 4 bytes for each sample, column by column; a masked CRC-32C
+ * of all these. The file is written beside its name and renamed once it has every sample. */
 #define _GNU_SOURCE
 #include "data/stage/cache_file.h"
 
@@ -17,18 +17,18 @@
 
 #include "base/size_limit.h"
 #include "base/text.h"
-#include "files/atomic.h"
-#include "files/records.h"
+#include "files/atomic_file.h"
+#include "files/tfrecord_file.h"
 
 enum { PAGE = 4096, PROBES = 16 };
 
 struct tdi_cache_file {
     char *path;
     int fd;
-    tdi_atomic *writing; /* NULL: complete */
+    tdi_atomic *writing; /* NULL: the file is complete */
     int columns;
     int64_t samples, row_bytes[TDI_MAX_COLUMNS], begin[TDI_MAX_COLUMNS], sums_begin, bytes;
-    uint32_t *sums; /* [columns][samples], and one of all */
+    uint32_t *sums; /* [columns][samples], then the checksum of all of them */
     char page[PAGE];
 };
 
@@ -44,7 +44,8 @@ static size_t sums_size(const tdi_cache_file *file)
 
 /* ---- facts ---- */
 
-/* A few samples in their own words: what else may differ (features, a size) shows in them. */
+/* Adds checksums of a few samples to the facts, in which differences show that the other facts do not have (features,
+ * image sizes). */
 static td_status probe(tdi_source *of, tdi_text *facts, tdi_error *error)
 {
     for (int column = 0; column < of->n_x + of->n_y; column++) {
@@ -158,7 +159,7 @@ td_status tdi_cache_file_complete(tdi_cache_file *file, tdi_error *error)
 
 /* ---- opening ---- */
 
-/* All of the room is asked for now, rather than missed after hours. */
+/* Allocates the whole file at once, so that a full disk is found now and not after hours. */
 static td_status begin_file(tdi_cache_file *file, tdi_error *error)
 {
     TDI_TRY(tdi_atomic_create(file->path, &file->writing, error));
@@ -208,7 +209,7 @@ static td_status open_file(tdi_cache_file *file, tdi_source *of, bool *complete,
 {
     TDI_TRY(lay_out(file, of, error));
     TDI_TRY(write_facts(file, of, error));
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: opening a pipe must not block */
     *complete = file->fd >= 0;
     if (*complete)
         return check_file(file, error);

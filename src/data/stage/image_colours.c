@@ -1,4 +1,4 @@
-/* image_colours.c - images with other contrast and brightness, as Keras's RandomContrast and RandomBrightness. */
+/* image_colours.c - changes contrast and brightness as Keras's RandomContrast and RandomBrightness do. */
 #include "data/stage/image_colours.h"
 
 static float clipped(float value, float most)

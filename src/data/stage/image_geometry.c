@@ -1,10 +1,11 @@
-/* image_geometry.c - images flipped, shifted and turned: each pixel of the result is looked up where it was. */
+/* image_geometry.c - flips, shifts and turns images. Each pixel of the result is looked up at its place in the image.
+ */
 #include "data/stage/image_geometry.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Where pixel (x, y) of the result was: (x0 + xx * x + xy * y, y0 + yx * x + yy * y). */
+/* Pixel (x, y) of the result comes from (x0 + xx * x + xy * y, y0 + yx * x + yy * y). */
 typedef struct lookup {
     double x0, xx, xy, y0, yx, yy;
 } lookup;
@@ -33,7 +34,7 @@ static int64_t modulo(int64_t i, int64_t size)
     return rest < 0 ? rest + size : rest;
 }
 
-/* The place in [0, size) that stands for place i; -1: zero. */
+/* The index in [0, size) that `fill` takes index i to; -1: a zero. */
 static int64_t place_of(int64_t i, int64_t size, td_fill fill)
 {
     if (i >= 0 && i < size)
@@ -54,7 +55,7 @@ static int64_t place_of(int64_t i, int64_t size, td_fill fill)
 
 /* ---- the nearest pixel ---- */
 
-/* A constant size makes a copy one or two instructions. */
+/* With a constant size a copy is one or two instructions. */
 static inline void copy_pixel(char *to, const char *from, size_t bytes)
 {
     switch (bytes) {
@@ -72,7 +73,7 @@ static inline void copy_pixel(char *to, const char *from, size_t bytes)
 typedef struct pixels {
     const char *from;
     int64_t height, width;
-    size_t bytes; /* of a pixel */
+    size_t bytes; /* per pixel */
     td_fill fill;
 } pixels;
 
@@ -85,7 +86,7 @@ static void put_pixel(const pixels *of, int64_t there_x, int64_t there_y, char *
         copy_pixel(to, of->from + (size_t)(row * of->width + column) * of->bytes, of->bytes);
 }
 
-/* Without a turn, neighbours stay neighbours. */
+/* Without a turn, neighbours stay neighbours, so that rows are copied pixel after pixel. */
 static void move_straight(const pixels *of, const lookup *at, char *to)
 {
     int64_t first_x = (int64_t)floor(at->x0 + 0.5), first_y = (int64_t)floor(at->y0 + 0.5);
@@ -113,8 +114,8 @@ void tdi_move_nearest(const void *from, void *to, int64_t height, int64_t width,
 /* ---- between pixels ---- */
 
 typedef struct taps {
-    int64_t low, high; /* -1: zero */
-    float weight;      /* of high */
+    int64_t low, high; /* the two nearest indices; -1: a zero */
+    float weight;      /* of `high` */
 } taps;
 
 static taps taps_at(double there, int64_t size, td_fill fill)

@@ -1,5 +1,5 @@
-/* image_resize.c - images brought to another size, by pixel centres: pixel i of the result looks at (i + 1/2) * from /
- * to - 1/2 of the image. */
+/* image_resize.c - resizes images by pixel centres: pixel i of the result comes from place (i + 1/2) * from / to - 1/2
+ * of the image. */
 #include "data/stage/image_resize.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ void tdi_resize_nearest(const void *from, void *to, const tdi_resize *resize, si
 
 typedef struct tap {
     int64_t low, high;
-    float weight; /* of high */
+    float weight; /* of `high` */
 } tap;
 
 static tap tap_of(int64_t i, int64_t from, int64_t to)
@@ -40,7 +40,7 @@ static tap tap_of(int64_t i, int64_t from, int64_t to)
     return (tap){low < 0 ? 0 : low, low + 1 < from ? low + 1 : from - 1, (float)(position - floor_of)};
 }
 
-/* One function for each type of elements, of which `stored` makes one from a float. */
+/* Defines the function for a type of elements; `stored` converts a float to one. */
 #define RESIZE_BILINEAR(name, type, stored)                                                                            \
     void name(const type *from, type *to, const tdi_resize *resize)                                                    \
     {                                                                                                                  \

@@ -1,4 +1,4 @@
-/* image_resize.h - images brought to another size. */
+/* image_resize.h - resizes images. */
 #ifndef TDI_DATA_STAGE_IMAGE_RESIZE_H
 #define TDI_DATA_STAGE_IMAGE_RESIZE_H
 
@@ -13,14 +13,14 @@ typedef struct tdi_resize {
     int64_t channels;
 } tdi_resize;
 
-/* TD_INVALID_ARGUMENT unless images of `name` can be of that size. */
+/* TD_INVALID_ARGUMENT, naming `name`, unless an image can have that size. */
 td_status tdi_resize_check(const td_image_size *size, const char *name, tdi_error *error);
 
-/* [height, width, channels] elements of `bytes` each, by pixel centres: the nearest pixel's, as Keras's
+/* Resizes [height, width, channels] elements of `bytes` each by the nearest pixel, as Keras's
  * image.resize(interpolation="nearest"). */
 void tdi_resize_nearest(const void *from, void *to, const tdi_resize *resize, size_t bytes);
 
-/* Interpolated between the four nearest pixels, as Keras's image.resize(interpolation="bilinear"), without
+/* Resize by interpolation between the four nearest pixels, as Keras's image.resize(interpolation="bilinear") without
  * antialiasing; bytes are rounded. */
 void tdi_resize_bytes(const uint8_t *from, uint8_t *to, const tdi_resize *resize);
 void tdi_resize_floats(const float *from, float *to, const tdi_resize *resize);

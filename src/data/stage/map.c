@@ -1,30 +1,30 @@
-/* map.c - samples that a function of the caller makes of others.
+/* map.c - td_map: samples that a function of the user computes from others.
  *
- * What it is given and the key of its draws are a function of (seed, epoch, sample number) alone, so that what it makes
- * is the same on any thread, and again after a resume. */
+ * The function's arguments and the key of its draws depend on (seed, epoch, sample number) alone, so that its results
+ * are the same on any thread and after a resume. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <tandem/stages.h>
 
 #include "base/rng.h"
-#include "data/made_samples.h"
+#include "data/joint_columns.h"
 
-#define MAP_STREAM UINT64_C(0x6d61700000000000) /* "map": apart from other draws by the same seed */
+#define MAP_STREAM UINT64_C(0x6d61700000000000) /* "map"; keeps these draws independent of others by the same seed */
 
 typedef struct map_source {
-    tdi_whole whole;
+    tdi_joint_columns joint;
     td_data *of;
     td_map_args args;
-    bool targets;     /* are made; else they stay as they are */
-    atomic_bool busy; /* of a random map: within a pass */
-    bool training;    /* of the pass, as are: */
+    bool targets;     /* the function computes targets too; else they pass through */
+    atomic_bool busy; /* a random map's run is under way; the members below are the run's */
+    bool training;
     uint64_t seed;
     int64_t epoch;
 } map_source;
 
 static tdi_source *source_of(map_source *map)
 {
-    return &map->whole.items.source;
+    return &map->joint.reader.source;
 }
 
 /* ---- one sample ---- */
@@ -35,22 +35,22 @@ static int given_columns(const map_source *map)
     return of->n_x + (map->targets ? of->n_y : 0);
 }
 
-/* What the function is given, and room for what it makes that nobody wants. */
-typedef struct bench {
+/* The function's arguments, and memory for the columns that it computes and nobody gathers. */
+typedef struct scratch {
     float *given;
     char *unwanted;
     const float *from[TDI_MAX_COLUMNS];
     void *to[TDI_MAX_COLUMNS];
-} bench;
+} scratch;
 
-static td_status make_bench(const map_source *map, void *const *to, bench *made, tdi_error *error)
+static td_status make_scratch(const map_source *map, void *const *to, scratch *made, tdi_error *error)
 {
     int64_t elements = 0;
     const tdi_source *of = map->of->source;
     for (int i = 0; i < given_columns(map); i++)
         elements += tdi_sample_elements(&of->columns[i].shape);
     made->given = malloc((size_t)elements * sizeof *made->given + 1);
-    made->unwanted = malloc(map->whole.begin[map->whole.columns] + 1);
+    made->unwanted = malloc(map->joint.begin[map->joint.columns] + 1);
     if (!made->given || !made->unwanted)
         return tdi_no_memory(error);
     elements = 0;
@@ -58,8 +58,8 @@ static td_status make_bench(const map_source *map, void *const *to, bench *made,
         made->from[i] = made->given + elements;
         elements += tdi_sample_elements(&of->columns[i].shape);
     }
-    tdi_whole_places(&map->whole, made->unwanted, made->to);
-    for (int i = 0; i < map->whole.columns; i++)
+    tdi_joint_places(&map->joint, made->unwanted, made->to);
+    for (int i = 0; i < map->joint.columns; i++)
         made->to[i] = to[i] ? to[i] : made->to[i];
     return TD_OK;
 }
@@ -70,7 +70,7 @@ static uint64_t key_of(const map_source *map, int64_t row)
     return (uint64_t)block.word[0] << 32 | block.word[1];
 }
 
-static td_status call(map_source *map, int64_t row, const bench *on, tdi_error *error)
+static td_status call(map_source *map, int64_t row, const scratch *on, tdi_error *error)
 {
     const td_map_sample sample = {.number = row,
                                   .key = key_of(map, row),
@@ -83,16 +83,17 @@ static td_status call(map_source *map, int64_t row, const bench *on, tdi_error *
     if (status == TD_OK)
         return TD_OK;
     const tdi_source *origin = tdi_source_origin(source_of(map), &row);
-    return tdi_fail(error, status == TD_STOPPED ? TD_INVALID_ARGUMENT : status, /* nobody asked for a stop */
-                    "%s: sample %" PRId64 ": td_map's function returned %s", origin->name, row, td_status_name(status));
+    return tdi_fail(
+        error, status == TD_STOPPED ? TD_INVALID_ARGUMENT : status, /* the user's function must not stop training */
+        "%s: sample %" PRId64 ": td_map's function returned %s", origin->name, row, td_status_name(status));
 }
 
-static td_status map_make(tdi_whole *whole, int64_t row, void *const *to, tdi_error *error)
+static td_status map_make(tdi_joint_columns *joint, int64_t row, void *const *to, tdi_error *error)
 {
-    map_source *map = (map_source *)whole;
+    map_source *map = (map_source *)joint;
     tdi_source *of = map->of->source;
-    bench on = {0};
-    td_status status = make_bench(map, to, &on, error);
+    scratch on = {0};
+    td_status status = make_scratch(map, to, &on, error);
     for (int i = 0; i < given_columns(map) && status == TD_OK; i++)
         status = of->gather(of, i, &row, 1, (void *)on.from[i], TD_FLOAT32, error);
     if (status == TD_OK)
@@ -109,17 +110,17 @@ static td_status map_gather(tdi_source *source, int column, const int64_t *rows,
 {
     const map_source *map = (const map_source *)source;
     tdi_source *of = map->of->source;
-    if (column < map->whole.columns)
-        return tdi_items_gather(source, column, rows, count, to, as, error);
+    if (column < map->joint.columns)
+        return tdi_sample_reader_gather(source, column, rows, count, to, as, error);
     return of->gather(of, of->n_x + column - source->n_x, rows, count, to, as, error);
 }
 
-static td_status map_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status map_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     map_source *map = (map_source *)source;
     bool random = map->args.random == TD_YES;
-    int kept = pass->columns - map->whole.columns; /* targets that stay as they are */
-    tdi_source_pass own = *pass;
+    int kept = run->columns - map->joint.columns; /* targets that pass through */
+    tdi_source_run own = *run;
     if (random && atomic_exchange(&map->busy, true))
         return tdi_fail(error, TD_INVALID_ARGUMENT,
                         "%s: data with a random map serves one pass at a time: open and map it again for another",
@@ -130,11 +131,11 @@ static td_status map_begin(tdi_source *source, const tdi_source_pass *pass, tdi_
         atomic_store(&map->busy, false);
         return status;
     }
-    tdi_whole_begin(&map->whole, pass);
-    if (random && pass->training) {
+    tdi_joint_begin(&map->joint, run);
+    if (random && run->training) {
         map->training = true;
-        map->seed = pass->seed;
-        map->epoch = pass->epoch;
+        map->seed = run->seed;
+        map->epoch = run->epoch;
     }
     return TD_OK;
 }
@@ -143,7 +144,7 @@ static void map_end(tdi_source *source)
 {
     map_source *map = (map_source *)source;
     tdi_source_end(map->of->source);
-    tdi_whole_end(&map->whole);
+    tdi_joint_end(&map->joint);
     if (map->args.random != TD_YES)
         return;
     map->training = false;
@@ -159,7 +160,7 @@ static const tdi_source *map_beneath(const tdi_source *source, int index)
 
 static void free_map(map_source *map)
 {
-    tdi_whole_release(&map->whole);
+    tdi_joint_release(&map->joint);
     free(map);
 }
 
@@ -177,9 +178,9 @@ static void map_release(tdi_source *source)
 static td_status add_inputs(map_source *map, tdi_error *error)
 {
     const tdi_source *of = map->of->source;
-    TDI_TRY(tdi_whole_add_list(&map->whole, "td_map", false, map->args.x, error));
+    TDI_TRY(tdi_joint_add_list(&map->joint, "td_map", false, map->args.x, error));
     for (int i = 0; !map->args.x && i < of->n_x; i++)
-        TDI_TRY(tdi_whole_add(&map->whole, "td_map", false, &(td_column){.shape = of->columns[i].shape}, error));
+        TDI_TRY(tdi_joint_add(&map->joint, "td_map", false, &(td_column){.shape = of->columns[i].shape}, error));
     if (source_of(map)->n_x)
         return TD_OK;
     return tdi_fail(error, TD_INVALID_ARGUMENT, "td_map: .x is an empty list, and a sample has one input at least");
@@ -190,7 +191,7 @@ static td_status add_targets(map_source *map, tdi_error *error)
     tdi_source *source = source_of(map);
     const tdi_source *of = map->of->source;
     if (map->targets)
-        return tdi_whole_add_list(&map->whole, "td_map", true, map->args.y, error);
+        return tdi_joint_add_list(&map->joint, "td_map", true, map->args.y, error);
     if (source->n_x + of->n_y > TDI_MAX_COLUMNS)
         return tdi_fail(error, TD_UNSUPPORTED, "td_map: a sample has at most %d inputs and targets together",
                         TDI_MAX_COLUMNS);
@@ -219,8 +220,8 @@ static td_status make_map(td_data *of, const void *args, tdi_source **source, td
     map->args = *(const td_map_args *)args;
     map->targets = map->args.y && of->source->n_y;
     *source_of(map) = *of->source;
-    tdi_whole_init(&map->whole);
-    map->whole.make = map_make;
+    tdi_joint_init(&map->joint);
+    map->joint.make = map_make;
     source_of(map)->gather = map_gather;
     source_of(map)->begin = map_begin;
     source_of(map)->end = map_end;

@@ -1,16 +1,16 @@
-/* range.c - a run of another source's samples. */
+/* range.c - consecutive samples of another source, as a source. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "data/source.h"
 
-#define RANGE_ROWS 64 /* numbers translated at a time */
+#define RANGE_ROWS 64 /* row numbers translated at a time */
 
 typedef struct range_source {
     tdi_source source;
     tdi_source *whole;
     int64_t first;
-    int64_t *order; /* the pass's, in the whole's rows */
+    int64_t *order; /* of the run, in rows of `whole` */
 } range_source;
 
 static td_status range_gather(tdi_source *source, int column, const int64_t *rows, int64_t count, void *to, td_dtype as,
@@ -29,15 +29,15 @@ static td_status range_gather(tdi_source *source, int column, const int64_t *row
     return TD_OK;
 }
 
-static td_status range_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status range_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
     range_source *range = (range_source *)source;
-    int64_t *order = malloc((size_t)pass->samples * sizeof *order);
+    int64_t *order = malloc((size_t)run->samples * sizeof *order);
     if (!order)
         return tdi_no_memory(error);
-    for (int64_t i = 0; i < pass->samples; i++)
-        order[i] = pass->order[i] + range->first;
-    tdi_source_pass whole = *pass;
+    for (int64_t i = 0; i < run->samples; i++)
+        order[i] = run->order[i] + range->first;
+    tdi_source_run whole = *run;
     whole.order = order;
     td_status status = tdi_source_begin(range->whole, &whole, error);
     if (status == TD_OK)

@@ -1,29 +1,29 @@
-/* resize.c - images brought to one size, and the targets that lie over them. */
+/* resize.c - td_resize: brings images, and the targets that lie over them, to one size. */
 #include <stdlib.h>
 #include <tandem/stages.h>
 
-#include "data/decoded_items.h"
+#include "data/sample_reader.h"
 #include "data/stage/image_resize.h"
 
-/* What becomes of a column: images are interpolated, as bytes or as floats; a label map's numbers stay what they are.
- */
-typedef enum column_part { PART_NONE, PART_IMAGE, PART_MAP } column_part;
+/* What the stage does with a column: nothing, interpolate an image (as bytes or floats), or resize a label map by the
+ * nearest pixel. */
+typedef enum column_role { ROLE_NONE, ROLE_IMAGE, ROLE_MAP } column_role;
 
 typedef struct resize_source {
-    tdi_items items;
+    tdi_sample_reader reader;
     td_data *of;
-    tdi_resize size; /* channels: each column's own */
-    column_part parts[TDI_MAX_COLUMNS];
+    tdi_resize size; /* its channels are set for each column */
+    column_role roles[TDI_MAX_COLUMNS];
 } resize_source;
 
 /* ---- one sample ---- */
 
 static void resize_sample(const resize_source *stage, int column, const void *from, void *to)
 {
-    const tdi_column *facts = &stage->items.source.columns[column];
+    const tdi_column *facts = &stage->reader.source.columns[column];
     tdi_resize size = stage->size;
     size.channels = facts->shape.rank == 3 ? facts->shape.dim[2] : 1;
-    if (stage->parts[column] == PART_MAP)
+    if (stage->roles[column] == ROLE_MAP)
         tdi_resize_nearest(from, to, &size, td_dtype_size(facts->dtype));
     else if (facts->dtype == TD_UINT8)
         tdi_resize_bytes(from, to, &size);
@@ -31,11 +31,11 @@ static void resize_sample(const resize_source *stage, int column, const void *fr
         tdi_resize_floats(from, to, &size);
 }
 
-static td_status resize_read(tdi_items *items, int column, int64_t row, void *to, tdi_error *error)
+static td_status resize_read(tdi_sample_reader *reader, int column, int64_t row, void *to, tdi_error *error)
 {
-    const resize_source *stage = (const resize_source *)items;
+    const resize_source *stage = (const resize_source *)reader;
     tdi_source *of = stage->of->source;
-    td_dtype dtype = items->source.columns[column].dtype;
+    td_dtype dtype = reader->source.columns[column].dtype;
     void *sample = malloc((size_t)tdi_sample_elements(&of->columns[column].shape) * td_dtype_size(dtype) + 1);
     if (!sample)
         return tdi_no_memory(error);
@@ -53,13 +53,13 @@ static td_status resize_gather(tdi_source *source, int column, const int64_t *ro
 {
     const resize_source *stage = (const resize_source *)source;
     tdi_source *of = stage->of->source;
-    return stage->parts[column] == PART_NONE ? of->gather(of, column, rows, count, to, as, error)
-                                             : tdi_items_gather(source, column, rows, count, to, as, error);
+    return stage->roles[column] == ROLE_NONE ? of->gather(of, column, rows, count, to, as, error)
+                                             : tdi_sample_reader_gather(source, column, rows, count, to, as, error);
 }
 
-static td_status resize_begin(tdi_source *source, const tdi_source_pass *pass, tdi_error *error)
+static td_status resize_begin(tdi_source *source, const tdi_source_run *run, tdi_error *error)
 {
-    return tdi_source_begin(((resize_source *)source)->of->source, pass, error);
+    return tdi_source_begin(((resize_source *)source)->of->source, run, error);
 }
 
 static void resize_end(tdi_source *source)
@@ -86,24 +86,24 @@ static bool is_of_size(const td_shape *shape, const td_image_size *size)
     return is_image(shape) && shape->dim[0] == size->height && shape->dim[1] == size->width;
 }
 
-/* Integers that are a target's are class numbers. */
-static column_part part_of(const tdi_source *source, int column)
+/* A target's integers are class numbers. */
+static column_role role_of(const tdi_source *source, int column)
 {
     td_dtype dtype = source->columns[column].dtype;
     bool numbers = dtype == TD_FLOAT32 || dtype == TD_FLOAT64 || dtype == TD_BFLOAT16;
-    return column < source->n_x || numbers ? PART_IMAGE : PART_MAP;
+    return column < source->n_x || numbers ? ROLE_IMAGE : ROLE_MAP;
 }
 
-/* What is interpolated becomes a float, scaled, unless it is a byte. */
+/* Interpolated values are scaled floats, unless they are bytes. */
 static void set_column(resize_source *stage, int at)
 {
-    tdi_column *column = &stage->items.source.columns[at];
-    bool drawn = stage->of->source->drawn; /* such samples are given as float32 or int32 alone */
-    stage->parts[at] = part_of(&stage->items.source, at);
+    tdi_column *column = &stage->reader.source.columns[at];
+    bool drawn = stage->of->source->drawn; /* drawn samples exist as float32 or int32 alone */
+    stage->roles[at] = role_of(&stage->reader.source, at);
     column->shape.dim[0] = stage->size.to.height;
     column->shape.dim[1] = stage->size.to.width;
     column->values = NULL;
-    if (stage->parts[at] == PART_MAP)
+    if (stage->roles[at] == ROLE_MAP)
         column->dtype = drawn ? TD_INT32 : column->dtype;
     else if (drawn || column->dtype != TD_UINT8)
         column->dtype = TD_FLOAT32;
@@ -113,7 +113,7 @@ static void set_column(resize_source *stage, int at)
 
 static td_status fill(resize_source *stage, const td_resize_args *args, tdi_error *error)
 {
-    tdi_source *source = &stage->items.source;
+    tdi_source *source = &stage->reader.source;
     const td_shape image = source->columns[0].shape;
     if (args->guard)
         return tdi_fail(error, TD_INVALID_ARGUMENT, "td_resize: an argument too many; (data, height, width) is all");
@@ -141,20 +141,20 @@ static td_status make_resize(td_data *of, const void *args, tdi_source **source,
     resize_source *stage = calloc(1, sizeof *stage);
     if (!stage)
         return tdi_no_memory(error);
-    stage->items.source = *of->source;
-    stage->items.source.gather = resize_gather;
-    stage->items.source.begin = of->source->begin ? resize_begin : NULL;
-    stage->items.source.end = of->source->end ? resize_end : NULL;
-    stage->items.source.count = tdi_count_beneath;
-    stage->items.source.release = resize_release;
-    stage->items.source.beneath = resize_beneath;
-    stage->items.source.origin = NULL;
-    stage->items.source.checksum = NULL;
-    stage->items.read = resize_read;
+    stage->reader.source = *of->source;
+    stage->reader.source.gather = resize_gather;
+    stage->reader.source.begin = of->source->begin ? resize_begin : NULL;
+    stage->reader.source.end = of->source->end ? resize_end : NULL;
+    stage->reader.source.count = tdi_count_beneath;
+    stage->reader.source.release = resize_release;
+    stage->reader.source.beneath = resize_beneath;
+    stage->reader.source.origin = NULL;
+    stage->reader.source.checksum = NULL;
+    stage->reader.read = resize_read;
     stage->of = of;
     td_status status = fill(stage, args, error);
     if (status == TD_OK)
-        *source = &stage->items.source;
+        *source = &stage->reader.source;
     else
         free(stage);
     return status;

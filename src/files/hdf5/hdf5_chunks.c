@@ -1,8 +1,10 @@
-/* hdf5_chunks.c - the ways in which HDF5 notes where an array's chunks are: the original B-tree, and those of the newer
- * format (layout message of version 4 and 5): one chunk, all in a row, a fixed array ("FAHD"), an array that grows
- * along one axis ("EAHD"), a B-tree of version 2.
+/* hdf5_chunks.c - reads HDF5's lists of an array's chunks.
  *
- * An entry is an address of 8 bytes; where there are filters, the chunk's size and what was left out follow. */
+ * Original files use a B-tree. Layout messages of versions 4 and 5 know a single chunk, all chunks in a row, a fixed
+ * array
+ * ("FAHD"), an array that grows along one axis ("EAHD") and a B-tree of version 2.
+ *
+ * An entry is an address of 8 bytes. With filters the chunk's size and the filters that were left out follow. */
 #include "files/hdf5/hdf5_chunks.h"
 
 #include <stdlib.h>
@@ -13,11 +15,11 @@
 typedef struct reader {
     tdi_hdf5_file *file;
     tdi_hdf5_chunks *chunks;
-    const unsigned char *layout; /* the message, and its bytes */
+    const unsigned char *layout; /* the layout message; its bytes */
     uint64_t layout_size;
-    int grows;        /* the axis that comes first in a growing array's numbers */
-    uint64_t number;  /* of the array's next entry */
-    uint64_t element; /* bytes of an entry */
+    int grows;        /* the axis along which the array grows; it comes first in the entries' numbers */
+    uint64_t number;  /* of the next entry */
+    uint64_t element; /* bytes per entry */
 } reader;
 
 static td_status damaged(const reader *r, tdi_error *error)
@@ -27,7 +29,7 @@ static td_status damaged(const reader *r, tdi_error *error)
 
 /* ---- entries ---- */
 
-/* A chunk at a place of the grid; those beyond the array, which was made smaller, are left out. */
+/* Adds the chunk at a place of the grid, unless it lies beyond the array, which may have shrunk. */
 static td_status add(reader *r, const uint64_t *place, tdi_hdf5_chunk chunk, tdi_error *error)
 {
     const tdi_hdf5_grid *grid = &r->chunks->grid;
@@ -48,7 +50,8 @@ static tdi_hdf5_chunk unfiltered(const reader *r, uint64_t address)
     return (tdi_hdf5_chunk){.address = address, .size = r->chunks->bytes, .left_out = UINT32_MAX};
 }
 
-/* An entry: the address; of a filtered chunk also its size, in as many bytes as are left, and 4 of filters left out. */
+/* Parses an entry: the address and, of a filtered chunk, its size and 4 bytes of filters left out. The size takes the
+ * bytes that remain. */
 static tdi_hdf5_chunk entry_of(const reader *r, const unsigned char *at, uint64_t size)
 {
     if (!r->chunks->filters.count)
@@ -64,7 +67,8 @@ static uint64_t most_along(const tdi_hdf5_grid *grid, int axis)
     return grid->most[axis] / grid->chunk[axis] + (grid->most[axis] % grid->chunk[axis] != 0);
 }
 
-/* The place of an array's entry: numbers count over what the array may grow to, along the growing axis last. */
+/* The place in the grid of entry `number`. Entries count over the extents to which the array may grow, the growing axis
+ * slowest. */
 static void place_of(const reader *r, uint64_t number, uint64_t *place)
 {
     const tdi_hdf5_grid *grid = &r->chunks->grid;
@@ -102,7 +106,7 @@ static td_status add_entries(reader *r, const unsigned char *at, uint64_t count,
 
 /* ---- the original tree ---- */
 
-/* A key: the chunk's size, filters left out, and where it begins, the last number being 0. */
+/* Adds the chunk of a key, which has its size, the filters left out and its first element; a 0 follows. */
 static td_status add_of_key(void *argument, const unsigned char *key, uint64_t child, tdi_error *error)
 {
     reader *r = argument;
@@ -140,7 +144,7 @@ static td_status add_of_record(void *argument, const unsigned char *record, tdi_
     return add(r, place, entry_of(r, record, r->element), error);
 }
 
-/* How wide the sizes of filtered chunks are. */
+/* The number of bytes of a filtered chunk's size. */
 static unsigned size_bytes(const reader *r)
 {
     unsigned bytes = tdi_hdf5_bytes_for(r->chunks->bytes) + 1;
@@ -157,7 +161,7 @@ static td_status read_tree(reader *r, uint64_t address, tdi_error *error)
 
 /* ---- the fixed array ---- */
 
-/* Entries of a page, or a block: read, their checksum compared, and added. */
+/* Reads a page or block of entries, checks its checksum and adds the chunks. */
 static td_status read_page(reader *r, uint64_t address, uint64_t count, tdi_error *error)
 {
     unsigned char *page;
@@ -168,7 +172,8 @@ static td_status read_page(reader *r, uint64_t address, uint64_t count, tdi_erro
     return status;
 }
 
-/* A map of pages that were ever written, and the first of interest; the first bit of a byte is the highest. */
+/* A bit per page that says whether it was ever written, the highest bit of a byte first; and the first page of
+ * interest. */
 typedef struct page_map {
     const unsigned char *bits;
     uint64_t first;
@@ -220,12 +225,12 @@ static td_status read_fixed(reader *r, uint64_t address, tdi_error *error)
 
 /* ---- the growing array ----
  *
- * The index block holds the first entries, then addresses of data blocks, then of super blocks, which hold addresses of
- * further data blocks. Super block u stands for 2^(u/2) data blocks of `least` * 2^((u+1)/2) entries; those of the
- * first super blocks are in the index block itself. */
+ * The index block has the first entries, then addresses of data blocks, then addresses of super blocks, which have
+ * addresses of further data blocks. Super block u stands for 2^(u/2) data blocks of `least` * 2^((u+1)/2) entries. The
+ * first super blocks' addresses are in the index block itself. */
 
 typedef struct growing {
-    unsigned offset_size, supers; /* of all, also those of the index block */
+    unsigned offset_size, supers; /* number of super blocks, with those in the index block */
     uint64_t direct, least, least_blocks, per_page;
 } growing;
 
@@ -323,7 +328,7 @@ static bool single_is_filtered(const reader *r)
     return (r->layout[2] & 2u) != 0;
 }
 
-/* One chunk: with filters its size and what was left out precede the address. */
+/* Reads the single chunk; with filters its size and the filters left out precede the address. */
 static td_status read_single(reader *r, const unsigned char *at, tdi_error *error)
 {
     if (!single_is_filtered(r))
@@ -335,7 +340,7 @@ static td_status read_single(reader *r, const unsigned char *at, tdi_error *erro
                     error);
 }
 
-/* All chunks in a row, which must lie in the file: their number bounds the list. */
+/* Adds all chunks, one behind the other. They must lie in the file, which bounds the list. */
 static td_status read_row(reader *r, uint64_t address, tdi_error *error)
 {
     const tdi_hdf5_grid *grid = &r->chunks->grid;
@@ -352,7 +357,7 @@ static td_status read_row(reader *r, uint64_t address, tdi_error *error)
     return TD_OK;
 }
 
-/* Behind the chunk's extents: the kind of list, what it was made with, its address. */
+/* Reads the list behind the chunk's extents: its kind, its parameters, its address. */
 static td_status read_newer(reader *r, uint64_t at, tdi_error *error)
 {
     enum { SINGLE = 1, ROW, FIXED, GROWING, TREE };
@@ -379,7 +384,7 @@ static td_status read_newer(reader *r, uint64_t at, tdi_error *error)
     }
 }
 
-/* The chunk's extents, the last being an element's bytes. */
+/* Reads the chunk's extents, behind which an element's size follows as one more. */
 static td_status read_chunk(reader *r, const unsigned char *at, unsigned wide, tdi_error *error)
 {
     tdi_hdf5_grid *grid = &r->chunks->grid;
@@ -445,7 +450,7 @@ const tdi_hdf5_chunk *tdi_hdf5_chunks_find(const tdi_hdf5_chunks *chunks, uint64
                               : NULL;
 }
 
-/* Whether a part of the chunk lies beyond the array. */
+/* True when the chunk extends beyond the array. */
 static bool reaches_beyond(const tdi_hdf5_grid *grid, uint64_t number)
 {
     for (int i = grid->rank - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
-/* hdf5_driver.c - a file driver of libhdf5's ("HDF5 Virtual File Layer"), which asks it for offsets and bytes. Its own
- * driver for files in memory, "core", holds them whole. */
+/* hdf5_driver.c - a file driver ("HDF5 Virtual File Layer"), of which libhdf5 asks for offsets and bytes. libhdf5's own
+ * driver for files in memory, "core", would hold whole files. */
 #include "files/hdf5/hdf5_driver.h"
 
 #include <string.h>
@@ -11,14 +11,14 @@
 #define PAGE sizeof(((tdi_hdf5_page *)0)->bytes)
 
 typedef struct driver_file {
-    H5FD_t head; /* libhdf5's; first */
-    haddr_t end; /* of what it has allocated */
+    H5FD_t head; /* libhdf5's; must be first */
+    haddr_t end; /* end of the space that libhdf5 has allocated */
     tdi_hdf5_pages pages;
 } driver_file;
 
 /* ---- pages ---- */
 
-/* The index of the first page that is not before `number`. */
+/* The index of the first page with that number or a larger one. */
 static int place_of(const tdi_hdf5_pages *pages, uint64_t number)
 {
     int low = 0, high = pages->list.count;
@@ -50,7 +50,7 @@ static tdi_hdf5_page *make_page(tdi_hdf5_pages *pages, int place, uint64_t numbe
     return *at = made;
 }
 
-/* How many of `size` bytes from `at` on are in its page. */
+/* The number of the `size` bytes from `at` on that lie in the page of `at`. */
 static size_t within_page(uint64_t at, size_t size)
 {
     size_t left = PAGE - at % PAGE;
@@ -59,14 +59,14 @@ static size_t within_page(uint64_t at, size_t size)
 
 static bool write_pages(tdi_hdf5_pages *pages, uint64_t at, const unsigned char *from, size_t size)
 {
-    for (size_t part; size > 0; at += part, from += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, from += piece, size -= piece) {
         int place = place_of(pages, at / PAGE);
         tdi_hdf5_page *page =
             is_page(pages, place, at / PAGE) ? pages->list.at[place] : make_page(pages, place, at / PAGE);
         if (!page)
             return false;
-        part = within_page(at, size);
-        memcpy(page->bytes + at % PAGE, from, part);
+        piece = within_page(at, size);
+        memcpy(page->bytes + at % PAGE, from, piece);
     }
     return true;
 }
@@ -74,13 +74,13 @@ static bool write_pages(tdi_hdf5_pages *pages, uint64_t at, const unsigned char 
 void tdi_hdf5_pages_read(const tdi_hdf5_pages *pages, uint64_t at, void *to, size_t size)
 {
     unsigned char *next = to;
-    for (size_t part; size > 0; at += part, next += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, next += piece, size -= piece) {
         int place = place_of(pages, at / PAGE);
-        part = within_page(at, size);
+        piece = within_page(at, size);
         if (is_page(pages, place, at / PAGE))
-            memcpy(next, pages->list.at[place]->bytes + at % PAGE, part);
+            memcpy(next, pages->list.at[place]->bytes + at % PAGE, piece);
         else
-            memset(next, 0, part);
+            memset(next, 0, piece);
     }
 }
 
@@ -103,7 +103,7 @@ static herr_t driver_close(H5FD_t *head)
     return 0;
 }
 
-/* Structures together, and small arrays: fewer pages. */
+/* Asks libhdf5 to put structures, and small arrays, side by side, so that they touch fewer pages. */
 static herr_t driver_query(const H5FD_t *head, unsigned long *features)
 {
     (void)head;
@@ -148,7 +148,7 @@ static herr_t driver_write(H5FD_t *head, H5FD_mem_t type, hid_t transfer, haddr_
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 14, 0)
     .version = H5FD_CLASS_VERSION,
-    .value = H5_VFD_RESERVED, /* the first of those for a program's own */
+    .value = H5_VFD_RESERVED, /* the first value that is free for a program's own driver */
 #endif
     .name = "tandem",
     .maxaddr = HADDR_MAX,
@@ -194,7 +194,7 @@ hid_t tdi_hdf5_create_in_pages(tdi_hdf5_pages **pages)
     return id;
 }
 
-/* libhdf5 1.10 reads a file's driver once more when it has closed the file with it. */
+/* libhdf5 1.10 reads the driver once more after it has closed the file, so the driver is unregistered last. */
 void tdi_hdf5_close_in_pages(hid_t id, tdi_hdf5_pages *pages)
 {
     hid_t registered = pages->registered;

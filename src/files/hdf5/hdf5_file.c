@@ -1,9 +1,9 @@
 /* hdf5_file.c - opening an HDF5 file, its checksums, and the headers of its objects.
  *
- *   superblock   at 0, or behind a user's block of 512, 1024, ... bytes; leads to the root group's header
+ *   superblock   at 0, or behind a user's block of 512, 1024, ... bytes; has the address of the root group's header
  *   header       version 1: messages [type 2, size 2, flags 1, reserved 3, data]
  *                version 2: "OHDR", messages [type 1, size 2, flags 1, perhaps order 2, data], checksum
- *                both are continued elsewhere by a message, version 2's in "OCHK" */
+ *                a message gives the place of a continuation, which begins with "OCHK" in version 2 */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "files/hdf5/hdf5_trees.h"
-#include "files/regular.h"
+#include "files/open_regular.h"
 
 td_status tdi_hdf5_damaged(const tdi_hdf5_file *file, const char *reason, tdi_error *error)
 {
@@ -59,7 +59,7 @@ td_status tdi_hdf5_block(tdi_hdf5_file *file, uint64_t address, uint64_t length,
                          tdi_error *error)
 {
     *block = NULL;
-    TDI_TRY(check_inside(file, address, length, error)); /* before memory is asked for */
+    TDI_TRY(check_inside(file, address, length, error)); /* before memory is allocated */
     if (length + 64 > file->budget)
         return tdi_hdf5_damaged(file, "its structures lead in circles: it is damaged", error);
     file->budget -= length + 64;
@@ -103,7 +103,7 @@ td_status tdi_hdf5_checked(tdi_hdf5_file *file, uint64_t address, uint64_t lengt
     TDI_TRY(tdi_hdf5_block(file, address, length, block, error));
     if (signature && memcmp(*block, signature, 4) != 0)
         return tdi_hdf5_damaged(file, "a structure is not what another one says it is: it is damaged", error);
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* there what lies behind the checksums is to be reached */
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* fuzzing must get past the checksums */
     if (tdi_hdf5_checksum(*block, length - 4) != tdi_hdf5_number(*block + length - 4, 4))
         return tdi_hdf5_damaged(file, "a checksum does not match: it is damaged", error);
 #endif
@@ -112,24 +112,24 @@ td_status tdi_hdf5_checked(tdi_hdf5_file *file, uint64_t address, uint64_t lengt
 
 /* ---- headers ---- */
 
-typedef struct part {
+typedef struct range {
     uint64_t address, length;
-} part;
+} range;
 
-typedef tdi_vec(part) part_list;
+typedef tdi_vec(range) range_list;
 
-static td_status add_part(const tdi_hdf5_file *file, const tdi_hdf5_message *message, part_list *parts,
-                          tdi_error *error)
+static td_status add_range(const tdi_hdf5_file *file, const tdi_hdf5_message *message, range_list *ranges,
+                           tdi_error *error)
 {
     if (message->size < 16)
         return tdi_hdf5_damaged(file, "an object's header is damaged", error);
-    part next = {tdi_hdf5_number(message->data, 8), tdi_hdf5_number(message->data + 8, 8)};
-    return tdi_push(parts, next) ? TD_OK : tdi_no_memory(error);
+    range next = {tdi_hdf5_number(message->data, 8), tdi_hdf5_number(message->data + 8, 8)};
+    return tdi_push(ranges, next) ? TD_OK : tdi_no_memory(error);
 }
 
-/* `head` bytes before each message's data; version 2's may end in a gap that is too small for one. */
+/* Each message's data has `head` bytes before it. Version 2 may end in a gap that is too small for a message. */
 static td_status read_messages(const tdi_hdf5_file *file, const unsigned char *at, uint64_t length, unsigned head,
-                               tdi_hdf5_header *header, part_list *parts, tdi_error *error)
+                               tdi_hdf5_header *header, range_list *ranges, tdi_error *error)
 {
     bool original = head == 8;
     while (length >= head) {
@@ -143,7 +143,7 @@ static td_status read_messages(const tdi_hdf5_file *file, const unsigned char *a
         if (!tdi_push(&header->messages, message))
             return tdi_no_memory(error);
         if (message.type == TDI_HDF5_CONTINUED)
-            TDI_TRY(add_part(file, &message, parts, error));
+            TDI_TRY(add_range(file, &message, ranges, error));
         at += head + message.size;
         length -= head + message.size;
     }
@@ -158,30 +158,30 @@ static td_status keep_block(tdi_hdf5_header *header, unsigned char *block, tdi_e
     return tdi_no_memory(error);
 }
 
-static td_status read_original(tdi_hdf5_file *file, part first, tdi_hdf5_header *header, part_list *parts,
+static td_status read_original(tdi_hdf5_file *file, range first, tdi_hdf5_header *header, range_list *ranges,
                                tdi_error *error)
 {
-    if (!tdi_push(parts, first))
+    if (!tdi_push(ranges, first))
         return tdi_no_memory(error);
-    for (int i = 0; i < parts->count; i++) {
+    for (int i = 0; i < ranges->count; i++) {
         unsigned char *block;
-        uint64_t length = parts->at[i].length;
-        td_status status = tdi_hdf5_block(file, parts->at[i].address, length, &block, error);
+        uint64_t length = ranges->at[i].length;
+        td_status status = tdi_hdf5_block(file, ranges->at[i].address, length, &block, error);
         TDI_TRY(keep_block(header, block, error));
         TDI_TRY(status);
-        TDI_TRY(read_messages(file, block, length, 8, header, parts, error));
+        TDI_TRY(read_messages(file, block, length, 8, header, ranges, error));
     }
     return TD_OK;
 }
 
-/* The bytes before the messages, by the flags. */
+/* The number of bytes before the messages, which depends on the flags. */
 static unsigned prefix_size(unsigned flags)
 {
     return 6 + (flags & 0x20u ? 16u : 0u) + (flags & 0x10u ? 4u : 0u) + (1u << (flags & 3u));
 }
 
 static td_status read_newer(tdi_hdf5_file *file, uint64_t address, const unsigned char *start, tdi_hdf5_header *header,
-                            part_list *parts, tdi_error *error)
+                            range_list *ranges, tdi_error *error)
 {
     unsigned flags = start[5], prefix = prefix_size(flags), head = flags & 4u ? 6 : 4, wide = 1u << (flags & 3u);
     unsigned char before_messages[34];
@@ -189,16 +189,16 @@ static td_status read_newer(tdi_hdf5_file *file, uint64_t address, const unsigne
     uint64_t length = tdi_hdf5_number(before_messages + prefix - wide, wide);
     if (start[4] != 2 || length > file->size)
         return tdi_hdf5_damaged(file, "an object's header is damaged", error);
-    if (!tdi_push(parts, (part){address, prefix + length + 4}))
+    if (!tdi_push(ranges, (range){address, prefix + length + 4}))
         return tdi_no_memory(error);
-    for (int i = 0; i < parts->count; i++) {
+    for (int i = 0; i < ranges->count; i++) {
         unsigned char *block;
-        part at = parts->at[i];
+        range at = ranges->at[i];
         unsigned before = i ? 4 : prefix;
         td_status status = tdi_hdf5_checked(file, at.address, at.length, i ? "OCHK" : "OHDR", &block, error);
         TDI_TRY(keep_block(header, block, error));
         TDI_TRY(status);
-        TDI_TRY(read_messages(file, block + before, at.length - before - 4, head, header, parts, error));
+        TDI_TRY(read_messages(file, block + before, at.length - before - 4, head, header, ranges, error));
     }
     return TD_OK;
 }
@@ -206,17 +206,17 @@ static td_status read_newer(tdi_hdf5_file *file, uint64_t address, const unsigne
 td_status tdi_hdf5_header_read(tdi_hdf5_file *file, uint64_t address, tdi_hdf5_header *header, tdi_error *error)
 {
     unsigned char start[16];
-    part_list parts = {0};
+    range_list ranges = {0};
     td_status status;
     *header = (tdi_hdf5_header){0};
     TDI_TRY(tdi_hdf5_bytes(file, address, sizeof start, start, error));
     if (memcmp(start, "OHDR", 4) == 0)
-        status = read_newer(file, address, start, header, &parts, error);
+        status = read_newer(file, address, start, header, &ranges, error);
     else if (start[0] == 1)
-        status = read_original(file, (part){address + 16, tdi_hdf5_number(start + 8, 4)}, header, &parts, error);
+        status = read_original(file, (range){address + 16, tdi_hdf5_number(start + 8, 4)}, header, &ranges, error);
     else
         status = tdi_hdf5_damaged(file, "an object's header is damaged, or newer than HDF5 2.0", error);
-    tdi_vec_free(&parts);
+    tdi_vec_free(&ranges);
     return status;
 }
 
@@ -254,7 +254,7 @@ static td_status find_superblock(tdi_hdf5_file *file, unsigned char start[96], t
     return tdi_fail(error, TD_BAD_FILE, "%s: no HDF5 file, or a damaged one", file->name);
 }
 
-/* The end of the file as its superblock has it, which counts as its base address does. */
+/* Checks the file's size against the end that its superblock gives, which is relative to the base address. */
 static td_status check_end(const tdi_hdf5_file *file, uint64_t base, uint64_t end, tdi_error *error)
 {
     if (end >= base && end - base <= file->size)
@@ -321,7 +321,7 @@ static tdi_hdf5_file *make_file(const char *name)
     return NULL;
 }
 
-/* `status`: of what came before. */
+/* Completes the opening, or undoes it when `status` is a failure. */
 static td_status begin_file(tdi_hdf5_file *file, td_status status, tdi_hdf5_file **opened, tdi_error *error)
 {
     if (status == TD_OK)

@@ -1,5 +1,5 @@
-/* hdf5_filters.c - undoing what was done to a chunk before it was stored: gzip (zlib), shuffle (first bytes of all
- * elements, then second bytes, ...), fletcher32 (a checksum behind). */
+/* hdf5_filters.c - undoes the filters of a chunk: gzip (zlib), shuffle (first bytes of all elements, then second bytes,
+ * ...) and fletcher32 (a checksum at the end). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +8,18 @@
 
 #include "files/hdf5/hdf5_chunks.h"
 
-enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, MOST_PACKED = 1040 /* times smaller, by zlib */ };
+enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, MOST_PACKED = 1040 /* zlib's largest ratio */ };
 
 /* ---- which there are ---- */
 
 typedef struct entry {
     unsigned id, values;
     const unsigned char *name, *value;
-    uint64_t name_length, whole; /* bytes */
+    uint64_t name_length, whole; /* both in bytes */
 } entry;
 
-/* [id 2, name's length 2 unless newer and the filter HDF5's own, flags 2, values 2, name, values]; the original's name
- * and values are padded to 8 bytes. */
+/* Parses [id 2, length of the name 2, flags 2, number of values 2, name, values]. Newer files omit the length for
+ * HDF5's own filters; original ones pad name and values to 8 bytes. */
 static bool read_entry(const unsigned char *at, uint64_t left, bool original, entry *filter)
 {
     bool own = left >= 2 && !original && tdi_hdf5_number(at, 2) < 256;
@@ -78,7 +78,7 @@ typedef struct bytes {
     uint64_t size;
 } bytes;
 
-/* Fletcher's sums of words of 16 bits, the first byte the higher. */
+/* Fletcher's checksum over big-endian words of 16 bits. */
 static uint32_t fletcher32(const unsigned char *at, uint64_t size)
 {
     uint64_t low = 0, high = 0;
@@ -89,7 +89,7 @@ static uint32_t fletcher32(const unsigned char *at, uint64_t size)
     return (uint32_t)(high << 16 | low);
 }
 
-/* Sums that differ by 65535 are one and the same to the filter, which writes 65535 where the rest is 0. */
+/* Compares modulo 65535: the filter writes 65535 where the remainder is 0. */
 static bool same_sum(uint64_t stored, uint32_t sum)
 {
     return (stored & 0xFFFFu) % 65535 == (sum & 0xFFFFu) && (stored >> 16) % 65535 == sum >> 16;
@@ -129,7 +129,7 @@ static bool inflate_to(const bytes *packed, unsigned char *to, uint64_t room, ui
     return done;
 }
 
-/* `room`: of the chunk, and a checksum that may have been packed with it. */
+/* `room` is the chunk's size and that of a checksum that may be packed with it. */
 static const char *inflate_chunk(bytes *data, uint64_t room)
 {
     if (room / MOST_PACKED > data->size)

@@ -1,4 +1,4 @@
-/* hdf5_group.c - the way from a path to an object. A group keeps its links
+/* hdf5_group.c - finds the object at a path. A group keeps its links
  *
  *   originally     in a B-tree ("TREE") of symbol table nodes ("SNOD") whose names lie in a heap ("HEAP")
  *   newer, few     in messages of its header
@@ -9,19 +9,19 @@
 
 #include "files/hdf5/hdf5_trees.h"
 
-#define ENTRY_SIZE 40 /* of a symbol table node */
+#define ENTRY_SIZE 40 /* bytes of an entry of a symbol table node */
 #define MOST_NAME  255
 
 typedef struct search {
     tdi_hdf5_file *file;
-    const char *name; /* of `length` characters, without an end */
+    const char *name; /* `length` characters, not terminated */
     size_t length;
-    uint64_t names, names_size; /* of an original group: where its heap's bytes are */
-    tdi_hdf5_heap *heap;        /* of a newer one that has one */
+    uint64_t names, names_size; /* an original group: address and size of its heap's bytes */
+    tdi_hdf5_heap *heap;        /* a newer group with many links */
     bool found;
     uint64_t address;
-    int64_t seen; /* links, until it was found */
-    bool every;   /* all are to be seen */
+    int64_t seen; /* number of links visited */
+    bool every;   /* visit all links, for counting */
 } search;
 
 static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *error)
@@ -33,7 +33,7 @@ static td_status leads_elsewhere(const search *s, const char *kind, tdi_error *e
 
 /* ---- original groups ---- */
 
-/* The order of a name of the heap and the one that is sought, as strcmp gives it. */
+/* Compares a name in the heap with the one searched for, as strcmp does. */
 static td_status compare_name(const search *s, uint64_t offset, int *order, tdi_error *error)
 {
     char seen[MOST_NAME + 1] = "";
@@ -58,7 +58,7 @@ static td_status is_named(const search *s, uint64_t offset, bool *same, tdi_erro
     return TD_OK;
 }
 
-/* A node's names are behind the one that its key names, up to the next one's. */
+/* A node has the names after its key's, up to the next key's. */
 static td_status may_hold(void *argument, const unsigned char *key, const unsigned char *next, bool *wanted,
                           tdi_error *error)
 {
@@ -119,7 +119,7 @@ static td_status search_original(search *s, const tdi_hdf5_message *group, tdi_e
 
 /* ---- newer groups ---- */
 
-/* A link: version, flags, perhaps its kind, order and character set, the name, the address. */
+/* Parses a link: version, flags, kind, order and character set (each optional), name, address. */
 static td_status search_link(search *s, const unsigned char *at, uint64_t size, tdi_error *error)
 {
     unsigned flags = size >= 2 ? at[1] : 0, wide = 1u << (flags & 3u);
@@ -139,7 +139,7 @@ static td_status search_link(search *s, const unsigned char *at, uint64_t size, 
     return TD_OK;
 }
 
-/* A record of the tree by names: the name's hash, and where the heap has the link. */
+/* A record of the tree of names has the name's hash and the link's id in the heap. */
 static td_status search_record(void *argument, const unsigned char *record, tdi_error *error)
 {
     search *s = argument;
@@ -197,8 +197,8 @@ static td_status search_group(search *s, uint64_t address, tdi_error *error)
     return status;
 }
 
-/* *found is false when a name on the way is not there. */
-static td_status follow(tdi_hdf5_file *file, const char *path, uint64_t *address, bool *found, tdi_error *error)
+/* Walks a path from the root. *found is false when a name on the way does not exist. */
+static td_status walk_path(tdi_hdf5_file *file, const char *path, uint64_t *address, bool *found, tdi_error *error)
 {
     *address = file->root;
     *found = true;
@@ -215,7 +215,7 @@ static td_status follow(tdi_hdf5_file *file, const char *path, uint64_t *address
 td_status tdi_hdf5_find(tdi_hdf5_file *file, const char *path, uint64_t *address, tdi_error *error)
 {
     bool found;
-    TDI_TRY(follow(file, path, address, &found, error));
+    TDI_TRY(walk_path(file, path, address, &found, error));
     return found ? TD_OK : tdi_fail(error, TD_NOT_FOUND, "%s: has no array \"%s\"", file->name, path);
 }
 
@@ -224,16 +224,16 @@ bool tdi_hdf5_file_has(tdi_hdf5_file *file, const char *path)
     uint64_t address;
     bool found;
     tdi_error error = {0};
-    return follow(file, path, &address, &found, &error) != TD_OK || found;
+    return walk_path(file, path, &address, &found, &error) != TD_OK || found;
 }
 
-/* A search for what no link can be called sees them all. */
+/* A search for a name that no link can have visits all links. */
 td_status tdi_hdf5_file_count(tdi_hdf5_file *file, const char *path, int64_t *count, tdi_error *error)
 {
     uint64_t address;
     bool found;
     search s = {.file = file, .name = "/", .length = 1, .every = true};
-    TDI_TRY(follow(file, path, &address, &found, error));
+    TDI_TRY(walk_path(file, path, &address, &found, error));
     if (found)
         TDI_TRY(search_group(&s, address, error));
     *count = s.seen;

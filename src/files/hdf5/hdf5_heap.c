@@ -1,7 +1,9 @@
-/* hdf5_heap.c - HDF5's fractal heap, in which a large group keeps its links. Objects lie at offsets of one long space
- * that is cut into blocks: rows of `width` blocks each, the first two rows' of the starting size, each further row's of
- * twice the size of the one before. Up to the largest size blocks hold objects ("FHDB"); beyond they are again such
- * tables ("FHIB"). */
+/* hdf5_heap.c - HDF5's fractal heap, in which a large group keeps its links.
+ *
+ * Objects lie at offsets of one long space, which is cut into rows of `width` blocks. Blocks of the first two rows have
+ * the starting size; those of each further row are twice as large as the row before. Blocks up to the largest size have
+ * objects
+ * ("FHDB"); larger ones are such tables themselves ("FHIB"). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +38,7 @@ static td_status understand(tdi_hdf5_heap *heap, const unsigned char *head, tdi_
         return damaged(heap, error);
     heap->offset_size = (bits + 7) / 8;
     heap->length_size = least((tdi_hdf5_log2(heap->largest) + 7) / 8, object_size);
-    heap->max_rows = tdi_hdf5_log2(heap->largest) - tdi_hdf5_log2(heap->start) + 2; /* of blocks that hold objects */
+    heap->max_rows = tdi_hdf5_log2(heap->largest) - tdi_hdf5_log2(heap->start) + 2; /* rows of blocks with objects */
     return heap->id_size >= 1 + heap->offset_size + heap->length_size ? TD_OK : damaged(heap, error);
 }
 
@@ -54,11 +56,12 @@ td_status tdi_hdf5_heap_open(tdi_hdf5_file *file, uint64_t address, tdi_hdf5_hea
 /* ---- from an offset to the block that holds it ---- */
 
 typedef struct block {
-    uint64_t address, begin, size; /* in the file; in the heap's space */
-    unsigned rows;                 /* of a table; 0: it holds objects */
+    uint64_t address;     /* in the file */
+    uint64_t begin, size; /* in the heap's space */
+    unsigned rows;        /* of a table; 0: the block has objects */
 } block;
 
-/* The table's row that holds the offset `at`, and the block's place in it. */
+/* Returns the table's row that contains offset `at` and sets the block's place. */
 static unsigned row_of(const tdi_hdf5_heap *heap, uint64_t at, block *found)
 {
     uint64_t row_size = heap->width * heap->start, begin = 0;

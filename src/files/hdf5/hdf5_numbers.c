@@ -1,4 +1,4 @@
-/* hdf5_numbers.c - which numbers an HDF5 array holds, by its datatype message. */
+/* hdf5_numbers.c - parses datatype messages. */
 #include "files/hdf5/hdf5_numbers.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static bool is_plain_integer(const unsigned char *message, uint64_t size, unsign
            tdi_hdf5_number(message + 8, 2) == 0 && tdi_hdf5_number(message + 10, 2) == 8 * bytes;
 }
 
-/* IEEE's: [order and normalization, sign's place, 0] in the flags; [offset 2, bits 2, exponent's place and bits,
- * fraction's place and bits, bias 4]. */
+/* IEEE floats: the flags are [byte order and normalization, place of the sign, 0]; then [offset 2, bits 2, place and
+ * bits of the exponent, place and bits of the fraction, bias 4]. */
 static const struct {
     unsigned size;
     unsigned char flags[2], fields[12];

@@ -1,4 +1,4 @@
-/* hdf5_read.c - whole arrays by hdf5_rows.h, converted to floats. */
+/* hdf5_read.c - reads whole arrays by hdf5_rows.h and converts them to floats. */
 #include "files/hdf5/hdf5_read.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static td_status open_array(tdi_hdf5_file *file, const char *path, const td_shap
     return status;
 }
 
-/* Of any dtype. */
+/* A number of any dtype. */
 typedef union any_number {
     uint8_t uint8;
     int32_t int32;

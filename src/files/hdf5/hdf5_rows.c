@@ -1,4 +1,5 @@
-/* hdf5_rows.c - rows of an array in an HDF5 file: what it holds, by the messages of its header, and where they are. */
+/* hdf5_rows.c - rows of an array in an HDF5 file. The messages of its header give its type, its shape and its layout:
+ * contiguous, compact (in the header) or in chunks. Unpacked chunks are kept in a small cache per array. */
 #define _GNU_SOURCE
 #include "files/hdf5/hdf5_rows.h"
 
@@ -10,10 +11,10 @@
 #include "files/hdf5/hdf5_chunks.h"
 #include "files/hdf5/hdf5_numbers.h"
 
-enum { CACHE = 64 << 20 }; /* bytes of unpacked chunks per array, or one chunk */
+enum { CACHE = 64 << 20 }; /* bytes of unpacked chunks per array; a single chunk may be larger */
 
 typedef struct slot {
-    uint64_t number; /* of the chunk */
+    uint64_t number; /* the chunk's */
     unsigned char *bytes;
 } slot;
 
@@ -24,13 +25,13 @@ struct tdi_hdf5_rows {
     tdi_numbers type;
     unsigned char fill[8];
     enum { COMPACT, WHOLE, CHUNKED } layout;
-    uint64_t address;       /* WHOLE */
-    unsigned char *compact; /* COMPACT: all of it */
-    tdi_hdf5_chunks chunks; /* CHUNKED */
-    tdi_hdf5_grid box;      /* the grid with axes that chunks do not cut taken into those before */
-    uint64_t row_extent;    /* of a row along box's first axis */
+    uint64_t address;       /* layout WHOLE: of the elements */
+    unsigned char *compact; /* layout COMPACT: the elements */
+    tdi_hdf5_chunks chunks; /* layout CHUNKED */
+    tdi_hdf5_grid box;      /* the grid, each axis that chunks do not cut merged into the axis before */
+    uint64_t row_extent;    /* extent of a row along the first axis of `box` */
     uint64_t row_elements;
-    pthread_mutex_t lock; /* around the slots */
+    pthread_mutex_t lock; /* guards the slots */
     slot *slots;
     uint64_t slot_count;
 };
@@ -52,7 +53,8 @@ static td_status look_at_type(tdi_hdf5_rows *rows, const tdi_hdf5_header *header
     return refuse(rows, TD_UNSUPPORTED, "holds neither integers nor floats of at most 64 bits", error);
 }
 
-/* The message: version, axes, whether their limits follow, in version 2 whether it is an array at all. */
+/* Parses the message: version, number of axes, whether their limits follow and, in version 2, whether it is an array.
+ */
 static td_status read_extents(tdi_hdf5_rows *rows, const tdi_hdf5_message *shape, tdi_error *error)
 {
     tdi_hdf5_grid *grid = &rows->chunks.grid;
@@ -92,9 +94,9 @@ static td_status take_extents(tdi_hdf5_rows *rows, tdi_error *error)
     return TD_OK;
 }
 
-/* The message: version 1 and 2 [version, times 2, whether there is one, size 4, value]; version 3 [version, flags, size
- * 4, value]; the older message [size 4, value]. */
-static void look_at_fill(tdi_hdf5_rows *rows, const tdi_hdf5_header *header)
+/* Finds the fill value. The message is [version, times 2, defined, size 4, value] in versions 1 and 2, [version, flags,
+ * size 4, value] in version 3; the older message is [size 4, value]. */
+static void find_fill(tdi_hdf5_rows *rows, const tdi_hdf5_header *header)
 {
     const tdi_hdf5_message *fill = tdi_hdf5_header_find(header, TDI_HDF5_FILL);
     const tdi_hdf5_message *old = tdi_hdf5_header_find(header, TDI_HDF5_OLD_FILL);
@@ -141,8 +143,8 @@ static td_status take_whole(tdi_hdf5_rows *rows, const tdi_hdf5_message *layout,
                : refuse(rows, TD_BAD_FILE, "does not lie in the file: it is truncated or damaged", error);
 }
 
-/* Copies run along the last axis: an axis that chunks hold whole is one with the axis before. */
-static void settle_box(tdi_hdf5_rows *rows)
+/* Merges an axis that chunks do not cut into the axis before, so that copies along the last axis are longer. */
+static void merge_axes(tdi_hdf5_rows *rows)
 {
     tdi_hdf5_grid *box = &rows->box;
     *box = rows->chunks.grid;
@@ -162,7 +164,7 @@ static td_status take_chunks(tdi_hdf5_rows *rows, const tdi_hdf5_header *header,
     if (bytes_of_all(rows) == 0)
         return TD_OK;
     TDI_TRY(tdi_hdf5_chunks_read(rows->file, rows->name, header, &rows->chunks, error));
-    settle_box(rows);
+    merge_axes(rows);
     uint64_t fit = CACHE / rows->chunks.bytes, written = (uint64_t)rows->chunks.list.count;
     rows->slot_count = fit < 1 || written < 1 ? 1 : fit < written ? fit : written;
     rows->slots = calloc(rows->slot_count, sizeof *rows->slots);
@@ -197,7 +199,7 @@ static td_status look(tdi_hdf5_rows *rows, const tdi_hdf5_header *header, tdi_er
     rows->chunks.grid.element = rows->type.size;
     TDI_TRY(read_extents(rows, shape, error));
     TDI_TRY(take_extents(rows, error));
-    look_at_fill(rows, header);
+    find_fill(rows, header);
     return look_at_layout(rows, header, error);
 }
 
@@ -253,26 +255,26 @@ void tdi_hdf5_rows_close(tdi_hdf5_rows *rows)
 
 /* ---- copying out of chunks ---- */
 
-/* How many elements are wanted along an axis, and how far apart they are, in bytes. */
+/* The number of elements to copy along an axis, and the bytes from one to the next. */
 typedef struct stride {
     uint64_t count, from, to;
 } stride;
 
-/* The part of a chunk that is wanted. */
-typedef struct part {
+/* The elements of a chunk that lie in the rows to read. */
+typedef struct overlap {
     int rank;
     uint64_t element;
-    const unsigned char *fill; /* stands for a chunk that was never written */
+    const unsigned char *fill; /* used for a chunk that was never written */
     stride axis[TD_MAX_RANK];
-} part;
+} overlap;
 
-static void fill_run(const part *p, unsigned char *to, uint64_t count)
+static void fill_run(const overlap *p, unsigned char *to, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         memcpy(to + i * p->element, p->fill, p->element);
 }
 
-static void copy_part(const part *p, const stride *axis, int rank, const unsigned char *from, unsigned char *to)
+static void copy_overlap(const overlap *p, const stride *axis, int rank, const unsigned char *from, unsigned char *to)
 {
     if (rank == 1 && from)
         memcpy(to, from, axis->count * p->element);
@@ -280,15 +282,16 @@ static void copy_part(const part *p, const stride *axis, int rank, const unsigne
         fill_run(p, to, axis->count);
     else
         for (uint64_t i = 0; i < axis->count; i++)
-            copy_part(p, axis + 1, rank - 1, from ? from + i * axis->from : NULL, to + i * axis->to);
+            copy_overlap(p, axis + 1, rank - 1, from ? from + i * axis->from : NULL, to + i * axis->to);
 }
 
-/* What of the chunk at `place` lies in [begin, end) of the first axis, and where it begins in the chunk and in `to`. */
-static part part_of(const tdi_hdf5_rows *rows, const uint64_t *place, uint64_t begin, uint64_t end, uint64_t *from_at,
-                    uint64_t *to_at)
+/* The overlap of the chunk at `place` with [begin, end) of the first axis; sets where it begins in the chunk and in
+ * `to`. */
+static overlap overlap_of(const tdi_hdf5_rows *rows, const uint64_t *place, uint64_t begin, uint64_t end,
+                          uint64_t *from_at, uint64_t *to_at)
 {
     const tdi_hdf5_grid *box = &rows->box;
-    part p = {.rank = box->rank, .element = box->element, .fill = rows->fill};
+    overlap p = {.rank = box->rank, .element = box->element, .fill = rows->fill};
     uint64_t from_step = box->element, to_step = box->element;
     *from_at = *to_at = 0;
     for (int i = box->rank - 1; i >= 0; i--) {
@@ -309,7 +312,7 @@ static slot *slot_of(tdi_hdf5_rows *rows, uint64_t number)
     return &rows->slots[number % rows->slot_count];
 }
 
-/* Under the lock, which is free while the chunk is read. */
+/* Brings a chunk into the cache. The lock is held on entry and exit, and released while the chunk is read. */
 static td_status keep_chunk(tdi_hdf5_rows *rows, uint64_t number, const tdi_hdf5_chunk *chunk, tdi_error *error)
 {
     unsigned char *bytes;
@@ -324,12 +327,12 @@ static td_status keep_chunk(tdi_hdf5_rows *rows, uint64_t number, const tdi_hdf5
     return TD_OK;
 }
 
-static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const part *p, uint64_t from_at, unsigned char *to,
+static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const overlap *p, uint64_t from_at, unsigned char *to,
                             tdi_error *error)
 {
     const tdi_hdf5_chunk *chunk = tdi_hdf5_chunks_find(&rows->chunks, number);
     if (!chunk) {
-        copy_part(p, p->axis, p->rank, NULL, to);
+        copy_overlap(p, p->axis, p->rank, NULL, to);
         return TD_OK;
     }
     pthread_mutex_lock(&rows->lock);
@@ -337,12 +340,12 @@ static td_status copy_chunk(tdi_hdf5_rows *rows, uint64_t number, const part *p,
     bool here = kept->bytes && kept->number == number;
     td_status status = here ? TD_OK : keep_chunk(rows, number, chunk, error);
     if (status == TD_OK)
-        copy_part(p, p->axis, p->rank, kept->bytes + from_at, to);
+        copy_overlap(p, p->axis, p->rank, kept->bytes + from_at, to);
     pthread_mutex_unlock(&rows->lock);
     return status;
 }
 
-/* Elements [begin, end) along box's first axis. */
+/* Reads elements [begin, end) along the first axis of `box`. */
 static td_status read_chunks(tdi_hdf5_rows *rows, uint64_t begin, uint64_t end, unsigned char *to, tdi_error *error)
 {
     const tdi_hdf5_grid *box = &rows->box;
@@ -356,7 +359,7 @@ static td_status read_chunks(tdi_hdf5_rows *rows, uint64_t begin, uint64_t end, 
                 place[i] = left % tdi_hdf5_chunks_along(box, (int)i);
                 left /= tdi_hdf5_chunks_along(box, (int)i);
             }
-            part p = part_of(rows, place, begin, end, &from_at, &to_at);
+            overlap p = overlap_of(rows, place, begin, end, &from_at, &to_at);
             TDI_TRY(copy_chunk(rows, row * abreast + beside, &p, from_at, to + to_at, error));
         }
     return TD_OK;
@@ -364,7 +367,7 @@ static td_status read_chunks(tdi_hdf5_rows *rows, uint64_t begin, uint64_t end, 
 
 /* ---- reading ---- */
 
-/* Rows as they are stored. */
+/* Reads rows in their stored type. */
 static td_status read_stored(tdi_hdf5_rows *rows, uint64_t first, uint64_t count, unsigned char *to, tdi_error *error)
 {
     uint64_t row = rows->row_elements * rows->type.size;
@@ -377,13 +380,13 @@ static td_status read_stored(tdi_hdf5_rows *rows, uint64_t first, uint64_t count
     else if (rows->address != TDI_HDF5_UNDEFINED)
         return tdi_hdf5_bytes(rows->file, rows->address + first * row, count * row, to, error);
     else
-        fill_run(&(part){.element = rows->type.size, .fill = rows->fill}, to, count * row / rows->type.size);
+        fill_run(&(overlap){.element = rows->type.size, .fill = rows->fill}, to, count * row / rows->type.size);
     return TD_OK;
 }
 
 td_status tdi_hdf5_rows_read(tdi_hdf5_rows *rows, int64_t first, int64_t count, void *to, tdi_error *error)
 {
-    /* As stored they are no larger: at the end of their place, from where they are widened to its begin. */
+    /* Stored numbers are never larger than widened ones: they are read to the end of `to` and widened to its begin. */
     uint64_t elements = rows->row_elements * (uint64_t)count, stored = elements * rows->type.size;
     unsigned char *from = (unsigned char *)to + elements * td_dtype_size(rows->facts.dtype) - stored;
     td_status status = read_stored(rows, (uint64_t)first, (uint64_t)count, from, error);

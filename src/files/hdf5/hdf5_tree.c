@@ -1,8 +1,8 @@
-/* hdf5_tree.c - walking HDF5's B-trees from the root to every leaf.
+/* hdf5_tree.c - walks HDF5's B-trees from the root to every leaf.
  *
  *   original    "TREE", kind 1, level 1, entries 2, siblings 2 x 8, then key, child, key, child, ..., key
- *   version 2   "BTHD" with the sizes; "BTIN": records, then where the children are and how many records each has;
- *               "BTLF": records. A node has checksums behind what it uses */
+ *   version 2   "BTHD" has the sizes; "BTIN" has records, then each child's address and number of records; "BTLF" has
+ *               records. A checksum follows the used bytes of a node */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static td_status visit_child(const original *tree, const unsigned char *key, int
     return level ? walk_original(tree, child, level - 1, error) : v->visit(v->argument, key, child, error);
 }
 
-/* `level` is what the node above expects; -1 at the root. Levels fall, so that the walk is no deeper than 256. */
+/* `level` is the one that the node above expects, -1 at the root. Levels decrease, so the walk is at most 256 deep. */
 static td_status walk_original(const original *tree, uint64_t address, int level, tdi_error *error)
 {
     unsigned char head[24], *entries;
@@ -58,8 +58,8 @@ typedef struct newer {
     tdi_hdf5_file *file;
     unsigned kind;
     uint64_t record_size, node_size;
-    unsigned count_size;                /* of a child's number of records, in bytes */
-    unsigned total_size[MAX_DEPTH + 1]; /* of the number of records below a node of each depth */
+    unsigned count_size;                /* bytes of a child's number of records */
+    unsigned total_size[MAX_DEPTH + 1]; /* bytes of the number of records below a node of each depth */
     td_status (*visit)(void *argument, const unsigned char *record, tdi_error *error);
     void *argument;
 } newer;
@@ -69,8 +69,8 @@ static unsigned pointer_size(const newer *tree, int depth)
     return 8 + tree->count_size + (depth > 1 ? tree->total_size[depth - 1] : 0);
 }
 
-/* How wide numbers are follows from how many records nodes can hold. */
-static bool settle_sizes(newer *tree, int depth)
+/* The widths of numbers follow from the number of records that nodes can have. */
+static bool compute_sizes(newer *tree, int depth)
 {
     uint64_t room = tree->node_size - NODE_HEAD - CHECKSUM, total = room / tree->record_size;
     tree->count_size = tdi_hdf5_bytes_for(total);
@@ -121,7 +121,7 @@ static td_status walk_from_head(newer *tree, const unsigned char *head, uint64_t
     tree->record_size = tdi_hdf5_number(head + 10, 2);
     uint64_t root = tdi_hdf5_number(head + 16, 8), count = tdi_hdf5_number(head + 24, 2);
     if (head[5] != tree->kind || tree->record_size < least || depth > MAX_DEPTH ||
-        tree->node_size < NODE_HEAD + CHECKSUM + tree->record_size || !settle_sizes(tree, depth))
+        tree->node_size < NODE_HEAD + CHECKSUM + tree->record_size || !compute_sizes(tree, depth))
         return tdi_hdf5_damaged(tree->file, "a tree in it is damaged", error);
     return root == TDI_HDF5_UNDEFINED ? TD_OK : walk_newer(tree, root, count, depth, error);
 }

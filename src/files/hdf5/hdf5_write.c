@@ -1,5 +1,5 @@
-/* hdf5_write.c - libhdf5 behind a lock. It lays out the file and writes its structures into pages (hdf5_driver.h); for
- * an array it only sets space aside, and says where. */
+/* hdf5_write.c - libhdf5, behind a lock. It lays out the file and writes its structures into pages (hdf5_driver.h). For
+ * an array it only reserves space and says where, so that the array's bytes are taken from the caller's memory. */
 #define _GNU_SOURCE
 #include "files/hdf5/hdf5_write.h"
 
@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "files/hdf5/hdf5_driver.h"
 
-/* An array: where it is in the file, and in memory. */
+/* An array's place in the file and in memory. */
 typedef struct lent {
     uint64_t begin, end;
     const char *values;
@@ -19,7 +19,7 @@ typedef struct lent {
 
 struct tdi_hdf5_writer {
     hid_t id;
-    tdi_hdf5_pages *pages; /* live as long as the file is open */
+    tdi_hdf5_pages *pages; /* live while the file is open */
     tdi_vec(lent) arrays;
     char what[256]; /* for messages */
 };
@@ -28,7 +28,7 @@ struct tdi_hdf5_writer {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The host program's way of printing HDF5's errors, kept while ours are silenced. */
+/* The host program's printing of HDF5 errors, restored after a call. */
 typedef struct silence {
     H5E_auto2_t print;
     void *data;
@@ -106,7 +106,7 @@ td_status tdi_hdf5_write_group(tdi_hdf5_writer *file, const char *path, tdi_erro
     return written(file, path, group >= 0, error);
 }
 
-/* A text of variable length in UTF-8, as h5py writes a Python string. */
+/* The type of a UTF-8 text of variable length, as h5py writes a Python string. */
 static hid_t text_type(void)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
@@ -130,7 +130,7 @@ td_status tdi_hdf5_write_attribute(tdi_hdf5_writer *file, const char *path, cons
     return written(file, path, good, error);
 }
 
-/* Adds an array, for which `creation` says when it gets its space; a negative id when that fails. */
+/* Adds an array; `creation` says when it gets its space. A negative id on failure. */
 static hid_t add_array(const tdi_hdf5_writer *file, const char *path, const td_shape *shape, hid_t type, hid_t creation)
 {
     hsize_t dims[TD_MAX_RANK];
@@ -138,14 +138,14 @@ static hid_t add_array(const tdi_hdf5_writer *file, const char *path, const td_s
         dims[i] = (hsize_t)shape->dim[i];
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, dims, NULL) : H5Screate(H5S_SCALAR);
     hid_t on_the_way = groups_on_the_way();
-    H5Pset_obj_track_times(creation, 0); /* the same content gives the same bytes */
+    H5Pset_obj_track_times(creation, 0); /* without times equal content gives equal bytes */
     hid_t dataset = H5Dcreate2(file->id, path, type, space, on_the_way, creation, H5P_DEFAULT);
     H5Pclose(on_the_way);
     H5Sclose(space);
     return dataset;
 }
 
-/* An array without elements has no place. */
+/* Records the array's place; one without elements has none. */
 static bool lend(tdi_hdf5_writer *file, hid_t dataset, const float *values)
 {
     haddr_t begin = H5Dget_offset(dataset);
@@ -213,7 +213,7 @@ td_status tdi_hdf5_end(tdi_hdf5_writer *file, uint64_t *size, tdi_error *error)
     return good ? TD_OK : tdi_fail(error, TD_NO_MEMORY, "%s: cannot be ended; memory may be out", file->what);
 }
 
-/* The first array that ends behind `at`; NULL: there is none. */
+/* The first array that ends behind byte `at`; NULL: there is none. */
 static const lent *array_from(const tdi_hdf5_writer *file, uint64_t at)
 {
     int low = 0, high = file->arrays.count;
@@ -230,14 +230,14 @@ static const lent *array_from(const tdi_hdf5_writer *file, uint64_t at)
 void tdi_hdf5_piece(const tdi_hdf5_writer *file, uint64_t at, void *to, size_t size)
 {
     char *next = to;
-    for (size_t part; size > 0; at += part, next += part, size -= part) {
+    for (size_t piece; size > 0; at += piece, next += piece, size -= piece) {
         const lent *array = array_from(file, at);
         bool inside = array && array->begin <= at;
         uint64_t left = array ? (inside ? array->end : array->begin) - at : UINT64_MAX;
-        part = size < left ? size : (size_t)left;
+        piece = size < left ? size : (size_t)left;
         if (inside)
-            memcpy(next, array->values + (at - array->begin), part);
+            memcpy(next, array->values + (at - array->begin), piece);
         else
-            tdi_hdf5_pages_read(file->pages, at, next, part);
+            tdi_hdf5_pages_read(file->pages, at, next, piece);
     }
 }

@@ -1,8 +1,8 @@
-/* hdf5_write.h - HDF5 files made by libhdf5: groups, float arrays and numbers by path. Arrays stay where the caller has
- * them: such a file takes memory for its structures only, and is written piece by piece. They are read by hdf5_read.h,
- * not by libhdf5.
+/* hdf5_write.h - makes HDF5 files by libhdf5: groups, float arrays and numbers by path. hdf5_read.h reads them again.
  *
- * libhdf5 is not thread-safe: all calls here take one lock. Its printing of errors is off while they run. */
+ * Arrays stay in the caller's memory, so that a file takes memory for its structures only; the caller then takes its
+ * bytes piece by piece. libhdf5 is not thread-safe: all calls here take one lock. Its printing of errors is off
+ * meanwhile. */
 #ifndef TDI_FILES_HDF5_HDF5_WRITE_H
 #define TDI_FILES_HDF5_HDF5_WRITE_H
 
@@ -14,23 +14,23 @@
 
 typedef struct tdi_hdf5_writer tdi_hdf5_writer;
 
-/* `what` names the file in messages. */
+/* Begins a file, which `what` names in messages. */
 td_status tdi_hdf5_create(const char *what, tdi_hdf5_writer **file, tdi_error *error);
-void tdi_hdf5_close(tdi_hdf5_writer *file); /* NULL is accepted */
+void tdi_hdf5_close(tdi_hdf5_writer *file); /* accepts NULL */
 
-/* Paths are "layers/dense/vars/0", from the root. Missing groups on the way are made. */
+/* Makes a group. Paths start at the root, as "layers/dense/vars/0"; missing groups on the way are made. */
 td_status tdi_hdf5_write_group(tdi_hdf5_writer *file, const char *path, tdi_error *error);
-/* A text (UTF-8) attribute of a group. */
+/* Adds a UTF-8 text attribute to a group. */
 td_status tdi_hdf5_write_attribute(tdi_hdf5_writer *file, const char *path, const char *name, const char *text,
                                    tdi_error *error);
-/* `values` are borrowed until the file is closed. */
+/* Adds an array; `values` are borrowed until the file is closed. */
 td_status tdi_hdf5_write(tdi_hdf5_writer *file, const char *path, const td_shape *shape, const float *values,
                          tdi_error *error);
-/* An int32 scalar where it fits, else int64. */
+/* Adds a scalar: int32 where the number fits, else int64. */
 td_status tdi_hdf5_write_int(tdi_hdf5_writer *file, const char *path, int64_t number, tdi_error *error);
-/* The file is whole, until more is written: it has *size bytes. */
+/* Completes the file, until more is added, and sets its size in bytes. */
 td_status tdi_hdf5_end(tdi_hdf5_writer *file, uint64_t *size, tdi_error *error);
-/* Bytes [at, at + size) of one that is whole. */
+/* Copies bytes [at, at + size) of a complete file. */
 void tdi_hdf5_piece(const tdi_hdf5_writer *file, uint64_t at, void *to, size_t size);
 
 #endif

@@ -78,7 +78,8 @@ const tdi_op tdi_op_concat = {.name = "concat",
                               .reference = concat_reference,
                               .flops = tdi_flops_none,
                               .reads = concat_reads,
-                              .describe = concat_describe};
+                              .describe = concat_describe,
+                              .cheap = true};
 
 tdi_node *tdi_concat(tdi_graph *graph, int count, tdi_node *const *in, int axis)
 {

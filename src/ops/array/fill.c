@@ -29,7 +29,8 @@ const tdi_op tdi_op_fill = {.name = "fill",
                             .no_gradient = "it has no inputs",
                             .reference = fill_reference,
                             .flops = tdi_flops_none,
-                            .describe = fill_describe};
+                            .describe = fill_describe,
+                            .constant = true};
 
 tdi_node *tdi_fill(tdi_graph *graph, float value, const td_shape *shape)
 {

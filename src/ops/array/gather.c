@@ -124,7 +124,8 @@ const tdi_op tdi_op_scatter_add = {.name = "scatter_add",
                                    .gradient = scatter_add_gradient,
                                    .reference = scatter_add_reference,
                                    .flops = tdi_flops_per_input,
-                                   .reads = scatter_add_reads};
+                                   .reads = scatter_add_reads,
+                                   .share = TDI_SHARE_SCATTER};
 
 tdi_node *tdi_scatter_add(tdi_graph *graph, tdi_node *indices, tdi_node *dy, const td_shape *shape)
 {

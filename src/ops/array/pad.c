@@ -57,7 +57,8 @@ const tdi_op tdi_op_pad = {.name = "pad",
                            .reference = pad_reference,
                            .flops = tdi_flops_none,
                            .reads = pad_reads,
-                           .describe = pad_describe};
+                           .describe = pad_describe,
+                           .cheap = true};
 
 tdi_node *tdi_pad(tdi_graph *graph, tdi_node *x, int axis, int64_t before, int64_t after)
 {

@@ -1,16 +1,16 @@
 /* cross_entropy.c - softmax with cross-entropy, for class numbers and for distributions, and sigmoid with
  * cross-entropy; one op each for the loss and for its gradient, so that neither probabilities nor their logarithms are
- * ever rounded to 0. Targets have no gradient: they are data. With a fourth input, a room, the gradient's op makes the
- * losses too. */
+ * ever rounded to 0. Targets have no gradient: they are data. With a fourth input, an extra output, the gradient's op
+ * computes the losses too. */
 #include "ops/softmax.h"
 
-static td_status want_room(const tdi_node *node, const td_shape *losses, tdi_error *error)
+static td_status want_extra_output(const tdi_node *node, const td_shape *losses, tdi_error *error)
 {
     return node->n_in > 3 ? tdi_want_shape(node, 3, losses, error) : TD_OK;
 }
 
-/* The losses by the loss's own reference, into the room. */
-static void fill_room(const tdi_call *call, void (*reference)(const tdi_call *call))
+/* The losses by the loss's own reference, into the extra output. */
+static void write_losses(const tdi_call *call, void (*reference)(const tdi_call *call))
 {
     if (call->n_in <= 3)
         return;
@@ -43,7 +43,7 @@ static td_status sparse_grad_infer(tdi_node *node, tdi_error *error)
     TDI_TRY(sparse_infer(node, error));
     TDI_TRY(tdi_want_dtype(node, 2, TD_FLOAT32, error));
     TDI_TRY(tdi_want_shape(node, 2, &node->shape, error));
-    TDI_TRY(want_room(node, &node->shape, error));
+    TDI_TRY(want_extra_output(node, &node->shape, error));
     node->shape = node->in[0]->shape;
     return TD_OK;
 }
@@ -76,7 +76,7 @@ static void sparse_grad_reference(const tdi_call *call)
     const int32_t *labels = call->in[1].data;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->out.shape), classes = tdi_last_extent(&call->out.shape);
-    fill_room(call, sparse_reference);
+    write_losses(call, sparse_reference);
     for (int64_t r = 0; r < rows; r++) {
         double top, log_sum = tdi_log_sum_exp(logits + r * classes, classes, &top);
         bool valid = labels[r] >= 0 && labels[r] < classes;
@@ -104,7 +104,7 @@ static td_status dense_grad_infer(tdi_node *node, tdi_error *error)
 {
     TDI_TRY(dense_infer(node, error));
     TDI_TRY(tdi_want_shape(node, 2, &node->shape, error));
-    TDI_TRY(want_room(node, &node->shape, error));
+    TDI_TRY(want_extra_output(node, &node->shape, error));
     node->shape = node->in[0]->shape;
     return TD_OK;
 }
@@ -132,7 +132,7 @@ static void dense_grad_reference(const tdi_call *call)
     const float *logits = call->in[0].data, *targets = call->in[1].data, *dloss = call->in[2].data;
     float *out = call->out.data;
     int64_t rows = tdi_outer_extent(&call->out.shape), classes = tdi_last_extent(&call->out.shape);
-    fill_room(call, dense_reference);
+    write_losses(call, dense_reference);
     for (int64_t r = 0; r < rows; r++) {
         double top, log_sum = tdi_log_sum_exp(logits + r * classes, classes, &top), mass = 0;
         for (int64_t i = r * classes; i < (r + 1) * classes; i++)
@@ -177,7 +177,7 @@ static void sigmoid_grad_reference(const tdi_call *call)
     const float *logits = call->in[0].data, *targets = call->in[1].data, *dloss = call->in[2].data;
     float *out = call->out.data;
     int64_t count = tdi_shape_elements(&call->out.shape);
-    fill_room(call, sigmoid_reference);
+    write_losses(call, sigmoid_reference);
     for (int64_t i = 0; i < count; i++) {
         double x = (double)logits[i], p = x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
         out[i] = (float)((p - (double)targets[i]) * (double)dloss[i]);
@@ -199,7 +199,8 @@ const tdi_op tdi_op_sparse_softmax_cross_entropy = {.name = "sparse_softmax_cros
                                                     .gradient = sparse_gradient,
                                                     .reference = sparse_reference,
                                                     .flops = cross_entropy_flops,
-                                                    .reads = tdi_reads_rows};
+                                                    .reads = tdi_reads_rows,
+                                                    .made_with = &tdi_op_sparse_softmax_cross_entropy_grad};
 
 const tdi_op tdi_op_sparse_softmax_cross_entropy_grad = {.name = "sparse_softmax_cross_entropy_grad",
                                                          .min_in = 3,
@@ -220,7 +221,8 @@ const tdi_op tdi_op_softmax_cross_entropy = {.name = "softmax_cross_entropy",
                                              .gradient = dense_gradient,
                                              .reference = dense_reference,
                                              .flops = cross_entropy_flops,
-                                             .reads = tdi_reads_rows};
+                                             .reads = tdi_reads_rows,
+                                             .made_with = &tdi_op_softmax_cross_entropy_grad};
 
 const tdi_op tdi_op_softmax_cross_entropy_grad = {.name = "softmax_cross_entropy_grad",
                                                   .min_in = 3,
@@ -239,7 +241,8 @@ const tdi_op tdi_op_sigmoid_cross_entropy = {.name = "sigmoid_cross_entropy",
                                              .gradient = sigmoid_gradient,
                                              .reference = sigmoid_reference,
                                              .flops = cross_entropy_flops,
-                                             .reads = tdi_reads_same};
+                                             .reads = tdi_reads_same,
+                                             .made_with = &tdi_op_sigmoid_cross_entropy_grad};
 
 const tdi_op tdi_op_sigmoid_cross_entropy_grad = {.name = "sigmoid_cross_entropy_grad",
                                                   .min_in = 3,

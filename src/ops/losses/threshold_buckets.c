@@ -47,12 +47,12 @@ static int bucket_of(const tdi_buckets_attrs *attrs, float x, float largest)
 void tdi_fill_buckets(const tdi_call *call, int64_t begin, int64_t end)
 {
     const tdi_buckets_attrs *attrs = call->attrs;
-    int64_t width = tdi_last_extent(&call->in[0].shape), apart = attrs->apart ? attrs->thresholds + 1 : 0;
+    int64_t width = tdi_last_extent(&call->in[0].shape), label = attrs->per_label ? attrs->thresholds + 1 : 0;
     for (int64_t r = begin; r < end; r++) {
         const float *row = (const float *)call->in[0].data + r * width;
         float largest = attrs->how == TDI_TOP ? row[tdi_argmax(row, width)] : 0;
         for (int64_t i = 0; i < width; i++)
-            ((float *)call->out.data)[r * width + i] = (float)(i * apart + bucket_of(attrs, row[i], largest));
+            ((float *)call->out.data)[r * width + i] = (float)(i * label + bucket_of(attrs, row[i], largest));
     }
 }
 

@@ -47,7 +47,10 @@ const tdi_op tdi_op_squared_norm = {.name = "squared_norm",
                                     .reference = squared_norm_reference,
                                     .flops = squared_norm_flops,
                                     .reads = squared_norm_reads,
-                                    .dealt = true};
+                                    .dealt = true,
+                                    .share = TDI_SHARE_ROWS,
+                                    .update_rows = true,
+                                    .read_by_all = true};
 
 tdi_node *tdi_squared_norm(tdi_graph *graph, tdi_node *gradient, tdi_variable *variable)
 {
@@ -102,7 +105,8 @@ const tdi_op tdi_op_clip_factor = {.name = "clip_factor",
                                    .reference = clip_factor_reference,
                                    .numbers = clip_factor_numbers,
                                    .flops = tdi_flops_none,
-                                   .describe = clip_factor_describe};
+                                   .describe = clip_factor_describe,
+                                   .read_by_all = true};
 
 tdi_node *tdi_clip_factor(tdi_graph *graph, int count, tdi_node *const *squared_norms, float limit, bool global)
 {

@@ -31,7 +31,8 @@ const tdi_op tdi_op_all_gather = {.name = "all_gather",
                                   .infer = all_gather_infer,
                                   .no_gradient = "batch_norm's gradient goes through the statistics itself",
                                   .reference = all_gather_reference,
-                                  .flops = tdi_flops_none};
+                                  .flops = tdi_flops_none,
+                                  .gathers = true};
 
 tdi_node *tdi_all_gather(tdi_graph *graph, tdi_node *x)
 {

@@ -159,4 +159,5 @@ const tdi_op tdi_op_joint_update = {.name = "joint_update",
                                     .flops = joint_update_flops,
                                     .reads = joint_update_reads,
                                     .in_place = 1,
-                                    .describe = joint_update_describe};
+                                    .describe = joint_update_describe,
+                                    .update_rows = true};

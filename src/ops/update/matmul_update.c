@@ -89,4 +89,5 @@ const tdi_op tdi_op_matmul_update = {.name = "matmul_update",
                                      .flops = matmul_update_flops,
                                      .reads = matmul_update_reads,
                                      .in_place = 1,
-                                     .describe = matmul_update_describe};
+                                     .describe = matmul_update_describe,
+                                     .share = TDI_SHARE_PRODUCT_UPDATE};

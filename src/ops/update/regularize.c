@@ -89,7 +89,8 @@ const tdi_op tdi_op_regularization = {.name = "regularization",
                                       .flops = regularization_flops,
                                       .reads = regularization_reads,
                                       .dealt = true,
-                                      .describe = regularize_describe};
+                                      .describe = regularize_describe,
+                                      .share = TDI_SHARE_ROWS};
 
 const tdi_op tdi_op_regularize = {.name = "regularize",
                                   .min_in = 2,

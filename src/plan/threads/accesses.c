@@ -1,94 +1,110 @@
-/* accesses.c - which bytes the steps of a plan read and write. */
+/* accesses.c - which bytes the steps of a plan read and write, and which thread accesses which. */
 #include "plan/threads/accesses.h"
 
-static tdi_touch touch_of(const tdi_plan *plan, const tdi_node *value, tdi_split split, int lanes, bool writes)
-{
-    const tdi_node *root = tdi_root(value);
-    const tdi_placed *placed = tdi_placed_of(plan, root);
-    tdi_touch t = {.arena = (int)root->home,
-                   .split = split,
-                   .lanes = lanes,
-                   .writes = writes,
-                   .shape = tdi_placed_of(plan, value)->shape,
-                   .slot = root->slot};
-    if (placed->exchange >= 0) {
-        t.arena = TDI_HOME_EXCHANGE;
-        t.begin = placed->exchange;
-    } else if (placed->constant >= 0) {
-        t.arena = -1;
-        t.begin = placed->constant;
-    } else if (placed->storage >= 0) {
-        t.arena = TDI_HOME_ACTIVATIONS;
-        t.slot = 0;
-        t.begin = plan->storages[placed->storage].offset;
-    } else {
-        t.owner = root->variable;
-    }
-    t.end = t.begin + tdi_node_bytes(plan, root);
-    return t;
-}
+#include "graph/def_use.h"
 
-/* Updates write their weight and its slots, not only what the graph calls their output; and a room is written by whom
- * it is given to. */
-static bool writes_input(const tdi_node *node, int i)
-{
-    bool slot = node->once && node->in[i] && node->in[i]->op == &tdi_op_slot && node->in[i]->home == TDI_HOME_SLOT;
-    return slot || tdi_fills(node, i);
-}
+/* ---- threads ---- */
 
-/* What computes in float32 all the same widens all of its bfloat16 inputs, whatever the lane's share needs of them. */
+/* A kernel that widens its inputs widens all of them, whatever the thread's share needs. */
 static bool reads_all(const tdi_planned *step, int i)
 {
     return step->kernel && step->kernel->widens && step->node->in[i]->dtype == TD_BFLOAT16;
 }
 
-tdi_touch tdi_touch_of_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
+/* The second half of a product by depth multiplies what the first does: the thread's share of the depth. */
+tdi_dividing tdi_dividing_of_input(const tdi_plan *plan, const tdi_planned *step, int i, bool second_half)
 {
-    const tdi_storage *storage = &plan->storages[step->sums];
-    return (tdi_touch){.arena = TDI_HOME_ACTIVATIONS,
-                       .begin = storage->offset,
-                       .end = storage->offset + storage->bytes,
-                       .split = writes ? TDI_DEPTH : TDI_WHOLE,
-                       .lanes = tdi_placed_of(plan, step->node)->by.depth,
-                       .shape = tdi_placed_of(plan, step->node)->shape,
-                       .writes = writes};
-}
-
-/* A product's second half multiplies what its first does: the lane's share of the depth. */
-int tdi_touches_of(const tdi_plan *plan, const tdi_planned *step, bool second_half, tdi_touch *touches)
-{
-    int n = 0;
     const tdi_node *node = step->node;
     const tdi_placement *by = &tdi_placed_of(plan, node)->by;
-    bool first_half = by->depth && !second_half;
+    bool by_depth = by->depth && (!second_half || (i < 2 && by->split != TDI_WHOLE));
+    tdi_split split = by_depth ? TDI_DEPTH : by->split;
+    bool all = split == TDI_WHOLE || reads_all(step, i);
+    return (tdi_dividing){.split = all ? TDI_WHOLE : node->op->reads(node, i, split),
+                          .lanes = by_depth ? by->depth : by->lanes,
+                          .shape = tdi_placed_of(plan, node->in[i])->shape};
+}
+
+tdi_dividing tdi_dividing_of_value(const tdi_plan *plan, const tdi_node *node)
+{
+    const tdi_placed *placed = tdi_placed_of(plan, node);
+    return (tdi_dividing){placed->by.split, placed->by.lanes, placed->shape};
+}
+
+bool tdi_same_dividing(const tdi_dividing *a, const tdi_dividing *b)
+{
+    if (a->lanes == 1 && b->lanes == 1)
+        return true;
+    return a->split == b->split && a->lanes == b->lanes && a->split != TDI_WHOLE &&
+           tdi_split_extent(a->split, &a->shape) == tdi_split_extent(b->split, &b->shape) &&
+           tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);
+}
+
+/* ---- bytes ---- */
+
+static tdi_access access_to(const tdi_plan *plan, const tdi_node *value, tdi_dividing by, bool writes)
+{
+    const tdi_node *root = tdi_root(value);
+    const tdi_placed *placed = tdi_placed_of(plan, root);
+    tdi_access access = {.arena = (int)root->home, .slot = root->slot, .by = by, .writes = writes};
+    if (placed->exchange >= 0) {
+        access.arena = TDI_HOME_EXCHANGE;
+        access.begin = placed->exchange;
+    } else if (placed->constant >= 0) {
+        access.arena = TDI_CONSTANTS;
+        access.begin = placed->constant;
+    } else if (placed->storage >= 0) {
+        access.arena = TDI_HOME_ACTIVATIONS;
+        access.slot = 0;
+        access.begin = plan->storages[placed->storage].offset;
+    } else {
+        access.owner = root->variable;
+    }
+    access.end = access.begin + tdi_node_bytes(plan, root);
+    return access;
+}
+
+tdi_access tdi_access_to_sums(const tdi_plan *plan, const tdi_planned *step, bool writes)
+{
+    const tdi_storage *storage = &plan->storages[step->sums];
+    const tdi_placed *placed = tdi_placed_of(plan, step->node);
+    return (tdi_access){.arena = TDI_HOME_ACTIVATIONS,
+                        .begin = storage->offset,
+                        .end = storage->offset + storage->bytes,
+                        .by = {writes ? TDI_DEPTH : TDI_WHOLE, placed->by.depth, placed->shape},
+                        .writes = writes};
+}
+
+int tdi_accesses_of(const tdi_plan *plan, const tdi_planned *step, bool second_half, tdi_access *accesses)
+{
+    const tdi_node *node = step->node;
+    int n = 0;
     for (int i = 0; i < node->n_in; i++)
-        if (node->in[i]) {
-            bool divided = first_half || (by->depth && i < 2 && by->split != TDI_WHOLE);
-            tdi_split split = divided ? TDI_DEPTH : by->split;
-            bool all = split == TDI_WHOLE || reads_all(step, i);
-            tdi_split reads = all ? TDI_WHOLE : node->op->reads(node, i, split);
-            touches[n++] = touch_of(plan, node->in[i], reads, divided ? by->depth : by->lanes, writes_input(node, i));
-        }
-    touches[n++] = first_half ? tdi_touch_of_sums(plan, step, true) : touch_of(plan, node, by->split, by->lanes, true);
+        if (node->in[i])
+            accesses[n++] = access_to(plan, node->in[i], tdi_dividing_of_input(plan, step, i, second_half),
+                                      tdi_writes_input(node, i));
+    bool sums = tdi_placed_of(plan, node)->by.depth && !second_half;
+    accesses[n++] =
+        sums ? tdi_access_to_sums(plan, step, true) : access_to(plan, node, tdi_dividing_of_value(plan, node), true);
     return n;
 }
 
-static int widest(const tdi_plan *plan)
+tdi_access *tdi_accesses_create(const tdi_plan *plan)
 {
+    const tdi_graph *graph = plan->spec.graph;
     int most = 0;
-    for (int i = 0; i < plan->spec.graph->nodes.count; i++)
-        if (plan->spec.graph->nodes.at[i]->n_in > most)
-            most = plan->spec.graph->nodes.at[i]->n_in;
-    return most;
+    for (int i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->n_in > most)
+            most = graph->nodes.at[i]->n_in;
+    return TDI_NEW_ARRAY(plan->arena, tdi_access, most + 2);
 }
 
-tdi_touch *tdi_touches_room(const tdi_plan *plan)
-{
-    return TDI_NEW_ARRAY(plan->arena, tdi_touch, 2 * (widest(plan) + 2));
-}
-
-bool tdi_touches_meet(const tdi_touch *a, const tdi_touch *b)
+bool tdi_accesses_conflict(const tdi_access *a, const tdi_access *b)
 {
     return a->arena == b->arena && a->owner == b->owner && a->slot == b->slot && a->begin < b->end &&
            b->begin < a->end && (a->writes || b->writes);
+}
+
+bool tdi_same_bytes(const tdi_access *a, const tdi_access *b)
+{
+    return a->begin == b->begin && a->end == b->end;
 }

@@ -1,57 +1,55 @@
-/* barriers.c - where lanes must meet: before a step that touches bytes which another lane has touched since they last
- * met, one of the two writing. */
-
+/* barriers.c - where the threads of a worker must meet.
+ *
+ * Threads walk their lists at their own pace. A step may begin before the others have finished the steps before it, as
+ * long as each thread reads what it wrote itself and writes what it alone has read.
+ *
+ * So the accesses since the last meeting are remembered, and the threads meet before a step that conflicts with one of
+ * them made by other threads. A product by depth has a meeting between its halves. Threads also meet where a collective
+ * begins, but not where it is finished. */
 #include "plan/threads/accesses.h"
+#include "plan/threads/threads.h"
 
 typedef struct tracker {
     const tdi_plan *plan;
-    tdi_vec(tdi_touch) since; /* the last meeting */
+    tdi_vec(tdi_access) since; /* the last meeting */
     bool failed;
 } tracker;
 
-static bool same_share(const tdi_touch *a, const tdi_touch *b)
+/* As many elements of another size lie elsewhere, so that bytes are compared too. */
+static bool is_by_same_threads(const tdi_access *a, const tdi_access *b)
 {
-    if (a->lanes == 1 && b->lanes == 1)
-        return true;
-    if (a->split != b->split || a->lanes != b->lanes || a->split == TDI_WHOLE)
-        return false;
-    if (a->begin != b->begin || a->end != b->end) /* as many elements, of another size, lie elsewhere */
-        return false;
-    return tdi_split_extent(a->split, &a->shape) == tdi_split_extent(b->split, &b->shape) &&
-           tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);
+    return (a->by.lanes == 1 && b->by.lanes == 1) || (tdi_same_bytes(a, b) && tdi_same_dividing(&a->by, &b->by));
 }
 
-static bool conflicts(const tracker *t, const tdi_touch *now)
+static bool needs_meeting(const tracker *t, const tdi_access *now)
 {
     for (int i = 0; i < t->since.count; i++)
-        if (tdi_touches_meet(&t->since.at[i], now) && !same_share(&t->since.at[i], now))
+        if (tdi_accesses_conflict(&t->since.at[i], now) && !is_by_same_threads(&t->since.at[i], now))
             return true;
     return false;
 }
 
-static void remember(tracker *t, const tdi_touch *touches, int n)
+static void remember(tracker *t, const tdi_access *accesses, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!tdi_push(&t->since, touches[i]))
+        if (!tdi_push(&t->since, accesses[i]))
             t->failed = true;
 }
 
-static void visit(tracker *t, tdi_planned *step, tdi_touch *touches)
+static void visit(tracker *t, tdi_planned *step, tdi_access *accesses)
 {
-    int n = tdi_touches_of(t->plan, step, false, touches);
-    if (step->follower)
-        n += tdi_touches_of(t->plan, step->follower, false, touches + n);
+    int n = tdi_accesses_of(t->plan, step, false, accesses);
     for (int i = 0; i < n && !step->barrier; i++)
-        step->barrier = conflicts(t, &touches[i]);
+        step->barrier = needs_meeting(t, &accesses[i]);
     if (step->barrier)
         t->since.count = 0;
-    remember(t, touches, n);
+    remember(t, accesses, n);
     if (!step->finish)
         return;
-    t->since.count = 0; /* they meet before the second half */
-    n = tdi_touches_of(t->plan, step, true, touches);
-    touches[n++] = tdi_touch_of_sums(t->plan, step, false);
-    remember(t, touches, n);
+    t->since.count = 0;
+    n = tdi_accesses_of(t->plan, step, true, accesses);
+    accesses[n++] = tdi_access_to_sums(t->plan, step, false);
+    remember(t, accesses, n);
 }
 
 td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
@@ -59,16 +57,16 @@ td_status tdi_insert_barriers(tdi_plan *plan, tdi_error *error)
     if (plan->spec.lanes == 1)
         return TD_OK;
     tracker t = {.plan = plan};
-    tdi_touch *touches = tdi_touches_room(plan);
-    if (!touches)
+    tdi_access *accesses = tdi_accesses_create(plan);
+    if (!accesses)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
         tdi_step_kind kind = plan->spec.schedule->at[s].kind;
         if (kind == TDI_STEP_BEGIN)
-            t.since.count = 0; /* lanes meet there, though not where a collective ends */
-        else if (kind == TDI_STEP_KERNEL && step->node && !step->constant && !step->maker)
-            visit(&t, step, touches);
+            t.since.count = 0;
+        else if (kind == TDI_STEP_KERNEL && step->node && !step->constant)
+            visit(&t, step, accesses);
     }
     tdi_vec_free(&t.since);
     return t.failed ? tdi_no_memory(error) : TD_OK;

@@ -10,9 +10,9 @@
 typedef struct layout {
     const tdi_graph *graph;
     const tdi_schedule *schedule;
-    tdi_abreast *role; /* by id: what its kernel can do */
-    bool *inside;      /* by id: part of a chain */
-    bool *abreast;     /* by id: its value may be */
+    tdi_batch_interleaving *role; /* by id: what its kernel can do */
+    bool *inside;                 /* by id: part of a chain */
+    bool *interleaved;            /* by id: its value may be */
 } layout;
 
 static bool has_layout(const tdi_node *node)
@@ -25,22 +25,22 @@ static bool has_layout(const tdi_node *node)
 static void find_values(layout *l)
 {
     for (int i = 0; i < l->graph->nodes.count; i++)
-        l->abreast[i] = l->role[i] != TDI_NOT_ABREAST && has_layout(l->graph->nodes.at[i]);
+        l->interleaved[i] = l->role[i] != TDI_NO_INTERLEAVING && has_layout(l->graph->nodes.at[i]);
     for (int s = 0; s < l->schedule->count; s++) {
         const tdi_node *reader = l->schedule->at[s].node;
         for (int i = 0; reader && i < reader->n_in; i++)
-            if (reader->in[i] && l->role[reader->id] == TDI_NOT_ABREAST)
-                l->abreast[reader->in[i]->id] = false;
+            if (reader->in[i] && l->role[reader->id] == TDI_NO_INTERLEAVING)
+                l->interleaved[reader->in[i]->id] = false;
     }
 }
 
-/* Both ends of a value that may be abreast are inside when one is; true when that was news. */
+/* Both ends of a value that may be batch-interleaved are inside when one is; true when that was news. */
 static bool join(const layout *l, const tdi_node *reader)
 {
     bool news = false;
     for (int i = 0; i < reader->n_in; i++) {
         const tdi_node *from = reader->in[i];
-        if (!from || !l->abreast[from->id] || l->inside[from->id] == l->inside[reader->id])
+        if (!from || !l->interleaved[from->id] || l->inside[from->id] == l->inside[reader->id])
             continue;
         l->inside[from->id] = l->inside[reader->id] = true;
         news = true;
@@ -71,27 +71,27 @@ static bool is_read(const layout *l, const tdi_node *node)
     return false;
 }
 
-static void choose(layout *l, tdi_abreast (*takes)(void *context, const tdi_node *node), void *context)
+static void choose(layout *l, tdi_batch_interleaving (*takes)(void *context, const tdi_node *node), void *context)
 {
     for (int s = 0; s < l->schedule->count; s++) {
         const tdi_node *node = l->schedule->at[s].node;
         if (!node || node->once || node->op->view)
             continue;
         l->role[node->id] = takes(context, node);
-        l->inside[node->id] = l->role[node->id] == TDI_LEADS_ABREAST;
+        l->inside[node->id] = l->role[node->id] == TDI_PREFERS_INTERLEAVING;
     }
     find_values(l);
     grow_chains(l);
     for (int i = 0; i < l->graph->nodes.count; i++)
-        l->abreast[i] = l->abreast[i] && l->inside[i] && is_read(l, l->graph->nodes.at[i]);
+        l->interleaved[i] = l->interleaved[i] && l->inside[i] && is_read(l, l->graph->nodes.at[i]);
 }
 
 td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
-                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
-                            tdi_error *error)
+                            tdi_batch_interleaving (*takes)(void *context, const tdi_node *node), void *context,
+                            bool *interleaved, tdi_error *error)
 {
     size_t count = (size_t)graph->nodes.count + 1;
-    layout l = {.graph = graph, .schedule = schedule, .abreast = abreast};
+    layout l = {.graph = graph, .schedule = schedule, .interleaved = interleaved};
     l.role = calloc(count, sizeof *l.role);
     l.inside = calloc(count, sizeof *l.inside);
     bool complete = l.role && l.inside;

@@ -5,11 +5,11 @@
 #include "device/kernel.h"
 #include "passes/passes.h"
 
-/* Which values, by node id, have their samples abreast (tdi_value): those between kernels that take them so, in chains
+/* Which values, by node id, are batch-interleaved (tdi_value): those between kernels that take them so, in chains
  * that a leader is part of. takes(context, node) is the best that a kernel says of the node, every value of it row
  * after row. */
 td_status tdi_layout_choose(const tdi_graph *graph, const tdi_schedule *schedule,
-                            tdi_abreast (*takes)(void *context, const tdi_node *node), void *context, bool *abreast,
-                            tdi_error *error);
+                            tdi_batch_interleaving (*takes)(void *context, const tdi_node *node), void *context,
+                            bool *interleaved, tdi_error *error);
 
 #endif

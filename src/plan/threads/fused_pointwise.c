@@ -1,41 +1,48 @@
-/* fused_pointwise.c - steps that go through memory once, together: element-wise ops in a row, each of which reads what
- * the one before it made, are run a stretch of elements at a time, so that a stretch is still in the cache when the
- * next op reads it: activations, and what a gradient goes through from its sum over the parts to the update of its
- * weight. What each op makes stays as it is, and so do the bits; what the next op alone reads is not stored at all.
- * Activations among it have room in the arena all the same: which chains there are depends on where values lie, and
- * what training passes on are sums of gradients, whose place is elsewhere. */
+/* fused_pointwise.c - pointwise ops in a row that go through memory once.
+ *
+ * An op that reads what the op before it made finds it in the caches if little was made in between. Pointwise ops can
+ * be run for any stretch of elements: activations, and what a gradient goes through from its sum over the shards to the
+ * update of its weight.
+ *
+ * So steps in a row, each of which reads the value of the one before it, are run together, a stretch of elements at a
+ * time. Each op's arithmetic stays as it is, and so do the bits. A value that the next op alone reads is forwarded: it
+ * goes through a buffer in the thread's scratch and is never stored.
+ *
+ * A forwarded activation has its storage all the same: which ops are fused depends on where values lie, and what
+ * training forwards are sums of gradients, whose place is elsewhere. */
+#include "graph/def_use.h"
 #include "plan/threads/accesses.h"
+#include "plan/threads/threads.h"
 
-typedef struct chain {
+typedef struct fusion {
     const tdi_plan *plan;
-    tdi_planned *last; /* NULL: there is none to go on with */
+    tdi_planned *last; /* the step to go on from; NULL: there is none */
     int length;
-    tdi_vec(tdi_touch) touches; /* of the chain so far */
+    tdi_vec(tdi_access) accesses; /* of the steps that are fused so far */
     bool failed;
-} chain;
+} fusion;
 
-/* A stretch of elements of every value is a stretch of bytes, at the same place in each. */
+/* In such a step a stretch of elements is the same stretch of every value's bytes. */
 static bool is_pointwise(const tdi_plan *plan, const tdi_planned *step)
 {
     const tdi_node *node = step->node;
     const tdi_placed *placed = tdi_placed_of(plan, node);
-    bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_LINK_INPUTS &&
+    bool pointwise = step->kernel && step->kernel->pointwise && node->n_in <= TDI_MOST_FUSED_INPUTS &&
                      placed->by.split != TDI_COLUMNS;
     for (int i = 0; i < node->n_in && pointwise; i++)
-        pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->abreast;
-    return pointwise && !placed->abreast;
+        pointwise = !node->in[i] || !tdi_placed_of(plan, node->in[i])->batch_interleaved;
+    return pointwise && !placed->batch_interleaved;
 }
 
-static bool same_elements(const tdi_plan *plan, const tdi_planned *a, const tdi_planned *b)
+/* Does each thread make the same elements of both? */
+static bool makes_same_elements(const tdi_plan *plan, const tdi_planned *a, const tdi_planned *b)
 {
-    const tdi_placed *first = tdi_placed_of(plan, a->node), *second = tdi_placed_of(plan, b->node);
-    tdi_split split = first->by.split;
-    return a->node->once == b->node->once && split == second->by.split && first->by.lanes == second->by.lanes &&
-           tdi_split_extent(split, &first->shape) == tdi_split_extent(split, &second->shape) &&
-           tdi_shape_elements(&first->shape) == tdi_shape_elements(&second->shape);
+    tdi_dividing first = tdi_dividing_of_value(plan, a->node), second = tdi_dividing_of_value(plan, b->node);
+    return a->node->once == b->node->once && first.split == second.split && tdi_same_dividing(&first, &second) &&
+           tdi_shape_elements(&first.shape) == tdi_shape_elements(&second.shape);
 }
 
-/* Bit i: input i of the step is what the one before it made. */
+/* Bit i: input i of the step is the value of the one before it. */
 static unsigned reads_from(const tdi_planned *step, const tdi_planned *before)
 {
     unsigned reads = 0;
@@ -45,84 +52,74 @@ static unsigned reads_from(const tdi_planned *step, const tdi_planned *before)
     return reads;
 }
 
-/* Is the value of use to nobody but `reader`? */
 static bool is_only_for(const tdi_plan *plan, const tdi_planned *step, const tdi_planned *reader)
 {
     const tdi_node *node = step->node;
     bool reduced = node->once && node->home == TDI_HOME_GRADIENT;
     bool only = (reduced || node->home == TDI_HOME_ACTIVATIONS) && !node->effect;
-    for (int s = 0; s < plan->n_steps && only; s++) {
-        const tdi_node *other = plan->spec.schedule->at[s].node;
-        for (int i = 0; other && !other->op->view && other != reader->node && i < other->n_in && only; i++)
-            only = !other->in[i] || tdi_root(other->in[i]) != node;
-    }
+    tdi_uses uses = tdi_uses_of_bytes(plan->spec.graph->def_use, node);
+    for (int i = 0; i < uses.count && only; i++)
+        only = uses.at[i].reader == reader->node || tdi_placed_of(plan, uses.at[i].reader)->position < 0;
     return only && tdi_placed_of(plan, node)->exchange < 0;
 }
 
-static void pass_on(const tdi_plan *plan, tdi_planned *from, tdi_planned *to)
-{
-    from->passes = is_only_for(plan, from, to);
-    to->taken = from->passes ? reads_from(to, from) : 0;
-}
-
-/* The same bytes, the same element at the same place: a stretch of one is a stretch of the other. */
-static bool in_step(const tdi_touch *a, const tdi_touch *b)
-{
-    return a->begin == b->begin && a->end == b->end && tdi_shape_elements(&a->shape) == tdi_shape_elements(&b->shape);
-}
-
-static bool fits(const chain *c, const tdi_touch *touches, int n)
+/* Do conflicting accesses meet element for element, so that a stretch of one is a stretch of the other? */
+static bool fits(const fusion *f, const tdi_access *accesses, int n)
 {
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < c->touches.count; j++)
-            if (tdi_touches_meet(&touches[i], &c->touches.at[j]) && !in_step(&touches[i], &c->touches.at[j]))
+        for (int j = 0; j < f->accesses.count; j++) {
+            const tdi_access *a = &accesses[i], *b = &f->accesses.at[j];
+            bool in_step = tdi_same_bytes(a, b) && tdi_shape_elements(&a->by.shape) == tdi_shape_elements(&b->by.shape);
+            if (tdi_accesses_conflict(a, b) && !in_step)
                 return false;
+        }
     return true;
 }
 
-static void visit(chain *c, tdi_planned *step, tdi_touch *touches)
+static void visit(fusion *f, tdi_planned *step, tdi_access *accesses)
 {
-    int n = tdi_touches_of(c->plan, step, false, touches);
-    step->chained = c->last && !step->barrier && c->length < TDI_MOST_CHAINED && reads_from(step, c->last) &&
-                    same_elements(c->plan, step, c->last) && fits(c, touches, n);
-    if (step->chained)
-        pass_on(c->plan, c->last, step);
-    else
-        c->touches.count = c->length = 0;
-    c->length++;
+    int n = tdi_accesses_of(f->plan, step, false, accesses);
+    step->fused = f->last && !step->barrier && f->length < TDI_MOST_FUSED && reads_from(step, f->last) &&
+                  makes_same_elements(f->plan, step, f->last) && fits(f, accesses, n);
+    if (step->fused) {
+        f->last->forwards = is_only_for(f->plan, f->last, step);
+        step->forwarded_inputs = f->last->forwards ? reads_from(step, f->last) : 0;
+    } else {
+        f->accesses.count = f->length = 0;
+    }
+    f->length++;
     for (int i = 0; i < n; i++)
-        if (!tdi_push(&c->touches, touches[i]))
-            c->failed = true;
-    c->last = step;
+        if (!tdi_push(&f->accesses, accesses[i]))
+            f->failed = true;
+    f->last = step;
 }
 
 /* Behind the kernels' own scratch. */
-static void reserve_passed(tdi_plan *plan)
+static void reserve_buffers(tdi_plan *plan)
 {
     bool any = false;
     for (int s = 0; s < plan->n_steps; s++)
-        any = any || plan->planned[s].passes;
-    plan->passed_at = (plan->scratch_bytes + 63) & ~(size_t)63;
+        any = any || plan->planned[s].forwards;
+    plan->forwarded_at = (plan->scratch_bytes + 63) & ~(size_t)63;
     if (any)
-        plan->scratch_bytes = plan->passed_at + TDI_PASSED_BYTES;
+        plan->scratch_bytes = plan->forwarded_at + TDI_FORWARDED_BYTES;
 }
 
-td_status tdi_find_chains(tdi_plan *plan, tdi_error *error)
+td_status tdi_fuse_pointwise(tdi_plan *plan, tdi_error *error)
 {
-    chain c = {.plan = plan};
-    tdi_touch *touches = tdi_touches_room(plan);
-    if (!touches)
+    fusion f = {.plan = plan};
+    tdi_access *accesses = tdi_accesses_create(plan);
+    if (!accesses)
         return tdi_no_memory(error);
     for (int s = 0; s < plan->n_steps; s++) {
         tdi_planned *step = &plan->planned[s];
-        if (plan->spec.schedule->at[s].kind != TDI_STEP_KERNEL)
-            c.last = NULL;
-        else if (step->node && !step->constant && is_pointwise(plan, step))
-            visit(&c, step, touches);
-        else if (step->node && !step->constant)
-            c.last = NULL;
+        bool kernel = plan->spec.schedule->at[s].kind == TDI_STEP_KERNEL, computes = step->node && !step->constant;
+        if (computes && is_pointwise(plan, step))
+            visit(&f, step, accesses);
+        else if (computes || !kernel)
+            f.last = NULL;
     }
-    reserve_passed(plan);
-    tdi_vec_free(&c.touches);
-    return c.failed ? tdi_no_memory(error) : TD_OK;
+    reserve_buffers(plan);
+    tdi_vec_free(&f.accesses);
+    return f.failed ? tdi_no_memory(error) : TD_OK;
 }

@@ -18,7 +18,7 @@ enum { VECTOR = 16 /* floats: a lane's columns are made so many at a time */ };
 
 static bool is_there_before(const tdi_node *node)
 {
-    if (node->op == &tdi_op_room)
+    if (node->op == &tdi_op_extra_output)
         return true;
     const tdi_node *root = tdi_root(node);
     return tdi_is_leaf(root) || root->op == &tdi_op_fill;

@@ -40,7 +40,7 @@ static int64_t choose_rows(const tdi_source *source, int64_t rows[TDI_FACTS_SAMP
     return count;
 }
 
-static td_status add_column(tdi_source *source, int column, const tdi_source_pass *pass, uLong *checksum,
+static td_status add_column(tdi_source *source, int column, const tdi_source_run *pass, uLong *checksum,
                             tdi_error *error)
 {
     size_t size = (size_t)tdi_sample_elements(&source->columns[column].shape) * sizeof(float);
@@ -62,12 +62,12 @@ static td_status add_samples(tdi_source *source, bool training, const atomic_int
                              tdi_error *error)
 {
     int64_t rows[TDI_FACTS_SAMPLES], count = choose_rows(source, rows);
-    tdi_source_pass pass = {.order = rows,
-                            .samples = count,
-                            .batch = count,
-                            .training = training,
-                            .columns = source->n_x + source->n_y,
-                            .stop = stop};
+    tdi_source_run pass = {.order = rows,
+                           .samples = count,
+                           .batch = count,
+                           .training = training,
+                           .columns = source->n_x + source->n_y,
+                           .stop = stop};
     if (source->sequential)
         return TD_OK;
     TDI_TRY(tdi_source_begin(source, &pass, error));

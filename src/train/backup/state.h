@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 #include "base/vec.h"
-#include "files/npy.h"
+#include "files/npy_file.h"
 #include "model/model.h"
 #include "train/callbacks/callbacks.h"
 

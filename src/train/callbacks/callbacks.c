@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layers/training.h"
+#include "layers/optimizers.h"
 #include "model/program.h"
 
 /* ---- making and freeing ---- */

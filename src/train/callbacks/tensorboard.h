@@ -2,7 +2,7 @@
 #ifndef TDI_TRAIN_CALLBACKS_TENSORBOARD_H
 #define TDI_TRAIN_CALLBACKS_TENSORBOARD_H
 
-#include "files/events.h"
+#include "files/event_file.h"
 #include "train/callbacks/callbacks.h"
 
 /* The ops of a training step, under the names of their layers. */

@@ -1,0 +1,101 @@
+/* items.c - the finished plan as a list of items for each thread. */
+#include "plan/plan_struct.h"
+
+bool tdi_is_lockstep(const tdi_plan *plan, const tdi_planned *step)
+{
+    return step->kernel && step->kernel->run_serially && tdi_placed_of(plan, step->node)->by.split == TDI_COLUMNS;
+}
+
+/* What of the update phase cannot be shared is the first replica's. */
+static bool has_work(const tdi_plan *plan, const tdi_planned *step, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    if (!call->run || step->constant)
+        return false;
+    bool shared_memory_once = step->node->once && plan->spec.graph->parts > 1 && call->split == TDI_WHOLE;
+    return !shared_memory_once || plan->spec.replica == 0;
+}
+
+static bool list_inputs(const tdi_node *node, const tdi_call *call, tdi_lane_items *list)
+{
+    tdi_value *in = (tdi_value *)(uintptr_t)call->in;
+    for (int i = 0; i < node->n_in; i++) {
+        const tdi_node *root = node->in[i] ? tdi_root(node->in[i]) : NULL;
+        if (root && root->op == &tdi_op_input && !tdi_push(&list->inputs, ((tdi_input_use){&in[i], root->slot})))
+            return false;
+    }
+    return true;
+}
+
+/* Adds the list's last call to the fused ones before it. */
+static void extend_fused(tdi_lane_items *list)
+{
+    tdi_item *last = &list->items.at[list->items.count - 1], *head = last - 1;
+    while (!head->length)
+        head--;
+    last->length = 0;
+    head->kind = TDI_ITEM_FUSED;
+    head->length++;
+}
+
+static bool list_call(const tdi_plan *plan, const tdi_planned *step, tdi_lane_items *list, int lane)
+{
+    const tdi_call *call = &step->calls[lane];
+    tdi_item item = {.kind = TDI_ITEM_CALL,
+                     .once = step->node->once,
+                     .call = call,
+                     .length = 1,
+                     .forwards = step->forwards,
+                     .forwarded_inputs = step->forwarded_inputs};
+    bool lockstep = tdi_is_lockstep(plan, step);
+    if (!has_work(plan, step, lane))
+        return !lockstep || tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_IDLE, .length = 1}));
+    if (lockstep) {
+        item.kind = TDI_ITEM_LOCKSTEP;
+        item.run_serially = step->kernel->run_serially;
+    }
+    if (!list_inputs(step->node, call, list) || !tdi_push(&list->items, item))
+        return false;
+    if (step->fused)
+        extend_fused(list);
+    return true;
+}
+
+static bool list_barrier(tdi_lane_items *list)
+{
+    return tdi_push(&list->items, ((tdi_item){.kind = TDI_ITEM_BARRIER, .length = 1}));
+}
+
+static bool list_finish(const tdi_planned *step, tdi_lane_items *list, int lane)
+{
+    const tdi_call *call = &step->finish[lane];
+    tdi_item item = {.kind = TDI_ITEM_CALL, .once = step->node->once, .call = call, .length = 1};
+    return list_inputs(step->node, call, list) && list_barrier(list) && (!call->run || tdi_push(&list->items, item));
+}
+
+static bool list_step(tdi_plan *plan, int s, tdi_lane_items *list, int lane)
+{
+    const tdi_scheduled *scheduled = &plan->spec.schedule->at[s];
+    const tdi_planned *step = &plan->planned[s];
+    if (scheduled->kind != TDI_STEP_KERNEL)
+        return tdi_push(&list->segments, ((tdi_segment){list->items.count, scheduled->kind, scheduled->collective}));
+    if (!step->node)
+        return true;
+    if (step->barrier && !list_barrier(list))
+        return false;
+    return list_call(plan, step, list, lane) && (!step->finish || list_finish(step, list, lane));
+}
+
+td_status tdi_list_items(tdi_plan *plan, tdi_error *error)
+{
+    for (int lane = 0; lane < plan->spec.lanes; lane++) {
+        tdi_lane_items *list = &plan->lanes[lane];
+        bool ok = tdi_push(&list->segments, ((tdi_segment){0, TDI_STEP_KERNEL, 0}));
+        for (int s = 0; ok && s < plan->n_steps; s++)
+            ok = list_step(plan, s, list, lane);
+        ok = ok && tdi_push(&list->segments, ((tdi_segment){list->items.count, TDI_STEP_KERNEL, 0}));
+        if (!ok)
+            return tdi_no_memory(error);
+    }
+    return TD_OK;
+}

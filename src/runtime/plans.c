@@ -1,0 +1,162 @@
+/* plans.c - the plans of a runtime: made on demand, by mode and rows, and bound to its memory. */
+#include "base/machine.h"
+#include "runtime/runtime_struct.h"
+#include "tune/tuning_cache_file.h"
+
+static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
+{
+    tdi_part_state *state = &runtime->parts[index];
+    tdi_worker *worker = &runtime->workers[tdi_worker_of(runtime, index)];
+    tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
+                                        .scratch = worker->scratch,
+                                        .values = runtime->state->host_values,
+                                        .slots = runtime->state->host_slots,
+                                        .gradients = state->gradients,
+                                        .reduced = runtime->gradients[0],
+                                        .exchange = runtime->modes[mode].exchange,
+                                        .metrics = state->metrics[mode],
+                                        .control = worker->control,
+                                        .failed = runtime->out_of_memory,
+                                        .part = state->part});
+}
+
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
+{
+    for (int p = 0; p < runtime->division.parts; p++)
+        for (int i = 0; i < runtime->parts[p].plans[mode].count; i++) {
+            tdi_kept_plan *kept = &runtime->parts[p].plans[mode].at[i];
+            if (kept->plan != plans[p] || kept->bound == runtime->bindings)
+                continue;
+            bind(runtime, p, mode, kept->plan);
+            kept->bound = runtime->bindings;
+        }
+}
+
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state)
+{
+    if (runtime->state == state)
+        return;
+    runtime->state = state;
+    runtime->bindings++;
+    runtime->fresh_gradients = false;
+}
+
+static void drop_oldest(tdi_part_state *state, tdi_mode mode)
+{
+    int oldest = 0;
+    for (int i = 1; i < state->plans[mode].count; i++)
+        if (state->plans[mode].at[i].used < state->plans[mode].at[oldest].used)
+            oldest = i;
+    tdi_plan_free(state->plans[mode].at[oldest].plan);
+    state->plans[mode].at[oldest] = state->plans[mode].at[--state->plans[mode].count];
+}
+
+/* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
+static size_t most_packed(const tdi_runtime *runtime, int part)
+{
+    size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
+    size_t most = 2 * weights / (size_t)runtime->division.parts, held = tdi_packed_bytes(&runtime->parts[part]);
+    return most > held ? most - held : 0;
+}
+
+/* Makes the plan anew with fewer lanes where that is faster. */
+static td_status settle_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
+                                const tdi_choice **choice, tdi_error *error)
+{
+    spec->sharing = runtime->division.lanes;
+    TDI_TRY(tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice, error));
+    if (spec->sharing == spec->lanes)
+        return TD_OK;
+    tdi_plan_free(*plan);
+    return tdi_plan_create(spec, plan, error);
+}
+
+static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
+                           tdi_error *error)
+{
+    tdi_mode_state *state = &runtime->modes[mode];
+    tdi_part_state *part = &runtime->parts[index];
+    tdi_plan_spec spec = {.graph = state->program.graph,
+                          .schedule = &state->program.schedule,
+                          .device = tdi_part_device(runtime, index),
+                          .rows = rows,
+                          .part = index,
+                          .replica = tdi_worker_of(runtime, index),
+                          .replicas = runtime->division.workers,
+                          .lanes = runtime->division.lanes,
+                          .sharing = runtime->sharing,
+                          .most_packed = most_packed(runtime, index),
+                          .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
+                          .spin = tdi_runtime_spins(runtime),
+                          .explain = true};
+    const tdi_choice *sharing = NULL;
+    TDI_TRY(tdi_plan_create(&spec, plan, error));
+    bool fixed = mode == TDI_APPLY || state->program.collectives.count || runtime->sharing;
+    td_status status = fixed ? TD_OK : settle_sharing(runtime, mode, &spec, plan, &sharing, error);
+    if (status != TD_OK) {
+        tdi_plan_free(*plan);
+        return status;
+    }
+    if (part->plans[mode].count == PLANS_KEPT)
+        drop_oldest(part, mode);
+    if (tdi_push(&part->plans[mode], ((tdi_kept_plan){.rows = rows, .plan = *plan, .sharing = sharing})))
+        return TD_OK;
+    tdi_plan_free(*plan);
+    return tdi_no_memory(error);
+}
+
+static tdi_kept_plan *kept_plan(tdi_part_state *state, tdi_mode mode, int64_t rows)
+{
+    for (int i = 0; i < state->plans[mode].count; i++)
+        if (state->plans[mode].at[i].rows == rows)
+            return &state->plans[mode].at[i];
+    return NULL;
+}
+
+static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t rows, tdi_plan **plan,
+                         tdi_error *error)
+{
+    tdi_part_state *part = &runtime->parts[index];
+    tdi_kept_plan *kept = kept_plan(part, mode, rows);
+    if (!kept) {
+        TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
+        kept = &part->plans[mode].at[part->plans[mode].count - 1];
+    }
+    kept->used = ++runtime->clock;
+    *plan = kept->plan;
+    return TD_OK;
+}
+
+td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    if (mode != TDI_APPLY)
+        TDI_TRY(tdi_model_check_rows(runtime->model, rows, error));
+    TDI_TRY(tdi_make_mode(runtime, mode, error));
+    for (int p = 0; p < runtime->division.parts; p++) {
+        int64_t own = mode == TDI_APPLY ? 1 : tdi_part_rows(runtime, p, rows);
+        TDI_TRY(plan_of(runtime, p, mode, own, &plans[p], error));
+    }
+    return TD_OK;
+}
+
+/* What has grown has another address, even where memory was short for the rest. */
+static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
+{
+    bool grown = false;
+    td_status status = tdi_grow_memory(runtime, mode, plans, &grown, error);
+    runtime->bindings += grown;
+    return status;
+}
+
+td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
+{
+    const tdi_choices *choices = runtime->chooser.choices;
+    double measured = choices ? choices->seconds : 0;
+    TDI_TRY(tdi_plans_of(runtime, mode, rows, plans, error));
+    TDI_TRY(tdi_configure(runtime, mode, rows, plans, error));
+    if (choices && choices->seconds > measured)
+        tdi_buffers_trim();
+    TDI_TRY(make_room(runtime, mode, plans, error));
+    tdi_choices_remember(runtime->model->context);
+    return TD_OK;
+}

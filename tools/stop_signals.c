@@ -1,0 +1,52 @@
+/* stop_signals.c - the command's signal handlers; the library has none. */
+#include "stop_signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static td_context *volatile stop_context;
+static volatile sig_atomic_t stop_number;
+
+static void on_signal(int number)
+{
+    stop_number = number;
+    td_request_stop(stop_context);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+/* A signal that was ignored when the command started (nohup, a background job) stays ignored. */
+static void catch_signal(int number)
+{
+    struct sigaction now, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
+    if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void stop_on_signals(td_context *context)
+{
+    stop_context = context;
+    catch_signal(SIGINT);
+    catch_signal(SIGTERM);
+    /* Training goes on when the reader of the progress goes away. */
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int stop_signal(void)
+{
+    return stop_number;
+}
+
+const char *stop_name(void)
+{
+    return stop_number == SIGTERM ? "SIGTERM" : "Ctrl-C";
+}
+
+void stop_again(void)
+{
+    if (stop_number)
+        td_request_stop(stop_context);
+}
