@@ -32,8 +32,8 @@ td_status tdi_synthetic_steps_init(const td_model *model, tdi_mode mode, int64_t
 {
     *synthetic = (tdi_synthetic_steps){.mode = mode, .rows = rows};
     TDI_TRY(tdi_model_clone(model, tdi_trains(mode), &synthetic->clone, error));
-    synthetic->clone.optimizer.learning_rate = 0;
-    synthetic->clone.optimizer.schedule.kind = TD_SCHEDULE_NONE;
+    synthetic->clone.state->optimizer.learning_rate = 0;
+    synthetic->clone.state->optimizer.schedule.kind = TD_SCHEDULE_NONE;
     return make_inputs(synthetic, error);
 }
 
