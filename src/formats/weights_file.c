@@ -1,4 +1,4 @@
-/* weights_file.c - .weights.h5 files, which hold what model.weights.h5 in a .keras file does
+/* weights_file.c - .weights.h5 files, which hold what model.architecture->weights.h5 in a .keras file does
  * (keras_weights.c). */
 #include "formats/weights_file.h"
 

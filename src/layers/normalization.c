@@ -1,5 +1,5 @@
 /* normalization.c - Normalization: (x - mean) / max(sqrt(variance), 1e-7) along the last axis, or its inverse.
- * src/train/adapt.c sets mean and variance to the training data's. */
+ * src/train/adapt_normalization.c sets mean and variance to the training data's. */
 #include "layers/layer.h"
 #include "ops/ops.h"
 

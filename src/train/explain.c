@@ -1,5 +1,5 @@
 /* explain.c - td_explain. */
-#include "train/loop.h"
+#include "train/epoch_run.h"
 
 static td_status mode_of(const td_explain_args *args, tdi_mode *mode, tdi_error *error)
 {

@@ -10,7 +10,7 @@
 
 #include "runtime/runtime_struct.h"
 #include "support/small.h"
-#include "train/feed.h"
+#include "train/batch_feed.h"
 
 enum { ROWS = 8, STEPS = 5, TURN = 2 /* steps before the other's turn */ };
 
@@ -77,8 +77,9 @@ static td_model *make(td_context *context, const net *net, const member *member,
     td_compile(model, .optimizer = member->optimizer, .loss = TD_SPARSE_CATEGORICAL_CROSSENTROPY_FROM_LOGITS);
     assert_string_equal(td_error(context), "");
     model->compiled.by_rules = true;
-    tdi_way way = {.division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
-    assert_int_equal(tdi_runtime_create(model, &way, &model->runtime, NULL), TD_OK);
+    tdi_configuration configuration = {
+        .division = {.replicas = 1, .parts = workers, .groups = 1, .workers = workers, .lanes = lanes}};
+    assert_int_equal(tdi_runtime_create(model, &configuration, &model->runtime, NULL), TD_OK);
     model->free_runtime = tdi_runtime_free;
     return model;
 }

@@ -1,6 +1,6 @@
-/* adapt.h - Normalization layers take the mean and the variance of the data. */
-#ifndef TDI_TRAIN_ADAPT_H
-#define TDI_TRAIN_ADAPT_H
+/* adapt_normalization.h - Normalization layers take the mean and the variance of the data. */
+#ifndef TDI_TRAIN_ADAPT_NORMALIZATION_H
+#define TDI_TRAIN_ADAPT_NORMALIZATION_H
 
 #include "data/source.h"
 #include "model/model.h"
