@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "files/atomic_file.h"
 #include "files/zip.h"
-#include "formats/keras_objects.h"
+#include "formats/keras_json.h"
 
 enum { PIECE = 1 << 18 };
 

@@ -1,4 +1,4 @@
-/* adapt_normalization.h - Normalization layers take the mean and the variance of the data. */
+/* adapt_normalization.h - sets the means and variances of Normalization layers to the data's. */
 #ifndef TDI_TRAIN_ADAPT_NORMALIZATION_H
 #define TDI_TRAIN_ADAPT_NORMALIZATION_H
 

@@ -7,9 +7,9 @@
 
 typedef struct tdi_source_feed {
     tdi_source *source;
-    const int64_t *order; /* [samples]; NULL: in order, gathered row by row */
+    const int64_t *order; /* [samples]; NULL: the samples in order, gathered row by row */
     int64_t batch;
-    int n_inputs;  /* of the model: slots behind them are targets */
+    int n_inputs;  /* of the model; slots from here on are targets */
     bool in_order; /* order[i] is i */
     void (*convert_bytes)(const uint8_t *from, float *to, int64_t count, double scale); /* the device's, or NULL */
 } tdi_source_feed;
