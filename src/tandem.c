@@ -17,6 +17,6 @@ td_status td_doctor(td_context *context, FILE *out)
     fprintf(out, "tandem %s\n", td_version());
     for (const tdi_device_interface *const *i = tdi_device_interfaces; *i; i++)
         (*i)->describe(out);
-    tdi_choices_describe(out);
+    tdi_tuning_cache_describe(out);
     return fflush(out) == 0 ? TD_OK : tdi_fail(&context->error, TD_IO, "the report could not be written");
 }

@@ -31,7 +31,7 @@ struct td_context {
     tdi_vec(tdi_owned) owned;
     tdi_vec(tdi_name_count) names;
     struct tdi_trace *trace; /* trace.h; NULL: none is made */
-    void *choices;           /* tdi_choices, made on first use; owned */
+    void *tuning_cache;      /* tdi_tuning_cache, made on first use; owned */
     struct tdi_team *team;   /* thread.h; NULL until tdi_context_team is first called */
 };
 

@@ -50,7 +50,7 @@ static td_status choose_zeros(tdi_plan *plan, tdi_planned *step, tdi_error *erro
     bool contributes = node->home == TDI_HOME_GRADIENT || tdi_placed_of(plan, node)->exchange >= 0;
     for (int lane = 0; lane < plan->spec.lanes; lane++) {
         TDI_TRY(tdi_describe_call(plan, node, plan->arena, &step->calls[lane], error));
-        if (lane == 0 && contributes && node->op != &tdi_op_all_gather)
+        if (lane == 0 && contributes && !node->op->gathers)
             step->calls[lane].run = run_zeros;
     }
     return TD_OK;
@@ -152,47 +152,27 @@ static bool describe_question(const tdi_plan *plan, const tdi_node *node, const 
     return !key->failed;
 }
 
-static td_status measure_choice(tdi_plan *plan, const tdi_node *node, const candidates *all, tdi_choice *choice,
-                                tdi_choice **kept, tdi_error *error)
-{
-    tdi_choices *choices = plan->spec.chooser->choices;
-    tdi_error unseen = {0}; /* a rule chooses then */
-    double begun = tdi_seconds();
-    td_status status = tdi_measure(plan, node, all->kernels, choice, &unseen);
-    tdi_choices_spend(choices, plan->spec.chooser->context, tdi_seconds() - begun);
-    if (status != TD_OK)
-        return status == TD_NO_MEMORY ? status : tdi_fail(error, status, "%s", unseen.message);
-    choice->chosen = tdi_fastest(choice);
-    *kept = tdi_choices_settle(choices, choice);
-    return *kept ? TD_OK : TD_NO_MEMORY;
-}
-
-/* The candidate that the clock prefers, now or at an earlier time. */
-static td_status choose_by_clock(tdi_plan *plan, tdi_planned *step, const candidates *all, int *chosen,
+/* The fastest candidate, by the tuning cache or a trial. Without memory for a trial, or an answer, *chosen stays. */
+static td_status choose_by_trial(tdi_plan *plan, tdi_planned *step, const candidates *all, int *chosen,
                                  tdi_error *error)
 {
-    const char *names[TDI_MAX_CANDIDATES];
     tdi_text key = {0};
-    const tdi_choices *choices = plan->spec.chooser->choices;
-    tdi_choice asked = {
-        .machine = plan->spec.device->identity, .count = all->count, .measured = true, .lasting = all->bfloat16};
+    tdi_error failed = {0};
+    tdi_tuned question = {.machine = plan->spec.device->identity, .count = all->count, .lasting = all->bfloat16};
     for (int i = 0; i < all->count; i++)
-        names[i] = asked.candidates[i].name = all->kernels[i]->name;
+        question.candidates[i].name = all->kernels[i]->name;
     td_status status = describe_question(plan, step->node, all, &key) ? TD_OK : tdi_no_memory(error);
     if (status == TD_OK) {
-        asked.key = key.chars;
-        tdi_choice *choice = tdi_choices_find(choices, asked.machine, asked.key, all->count, names);
-        if (!tdi_choice_stands(choices, &asked, choice))
-            status = measure_choice(plan, step->node, all, &asked, &choice, error);
+        question.key = key.chars;
+        status = tdi_kernel_trial(plan, step->node, all->kernels, &question, &step->tuned, &failed);
         if (status == TD_NO_MEMORY) {
             remark(plan, step, "timing", "not enough memory");
             status = TD_OK;
+        } else if (status != TD_OK) {
+            tdi_fail(error, status, "%s", failed.message);
         }
-        if (choice) {
-            choice->used = true;
-            step->choice = choice;
-            *chosen = choice->chosen;
-        }
+        if (step->tuned)
+            *chosen = step->tuned->chosen;
     }
     tdi_text_free(&key);
     return status;
@@ -251,7 +231,7 @@ td_status tdi_choose_kernel(tdi_plan *plan, int index, tdi_error *error)
     if (!sure) {
         int chosen = all.rule < 0 ? all.count - 1 : all.rule;
         if (all.count > 1 && plan->spec.chooser)
-            TDI_TRY(choose_by_clock(plan, step, &all, &chosen, error));
+            TDI_TRY(choose_by_trial(plan, step, &all, &chosen, error));
         TDI_TRY(tdi_prepare_kernel(plan, all.count ? all.kernels[chosen] : NULL, step->node, plan->arena, &prepared,
                                    error));
     }

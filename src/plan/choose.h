@@ -30,9 +30,11 @@ td_status tdi_choose_layout(tdi_plan *plan, tdi_error *error);
 /* Chooses the step's kernel, and prepares its calls. */
 td_status tdi_choose_kernel(tdi_plan *plan, int step, tdi_error *error);
 
-/* Times the kernels of a choice's candidates side by side, on as many threads as will run them at once. */
-td_status tdi_measure(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels, tdi_choice *choice,
-                      tdi_error *error);
+/* Answers which of the kernels, candidates of `question`, is the fastest for the node's calls; *answer as in
+ * tdi_contest_answer. */
+td_status tdi_kernel_trial(tdi_plan *plan, const tdi_node *node, const tdi_kernel *const *kernels,
+                           const tdi_tuned *question, const tdi_tuned **answer, tdi_error *error);
+/* Frees the memory that the plan's trials have used. */
 void tdi_spares_release(tdi_plan *plan);
 
 #endif

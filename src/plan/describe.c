@@ -1,5 +1,4 @@
-/* describe.c - a plan in words: per op its layer, kernel, share, cost, and who declined. */
-
+/* describe.c - a plan in words and numbers: per op its layer, kernel, share, cost, and which kernels declined. */
 #include "plan/plan_struct.h"
 
 static double planned_flops(const tdi_planned *step)
@@ -9,18 +8,19 @@ static double planned_flops(const tdi_planned *step)
     return flops / tdi_dealt_among(step->node);
 }
 
-static bool is_taken(const tdi_planned *step, int i)
+static bool is_forwarded(const tdi_planned *step, int i)
 {
     return step->forwarded_inputs && step->forwarded_inputs >> i & 1u;
 }
 
-/* Slots are read by what writes them too; what one op of a chain passes on to the next stays in the cache. */
+/* An update reads the slots that it writes. A forwarded value never leaves the caches. `kept`: of weights and slots
+ * alone. */
 static double bytes_read(const tdi_plan *plan, const tdi_planned *step, bool kept)
 {
     const tdi_node *node = step->node;
     double bytes = 0;
     for (int i = 0; i < node->n_in; i++) {
-        if (!node->in[i] || is_taken(step, i))
+        if (!node->in[i] || is_forwarded(step, i))
             continue;
         tdi_home home = tdi_root(node->in[i])->home;
         if (!kept || home == TDI_HOME_VARIABLE || home == TDI_HOME_SLOT)
@@ -86,7 +86,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
                         .op = node->op->name,
                         .pass = pass_of(node),
                         .kernel = step->kernel ? step->kernel->name : "reference",
-                        .choice = step->choice,
+                        .tuned = step->tuned,
                         .share = tdi_planned_share(plan, step),
                         .lanes = tdi_planned_lanes(plan, step),
                         .shape = tdi_placed_of(plan, node)->shape,
@@ -100,18 +100,7 @@ bool tdi_plan_op_at(const tdi_plan *plan, int s, tdi_plan_op *op)
     return true;
 }
 
-void tdi_choice_explain(const tdi_choice *choice, FILE *out)
-{
-    fprintf(out, "%s:",
-            !choice->measured                                    ? "timed before"
-            : choice->lasting || tdi_choice_is_last_word(choice) ? "timed"
-                                                                 : "timed, and again by the next run");
-    for (int i = 0; i < choice->count; i++)
-        fprintf(out, "%s %s %.4g us", i ? "," : "", choice->candidates[i].name, choice->candidates[i].us);
-    fprintf(out, "\n");
-}
-
-/* Where they are not all. */
+/* Says how many threads share the step, unless it is one or all. */
 static void explain_lanes(const tdi_plan *plan, const tdi_planned *step, FILE *out)
 {
     const tdi_placement *by = &tdi_placed_of(plan, step->node)->by;
@@ -144,9 +133,9 @@ static void explain_step(const tdi_plan *plan, const tdi_planned *step, FILE *ou
     if (step->fused)
         fprintf(out, "%-22s   fused with the op before it%s\n", "",
                 step->forwarded_inputs ? ", whose value is not stored" : "");
-    if (step->choice) {
+    if (step->tuned) {
         fprintf(out, "%-22s   ", "");
-        tdi_choice_explain(step->choice, out);
+        tdi_tuned_print(step->tuned, out);
     }
     if (step->remarks.length)
         fprintf(out, "%-22s   declined: %s\n", "", step->remarks.chars);
@@ -174,7 +163,7 @@ double tdi_plan_sure_bfloat16_flops(const tdi_plan *plan)
     for (int s = 0; s < plan->n_steps; s++) {
         const tdi_planned *step = &plan->planned[s];
         bool narrow = step->node && step->node->op->multiplies && is_narrow(step->node);
-        if (narrow && step->kernel && !step->kernel->widens && !step->choice)
+        if (narrow && step->kernel && !step->kernel->widens && !step->tuned)
             flops += planned_flops(step);
     }
     return flops;

@@ -22,7 +22,7 @@ tdi_step_memory tdi_memory_of_step(const tdi_explained *explained);
 const char *tdi_why_float32(const tdi_runtime *runtime);
 
 /* How many lanes share the ops of such steps, as the clock said; NULL: it was not asked. */
-const tdi_choice *tdi_sharing_choice_of(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
+const tdi_tuned *tdi_tuned_sharing(const tdi_runtime *runtime, tdi_mode mode, int64_t batch);
 
 td_status tdi_explain_json(const tdi_explained *explained, FILE *out, tdi_error *error);
 

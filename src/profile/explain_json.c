@@ -17,7 +17,7 @@ static json_t *shape_to_json(const td_shape *shape)
 }
 
 /* null where the clock was not asked. */
-static json_t *choice_to_json(const tdi_choice *choice)
+static json_t *choice_to_json(const tdi_tuned *choice)
 {
     json_t *times = choice ? json_object() : NULL;
     for (int i = 0; times && i < choice->count; i++)
@@ -32,7 +32,7 @@ static json_t *op_to_json(const tdi_plan_op *op)
 {
     return json_pack("{s:s, s:s*, s:s, s:s, s:s, s:o, s:s, s:i, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "layer",
                      op->layer, "variable", op->variable, "op", op->op, "pass", op->pass, "kernel", op->kernel,
-                     "choice", choice_to_json(op->choice), "share", op->share, "lanes", op->lanes, "shape",
+                     "choice", choice_to_json(op->tuned), "share", op->share, "lanes", op->lanes, "shape",
                      shape_to_json(&op->shape), "flops", (json_int_t)op->flops, "bytes", (json_int_t)op->bytes,
                      "kept_bytes", (json_int_t)op->kept_bytes, "bfloat16", op->bfloat16, "once", op->once, "barrier",
                      op->barrier, "chained", op->fused);
@@ -95,7 +95,7 @@ static json_t *time_to_json(const tdi_timing *t)
 
 static json_t *choices_to_json(const tdi_explained *e)
 {
-    const tdi_choice *sharing = tdi_sharing_choice_of(e->runtime, e->mode, e->batch);
+    const tdi_tuned *sharing = tdi_tuned_sharing(e->runtime, e->mode, e->batch);
     return json_pack("{s:o, s:o}", "way", choice_to_json(e->runtime->way), "lanes", choice_to_json(sharing));
 }
 
@@ -105,8 +105,8 @@ td_status tdi_explain_json(const tdi_explained *e, FILE *out, tdi_error *error)
     json_t *steps = steps_to_json(e->plan, e->timing);
     json_t *root = json_pack(
         "{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "model",
-        e->runtime->model->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch, "replicas", d->replicas,
-        "parts", d->parts, "workers", d->workers, "lanes", d->lanes, "why", d->why, "precision",
+        e->runtime->model->architecture->name, "mode", modes[e->mode], "batch_size", (json_int_t)e->batch, "replicas",
+        d->replicas, "parts", d->parts, "workers", d->workers, "lanes", d->lanes, "why", d->why, "precision",
         tdi_computes_bfloat16(e->runtime) ? "bfloat16" : "float32", "why_float32", tdi_why_float32(e->runtime),
         "choices", choices_to_json(e), "peak_bytes", (json_int_t)tdi_memory_of_step(e).peak, "state_bytes",
         (json_int_t)tdi_state_bytes(e->runtime, e->mode), "activation_bytes",

@@ -18,7 +18,7 @@ static const double wanted_seconds = 1.5;
 
 static int64_t period_of(const td_model *model)
 {
-    int each = model->optimizer.gradient_accumulation_steps;
+    int each = model->state->optimizer.gradient_accumulation_steps;
     return each > 1 ? each : 1;
 }
 
@@ -35,23 +35,23 @@ static int64_t steps_for(const td_model *model, double seconds)
 static td_status make_runtime(const td_model *model, tdi_timing *t, tdi_error *error)
 {
     const tdi_runtime *own = model->runtime;
-    tdi_way way = {0};
+    tdi_configuration way = {0};
     if (own)
-        way = (tdi_way){own->division, own->float32, own->sharing};
-    TDI_TRY(tdi_runtime_create(&t->shadow.model, own && own->settled ? &way : NULL, &t->runtime, error));
-    if (!tdi_needs_other_runtime(own && own->settled ? own : t->runtime, t->shadow.mode, t->shadow.rows, &way))
+        way = (tdi_configuration){own->division, own->float32, own->sharing};
+    TDI_TRY(tdi_runtime_create(&t->synthetic.clone, own && own->settled ? &way : NULL, &t->runtime, error));
+    if (!tdi_needs_other_runtime(own && own->settled ? own : t->runtime, t->synthetic.mode, t->synthetic.rows, &way))
         return TD_OK;
     tdi_runtime_free(t->runtime);
     t->runtime = NULL;
-    return tdi_runtime_create(&t->shadow.model, &way, &t->runtime, error);
+    return tdi_runtime_create(&t->synthetic.clone, &way, &t->runtime, error);
 }
 
 /* The first step makes the plans, the second warms up. */
 static td_status warm_up(tdi_timing *t, double *seconds, tdi_error *error)
 {
-    TDI_TRY(tdi_shadow_run(&t->shadow, t->runtime, 1, seconds, error));
-    TDI_TRY(tdi_shadow_run(&t->shadow, t->runtime, 1, seconds, error));
-    return tdi_shadow_run(&t->shadow, t->runtime, period_of(&t->shadow.model), seconds, error);
+    TDI_TRY(tdi_synthetic_steps_run(&t->synthetic, t->runtime, 1, seconds, error));
+    TDI_TRY(tdi_synthetic_steps_run(&t->synthetic, t->runtime, 1, seconds, error));
+    return tdi_synthetic_steps_run(&t->synthetic, t->runtime, period_of(&t->synthetic.clone), seconds, error);
 }
 
 /* Runs `steps` steps, each thread's events in a track of its own. */
@@ -63,9 +63,9 @@ static td_status run_noted(tdi_timing *t, int64_t steps, tdi_trace **trace, tdi_
     *trace = tdi_trace_create((steps + 1) * (parts * NOTED_PER_OP * t->count + NOTED_BESIDE));
     if (!*trace)
         return tdi_no_memory(error);
-    t->shadow.model.context->trace = *trace;
-    td_status status = tdi_shadow_run(&t->shadow, t->runtime, steps, &seconds, error);
-    t->shadow.model.context->trace = NULL;
+    t->synthetic.clone.context->trace = *trace;
+    td_status status = tdi_synthetic_steps_run(&t->synthetic, t->runtime, steps, &seconds, error);
+    t->synthetic.clone.context->trace = NULL;
     return status;
 }
 
@@ -159,7 +159,7 @@ static void take_means(tdi_timing *t)
 /* The tracks of a trace that nobody else writes into are the runtime's threads, in order. */
 static td_status add_up(tdi_timing *t, const tdi_trace *trace, int64_t steps, tdi_error *error)
 {
-    tally all = {.timing = t, .trace = trace, .steps = steps - 1, .period = period_of(&t->shadow.model)};
+    tally all = {.timing = t, .trace = trace, .steps = steps - 1, .period = period_of(&t->synthetic.clone)};
     const tdi_division *d = &t->runtime->division;
     size_t periods = (size_t)(all.steps / all.period);
     all.lengths = calloc(periods, sizeof *all.lengths);
@@ -208,7 +208,7 @@ static td_status list_ops(tdi_timing *t, tdi_error *error)
     for (int s = 0; s < t->count; s++)
         tdi_plan_op_at(t->plan, s, &t->ops[s].op);
     t->threads = t->runtime->division.workers * tdi_plan_sharing(t->plan);
-    t->in_use = tdi_state_bytes(t->runtime, t->shadow.mode) +
+    t->in_use = tdi_state_bytes(t->runtime, t->synthetic.mode) +
                 (double)tdi_plan_activation_bytes(t->plan) * t->runtime->division.parts;
     return TD_OK;
 }
@@ -219,10 +219,10 @@ static td_status time_steps(tdi_timing *t, tdi_error *error)
     tdi_trace *trace = NULL;
     double seconds;
     TDI_TRY(warm_up(t, &seconds, error));
-    TDI_TRY(tdi_runtime_prepare(t->runtime, t->shadow.mode, t->shadow.rows, plans, error));
+    TDI_TRY(tdi_runtime_prepare(t->runtime, t->synthetic.mode, t->synthetic.rows, plans, error));
     t->plan = plans[tdi_last_part(t->runtime)];
     TDI_TRY(list_ops(t, error));
-    int64_t steps = steps_for(&t->shadow.model, seconds);
+    int64_t steps = steps_for(&t->synthetic.clone, seconds);
     td_status status = run_noted(t, steps, &trace, error);
     if (status == TD_OK)
         status = add_up(t, trace, steps, error);
@@ -237,8 +237,8 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
     tdi_trace *users = context->trace;
     context->trace = NULL;
     *timing = (tdi_timing){0};
-    td_status status = tdi_shadow_create(model, mode, batch, &timing->shadow, error);
-    timing->shadow.copied = true;
+    td_status status = tdi_synthetic_steps_init(model, mode, batch, &timing->synthetic, error);
+    timing->synthetic.copied = true;
     if (status == TD_OK)
         status = make_runtime(model, timing, error);
     if (status == TD_OK)
@@ -252,6 +252,6 @@ td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, td
 void tdi_timing_release(tdi_timing *timing)
 {
     tdi_runtime_free(timing->runtime);
-    tdi_shadow_release(&timing->shadow);
+    tdi_synthetic_steps_release(&timing->synthetic);
     free(timing->ops);
 }

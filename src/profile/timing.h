@@ -23,8 +23,8 @@ static inline const char *tdi_bound_name(const tdi_floor *floor)
 }
 
 typedef struct tdi_timing {
-    tdi_shadow shadow;
-    tdi_runtime *runtime; /* of the shadow */
+    tdi_synthetic_steps synthetic;
+    tdi_runtime *runtime; /* of the clone */
     const tdi_plan *plan; /* the first part's */
     int threads;          /* that share the work */
     int64_t steps;        /* that count */
@@ -39,7 +39,7 @@ typedef struct tdi_timing {
     tdi_op_time *ops; /* [count]: the plan's steps, in order */
 } tdi_timing;
 
-/* Runs steps of `batch` made-up rows on a shadow of the model, as its runtime would, for a second or two; measures the
+/* Runs steps of `batch` made-up rows on a clone of the model, as its runtime would, for a second or two; measures the
  * roofline. Whatever it returns, the caller releases it. Nothing of the model changes. */
 td_status tdi_time_steps(const td_model *model, tdi_mode mode, int64_t batch, tdi_timing *timing, tdi_error *error);
 void tdi_timing_release(tdi_timing *timing);

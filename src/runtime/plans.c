@@ -9,22 +9,36 @@ static void bind(tdi_runtime *runtime, int index, tdi_mode mode, tdi_plan *plan)
     tdi_worker *worker = &runtime->workers[tdi_worker_of(runtime, index)];
     tdi_plan_bind(plan, &(tdi_bindings){.activations = state->activations,
                                         .scratch = worker->scratch,
-                                        .values = tdi_model_write_values(runtime->model),
-                                        .slots = runtime->model->slots,
+                                        .values = runtime->state->host_values,
+                                        .slots = runtime->state->host_slots,
                                         .gradients = state->gradients,
                                         .reduced = runtime->gradients[0],
                                         .exchange = runtime->modes[mode].exchange,
                                         .metrics = state->metrics[mode],
                                         .control = worker->control,
+                                        .failed = runtime->out_of_memory,
                                         .part = state->part});
 }
 
-static void bind_all(tdi_runtime *runtime)
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans)
 {
     for (int p = 0; p < runtime->division.parts; p++)
-        for (int mode = 0; mode < TDI_MODES; mode++)
-            for (int i = 0; i < runtime->parts[p].plans[mode].count; i++)
-                bind(runtime, p, (tdi_mode)mode, runtime->parts[p].plans[mode].at[i].plan);
+        for (int i = 0; i < runtime->parts[p].plans[mode].count; i++) {
+            tdi_kept_plan *kept = &runtime->parts[p].plans[mode].at[i];
+            if (kept->plan != plans[p] || kept->bound == runtime->bindings)
+                continue;
+            bind(runtime, p, mode, kept->plan);
+            kept->bound = runtime->bindings;
+        }
+}
+
+void tdi_runtime_put_state(tdi_runtime *runtime, tdi_model_state *state)
+{
+    if (runtime->state == state)
+        return;
+    runtime->state = state;
+    runtime->bindings++;
+    runtime->fresh_gradients = false;
 }
 
 static void drop_oldest(tdi_part_state *state, tdi_mode mode)
@@ -40,17 +54,17 @@ static void drop_oldest(tdi_part_state *state, tdi_mode mode)
 /* Twice the weights, by all plans, each part as much: batches of many sizes would otherwise keep copies without end. */
 static size_t most_packed(const tdi_runtime *runtime, int part)
 {
-    size_t weights = (size_t)runtime->model->total * sizeof(float);
+    size_t weights = (size_t)runtime->model->architecture->total * sizeof(float);
     size_t most = 2 * weights / (size_t)runtime->division.parts, held = tdi_packed_bytes(&runtime->parts[part]);
     return most > held ? most - held : 0;
 }
 
 /* Makes the plan anew with fewer lanes where that is faster. */
-static td_status settle_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
-                                const tdi_choice **choice, tdi_error *error)
+static td_status choose_sharing(tdi_runtime *runtime, tdi_mode mode, tdi_plan_spec *spec, tdi_plan **plan,
+                                const tdi_tuned **choice, tdi_error *error)
 {
     spec->sharing = runtime->division.lanes;
-    TDI_TRY(tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice, error));
+    tdi_choose_sharing(runtime, mode, spec->rows, *plan, &spec->sharing, choice);
     if (spec->sharing == spec->lanes)
         return TD_OK;
     tdi_plan_free(*plan);
@@ -72,13 +86,13 @@ static td_status make_plan(tdi_runtime *runtime, int index, tdi_mode mode, int64
                           .lanes = runtime->division.lanes,
                           .sharing = runtime->sharing,
                           .most_packed = most_packed(runtime, index),
-                          .chooser = runtime->chooser.choices ? &runtime->chooser : NULL,
+                          .chooser = runtime->chooser.cache ? &runtime->chooser : NULL,
                           .spin = tdi_runtime_spins(runtime),
                           .explain = true};
-    const tdi_choice *sharing = NULL;
+    const tdi_tuned *sharing = NULL;
     TDI_TRY(tdi_plan_create(&spec, plan, error));
     bool fixed = mode == TDI_APPLY || state->program.collectives.count || runtime->sharing;
-    td_status status = fixed ? TD_OK : settle_sharing(runtime, mode, &spec, plan, &sharing, error);
+    td_status status = fixed ? TD_OK : choose_sharing(runtime, mode, &spec, plan, &sharing, error);
     if (status != TD_OK) {
         tdi_plan_free(*plan);
         return status;
@@ -107,7 +121,6 @@ static td_status plan_of(tdi_runtime *runtime, int index, tdi_mode mode, int64_t
     if (!kept) {
         TDI_TRY(make_plan(runtime, index, mode, rows, plan, error));
         kept = &part->plans[mode].at[part->plans[mode].count - 1];
-        runtime->unbound = true;
     }
     kept->used = ++runtime->clock;
     *plan = kept->plan;
@@ -126,25 +139,24 @@ td_status tdi_plans_of(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_pl
     return TD_OK;
 }
 
+/* What has grown has another address, even where memory was short for the rest. */
 static td_status make_room(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans, tdi_error *error)
 {
-    bool *grown = &runtime->unbound; /* until all are bound, though there be no room for some */
-    TDI_TRY(tdi_grow_memory(runtime, mode, plans, grown, error));
-    if (*grown)
-        bind_all(runtime);
-    runtime->unbound = false;
-    return TD_OK;
+    bool grown = false;
+    td_status status = tdi_grow_memory(runtime, mode, plans, &grown, error);
+    runtime->bindings += grown;
+    return status;
 }
 
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error)
 {
-    const tdi_choices *choices = runtime->chooser.choices;
-    double measured = choices ? choices->seconds : 0;
+    const tdi_tuning_cache *cache = runtime->chooser.cache;
+    double seconds = cache ? cache->seconds : 0;
     TDI_TRY(tdi_plans_of(runtime, mode, rows, plans, error));
     TDI_TRY(tdi_configure(runtime, mode, rows, plans, error));
-    if (choices && choices->seconds > measured)
+    if (cache && cache->seconds > seconds)
         tdi_buffers_trim();
     TDI_TRY(make_room(runtime, mode, plans, error));
-    tdi_choices_remember(runtime->model->context);
+    tdi_tuning_cache_save(runtime->model->context);
     return TD_OK;
 }

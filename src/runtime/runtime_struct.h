@@ -13,7 +13,8 @@ typedef struct tdi_kept_plan {
     int64_t rows;
     uint64_t used; /* the runtime's clock at the last use */
     tdi_plan *plan;
-    const tdi_choice *sharing; /* NULL: that all lanes share its ops was never in doubt */
+    uint64_t bound; /* the runtime's `bindings` when the plan's addresses were resolved; 0: they were not yet */
+    const tdi_tuned *sharing; /* NULL: that all lanes share its ops was never in doubt */
 } tdi_kept_plan;
 
 /* Where rows of one input are brought together. */
@@ -37,6 +38,7 @@ typedef struct tdi_part_state {
 typedef struct tdi_mode_state {
     bool made;
     tdi_program program;
+    tdi_control control; /* what the program's attributes say of the numbers that its steps read */
     char *exchange;
     tdi_communicator **communicators; /* [workers]; NULL: not connected, or a step has broken them */
     uint32_t steps;                   /* run with them so far */
@@ -61,50 +63,51 @@ typedef struct tdi_traced {
 
 struct tdi_runtime {
     td_model *model;
+    tdi_model_state *state; /* under it now: what its plans read and write */
     tdi_device *devices[TDI_MAX_PARTS];
     int n_devices;
     tdi_division division;
     tdi_team *team; /* the context's */
     tdi_idle_threads idle;
-    bool rehearses; /* as tdi_rehearse says, however its threads are best used */
+    bool is_trial; /* as tdi_fix_threads says, however its threads are best used */
     tdi_part_state *parts;
     float **gradients; /* [parts]: every shard's arena */
     tdi_worker *workers;
     tdi_mode_state modes[TDI_MODES];
     uint64_t clock;
-    bool unbound;         /* there are plans whose addresses are not resolved */
+    uint64_t bindings;    /* how often addresses that plans are bound to have changed; from 1 on */
     bool fresh_gradients; /* of a TDI_GRADIENTS step, not applied yet */
     tdi_traced traced;
     tdi_chooser chooser; /* choices NULL: rules alone choose kernels */
     /* Set when a kernel's library had no memory for its work; taken in turns by steps, since some threads are in the
      * next step before others have looked. */
     atomic_bool out_of_memory[2];
-    bool settled;           /* nobody asks the clock for another way any more */
-    bool settled_for_now;   /* until the first steps that train: predictions alone have asked it */
-    tdi_division by_rules;  /* before the clock was asked */
-    bool for_few;           /* divided for steps of fewer rows than cores */
-    bool float32;           /* although bfloat16 is wished for and the device has it */
-    int sharing;            /* lanes that share ops; 0: each plan finds out for itself */
-    const tdi_choice *way;  /* what the clock said of whole steps; NULL: it was not asked */
-    double rehearsed_bytes; /* that asking it has taken, for a while; 0: it was not asked in this process */
-    int64_t memory;         /* bytes that the process may use */
+    bool settled;          /* nobody asks the clock for another way any more */
+    bool settled_for_now;  /* until the first steps that train: predictions alone have asked it */
+    tdi_division by_rules; /* before the clock was asked */
+    bool for_few;          /* divided for steps of fewer rows than cores */
+    bool float32;          /* although bfloat16 is wished for and the device has it */
+    int sharing;           /* lanes that share ops; 0: each plan finds out for itself */
+    const tdi_tuned *way;  /* what the clock said of whole steps; NULL: it was not asked */
+    double trial_bytes;    /* that asking it has taken, for a while; 0: it was not asked in this process */
+    int64_t memory;        /* bytes that the process may use */
 };
 
 /* How a model could be run. */
-typedef struct tdi_way {
+typedef struct tdi_configuration {
     tdi_division division;
     bool float32;
     int sharing;
-} tdi_way;
+} tdi_configuration;
 
 /* A runtime of its own for `model`, which goes the way given, by all its threads: model->runtime is left alone. */
-td_status tdi_runtime_create(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+td_status tdi_runtime_create(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error);
 /* From now on its steps of this mode are made by all its threads, or by one in their place. */
-void tdi_rehearse(tdi_runtime *runtime, tdi_mode mode, bool in_turn);
+void tdi_fix_threads(tdi_runtime *runtime, tdi_mode mode, bool in_turn);
 
 /* Whether steps need another runtime than the model's own, and which configuration it has. Predictions and evaluations
  * do when they have fewer rows than it has shards, or when it is divided for few rows and they have many. */
-bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_way *way);
+bool tdi_needs_other_runtime(const tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_configuration *way);
 
 /* When the context has a trace: gives names to the items of plans[parts] and a track to each thread. */
 td_status tdi_runtime_trace(tdi_runtime *runtime, tdi_plan *const *plans, tdi_error *error);
@@ -129,7 +132,7 @@ void tdi_runtime_disconnect(tdi_runtime *runtime, tdi_mode mode);
 td_status tdi_need_sums(tdi_runtime *runtime, tdi_mode mode, tdi_error *error);
 
 /* A runtime of the model's that goes the way given, or asks the clock for one; the caller frees it. */
-td_status tdi_runtime_open(td_model *model, const tdi_way *way, tdi_runtime **runtime, tdi_error *error);
+td_status tdi_runtime_open(td_model *model, const tdi_configuration *way, tdi_runtime **runtime, tdi_error *error);
 /* Threads, parts and workers, as the division says; all of them, and what was made since, freed; all of them left to a
  * copy of the struct. */
 td_status tdi_runtime_furnish(tdi_runtime *runtime, tdi_error *error);
@@ -152,16 +155,19 @@ void tdi_say_float32(td_model *model, const char *why);
 /* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
-/* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
- * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
-td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
-                         tdi_choice *asked, tdi_choice **chosen, tdi_error *error);
-/* How many lanes are best to share the ops of such a plan; *choice NULL: all, without a doubt. */
-td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
-                             const tdi_choice **choice, tdi_error *error);
-/* Should the runtime go another way than it does? */
-td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, tdi_way *way,
-                           bool *other, tdi_error *error);
+/* Binds the plans, [parts], to the runtime's state and memory where they are not yet. Called last before a run. */
+void tdi_runtime_bind(tdi_runtime *runtime, tdi_mode mode, tdi_plan *const *plans);
+
+/* Answers in which of several configurations a step such as `plan` is one of is the fastest. `question` has the
+ * candidates' names and, as its key, what is asked. *answer NULL: nothing is known. */
+void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                    const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer);
+/* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+                        const tdi_tuned **answer);
+/* Is another configuration than the runtime's the one to take? */
+bool tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                      tdi_configuration *configuration);
 
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)

@@ -1,154 +1,132 @@
-/* step_trial.c - whole steps against the clock: the model's own, run in several ways by runtimes made for a shadow of
- * it. The ways take turns, and of each the best round counts; there are rounds until enough of them were not disturbed
- * by other processes, or too many were. Ways of a large step hold memory only while it is their turn. A way of several
- * lanes, where fewer are held against it, is made by one thread in their place too, and counts by the better of both:
- * while threads do not help that is what steps come to (thread_governor.h), and fewer lanes would stay when they help again. */
+/* step_trial.c - whole steps as candidates of a contest (tune/contest.h): the model's own steps, in several
+ * configurations.
+ *
+ * Why: in which precision, by how many workers and threads a step is the fastest shows in whole steps alone.
+ *
+ * Design: each candidate is a runtime of its configuration, made for one clone of the model, whose weights it reads and
+ * whose learning rate is zero. It runs a few steps on made-up rows. A candidate of several threads, where fewer are
+ * held against it, is run by one thread in their place too and counts by the better of both: while threads do not help,
+ * steps come to that (thread_governor.h), and fewer threads would stay when they help again. Candidates of a large step
+ * hold memory only during their turn, so that a trial needs one step's memory, and a copy of the weights and, of steps
+ * that train, slots.
+ *
+ * Limits: what a large step finds in the caches it loses with its memory, so each of its turns begins cold. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
 #include "runtime/runtime_struct.h"
 #include "runtime/synthetic_steps.h"
+#include "tune/contest.h"
 
-enum {
-    ROUNDS = 5,
-    FEW_ROUNDS = 2,
-    MOST_TRIES = 2 /* for each round */,
-    MOST_STEPS = 200,
-    LARGE = 64 << 20 /* bytes */
-};
+enum { ROUNDS = 5, FEW_ROUNDS = 2, MOST_STEPS = 200, LARGE = 64 << 20 /* bytes */ };
 static const double round_seconds = 4e-3, long_step = 0.02;
 
-typedef struct rehearsal {
-    tdi_shadow shadow;
-    tdi_choice *choice;
-    tdi_runtime *trials[TDI_MAX_CANDIDATES];
+typedef struct trial {
+    const td_model *model;
+    const tdi_configuration *configurations; /* [count] */
+    int count;
+    tdi_synthetic_steps synthetic;
+    tdi_runtime *runtimes[TDI_MAX_CANDIDATES];
     bool large;
-    double bytes; /* the most that trials have held at once */
-} rehearsal;
+    int64_t steps; /* of a turn */
+    double bytes;  /* the most that the runtimes have held at once */
+} trial;
 
-static void note_bytes(rehearsal *r)
+static void note_bytes(trial *t)
 {
     double bytes = 0;
-    for (int i = 0; i < r->choice->count; i++)
-        bytes += tdi_runtime_bytes(r->trials[i]);
-    r->bytes = fmax(bytes, r->bytes);
+    for (int i = 0; i < t->count; i++)
+        bytes += tdi_runtime_bytes(t->runtimes[i]);
+    t->bytes = fmax(bytes, t->bytes);
 }
 
-/* Memory is there, and touched, before the clock runs. `in_turn`: one thread makes what all would. */
-static td_status run_steps(rehearsal *r, int trial, bool in_turn, int64_t steps, double *seconds, tdi_error *error)
+/* Memory is there, and touched, before the clock runs. `in_turn`: one thread computes what all would. */
+static td_status run_steps(trial *t, int i, bool in_turn, int64_t steps, double *seconds, tdi_error *error)
 {
     tdi_plan *plans[TDI_MAX_PARTS];
-    tdi_rehearse(r->trials[trial], r->shadow.mode, in_turn);
-    TDI_TRY(tdi_runtime_prepare(r->trials[trial], r->shadow.mode, r->shadow.rows, plans, error));
-    TDI_TRY(tdi_shadow_run(&r->shadow, r->trials[trial], steps, seconds, error));
-    note_bytes(r);
-    if (r->large)
-        tdi_runtime_give_back(r->trials[trial]);
+    tdi_fix_threads(t->runtimes[i], t->synthetic.mode, in_turn);
+    TDI_TRY(tdi_runtime_prepare(t->runtimes[i], t->synthetic.mode, t->synthetic.rows, plans, error));
+    TDI_TRY(tdi_synthetic_steps_run(&t->synthetic, t->runtimes[i], steps, seconds, error));
+    note_bytes(t);
+    if (t->large)
+        tdi_runtime_give_back(t->runtimes[i]);
     return TD_OK;
 }
 
-/* The first step makes the plans, the second warms up; what a large one finds warm it loses with its memory. */
-static td_status warm_up(rehearsal *r, double *longest, tdi_error *error)
+/* The first step makes the plans, the second one warms up; a large one has nothing to warm. */
+static td_status warm_up(trial *t, double *longest, tdi_error *error)
 {
     double seconds;
     *longest = 1e-9;
-    for (int i = 0; i < r->choice->count; i++) {
-        TDI_TRY(run_steps(r, i, false, 1, &seconds, error));
-        if (!r->large)
-            TDI_TRY(run_steps(r, i, false, 1, &seconds, error));
+    for (int i = 0; i < t->count; i++) {
+        TDI_TRY(run_steps(t, i, false, 1, &seconds, error));
+        if (!t->large)
+            TDI_TRY(run_steps(t, i, false, 1, &seconds, error));
         *longest = fmax(seconds, *longest);
     }
     return TD_OK;
 }
 
-static td_status take_turn(rehearsal *r, int trial, bool in_turn, int64_t steps, tdi_error *error)
-{
-    double seconds, *us = &r->choice->candidates[trial].us;
-    if (steps > 1) /* the one before has left nothing in the caches */
-        TDI_TRY(run_steps(r, trial, in_turn, 1, &seconds, error));
-    TDI_TRY(run_steps(r, trial, in_turn, steps, &seconds, error));
-    *us = fmin(seconds * 1e6, *us);
-    return TD_OK;
-}
-
-static td_status take_turns(rehearsal *r, int64_t steps, tdi_error *error)
-{
-    for (int i = 0; i < r->choice->count; i++) {
-        TDI_TRY(take_turn(r, i, false, steps, error));
-        if (r->trials[i]->sharing > 1)
-            TDI_TRY(take_turn(r, i, true, steps, error));
-    }
-    return TD_OK;
-}
-
-static td_status compete(rehearsal *r, tdi_error *error)
+static td_status begin(tdi_contest *contest, tdi_error *error)
 {
     double longest;
-    TDI_TRY(warm_up(r, &longest, error));
+    trial *t = contest->context;
+    TDI_TRY(tdi_synthetic_steps_init(t->model, t->synthetic.mode, t->synthetic.rows, &t->synthetic, error));
+    for (int i = 0; i < t->count; i++)
+        TDI_TRY(tdi_runtime_create(&t->synthetic.clone, &t->configurations[i], &t->runtimes[i], error));
+    TDI_TRY(warm_up(t, &longest, error));
     double wanted = round_seconds / longest + 2;
-    int64_t steps = r->large ? 1 : wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
-    int good = 0, rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
-    for (int i = 0; i < r->choice->count; i++)
-        r->choice->candidates[i].us = 1e12;
-    for (int round = 0; good < rounds && round < MOST_TRIES * rounds; round++) {
-        tdi_watch watch = tdi_watch_begin();
-        TDI_TRY(take_turns(r, steps, error));
-        good += !tdi_watch_was_disturbed(&watch);
-    }
-    r->choice->unsure = good < rounds;
+    t->steps = t->large ? 1 : wanted < MOST_STEPS ? (int64_t)wanted : MOST_STEPS;
+    contest->rounds = longest > long_step ? FEW_ROUNDS : ROUNDS;
     return TD_OK;
 }
 
-/* Times whole steps of `rows` rows, such as `plan` is one of, in several ways, on memory of their own: candidate i of
- * the choice is ways[i]. Whatever it returns but TD_OK, nothing was found out. */
-static td_status rehearse(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
-                          tdi_choice *choice, tdi_error *error)
+static td_status take_turn(trial *t, int i, bool in_turn, double *seconds, tdi_error *error)
 {
-    rehearsal r = {.choice = choice};
-    tdi_choices *choices = runtime->chooser.choices;
-    double begun = tdi_seconds() - choices->seconds; /* trials measure kernels too */
-    r.large = tdi_plan_activation_bytes(plan) * (size_t)runtime->division.parts > LARGE;
-    td_status status = tdi_shadow_create(runtime->model, mode, rows, &r.shadow, error);
-    for (int i = 0; i < choice->count && status == TD_OK; i++)
-        status = tdi_runtime_create(&r.shadow.model, &ways[i], &r.trials[i], error);
-    if (status == TD_OK)
-        status = compete(&r, error);
-    for (int i = 0; i < choice->count; i++)
-        tdi_runtime_free(r.trials[i]);
-    if (status == TD_OK)
-        runtime->rehearsed_bytes = fmax(runtime->rehearsed_bytes, tdi_shadow_bytes(&r.shadow) + r.bytes);
-    tdi_shadow_release(&r.shadow);
-    tdi_choices_spend(choices, runtime->model->context, tdi_seconds() - choices->seconds - begun);
-    return status;
+    if (t->steps > 1) /* the candidate before has left its own data in the caches */
+        TDI_TRY(run_steps(t, i, in_turn, 1, seconds, error));
+    return run_steps(t, i, in_turn, t->steps, seconds, error);
 }
 
-/* ---- the choice ---- */
-
-td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, const tdi_way *ways,
-                         tdi_choice *asked, tdi_choice **chosen, tdi_error *error)
+static td_status run(tdi_contest *contest, int i, double *seconds, tdi_error *error)
 {
-    tdi_choices *choices = runtime->chooser.choices;
+    double in_turn;
+    trial *t = contest->context;
+    TDI_TRY(take_turn(t, i, false, seconds, error));
+    if (t->configurations[i].sharing <= 1)
+        return TD_OK;
+    TDI_TRY(take_turn(t, i, true, &in_turn, error));
+    *seconds = fmin(in_turn, *seconds);
+    return TD_OK;
+}
+
+static void end(tdi_contest *contest)
+{
+    trial *t = contest->context;
+    for (int i = 0; i < t->count; i++)
+        tdi_runtime_free(t->runtimes[i]);
+    t->bytes += tdi_synthetic_steps_bytes(&t->synthetic);
+    tdi_synthetic_steps_release(&t->synthetic);
+}
+
+void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                    const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer)
+{
     const tdi_division *d = &runtime->division;
-    const char *names[TDI_MAX_CANDIDATES];
-    tdi_error unseen = {0};
+    tdi_error failed = {0}; /* rules decide then */
     char key[128];
-    for (int i = 0; i < asked->count; i++)
-        names[i] = asked->candidates[i].name;
-    snprintf(key, sizeof key, "%s of step %016llx, %d cores", asked->key, (unsigned long long)tdi_plan_hash(plan),
+    trial t = {.model = runtime->model,
+               .configurations = configurations,
+               .count = question->count,
+               .synthetic = {.mode = mode, .rows = rows},
+               .large = tdi_plan_activation_bytes(plan) * (size_t)d->parts > LARGE};
+    tdi_contest contest = {.context = &t, .begin = begin, .run = run, .end = end};
+    snprintf(key, sizeof key, "%s of step %016llx, %d cores", question->key, (unsigned long long)tdi_plan_hash(plan),
              d->workers * d->lanes);
-    asked->machine = runtime->devices[0]->identity;
-    asked->key = key;
-    asked->measured = true;
-    *chosen = tdi_choices_find(choices, asked->machine, key, asked->count, names);
-    if (!tdi_choice_stands(choices, asked, *chosen) &&
-        rehearse(runtime, mode, rows, plan, ways, asked, &unseen) == TD_OK) {
-        asked->chosen = tdi_fastest(asked);
-        *chosen = tdi_choices_settle(choices, asked);
-        if (!*chosen)
-            return tdi_no_memory(error);
-    }
-    if (*chosen)
-        (*chosen)->used = true;
-    return TD_OK;
+    question->machine = runtime->devices[0]->identity;
+    question->key = key;
+    if (tdi_contest_answer(runtime->chooser.cache, runtime->model->context, question, &contest, answer, &failed) ==
+        TD_OK)
+        runtime->trial_bytes = fmax(runtime->trial_bytes, t.bytes);
 }

@@ -1,27 +1,27 @@
-/* synthetic_steps.h - a model's shadow: its steps can be run and timed, on rows made up, while the model stays what it
- * is. */
+/* synthetic_steps.h - steps that can be run and timed while the model stays as it is: a clone's, on made-up rows. */
 #ifndef TDI_RUNTIME_SYNTHETIC_STEPS_H
 #define TDI_RUNTIME_SYNTHETIC_STEPS_H
 
 #include "runtime/runtime.h"
 
-/* A shadow of the model (model.h) with a learning rate of zero, so that numbers stay what they are. */
-typedef struct tdi_shadow {
-    td_model model;
+typedef struct tdi_synthetic_steps {
+    td_model clone; /* its learning rate is zero, so that its numbers stay what they are */
     tdi_mode mode;
     int64_t rows;
-    bool copied; /* rows are copied, as a shuffle's are, and not read where they lie */
+    bool copied; /* rows are copied, as a shuffle's are, and not read in place */
     float *inputs[2 * TDI_MAX_IO];
-} tdi_shadow;
+} tdi_synthetic_steps;
 
-/* For steps of `rows` rows. Whatever it returns, the caller releases it. */
-td_status tdi_shadow_create(const td_model *model, tdi_mode mode, int64_t rows, tdi_shadow *shadow, tdi_error *error);
-void tdi_shadow_release(tdi_shadow *shadow); /* after the runtimes made for its model */
+/* Makes the clone and a batch of `rows` rows. The caller releases them, whatever this returns. */
+td_status tdi_synthetic_steps_init(const td_model *model, tdi_mode mode, int64_t rows, tdi_synthetic_steps *synthetic,
+                                   tdi_error *error);
+void tdi_synthetic_steps_release(tdi_synthetic_steps *synthetic); /* after the runtimes of its clone */
 
-/* Of its weights, slots and rows. */
-double tdi_shadow_bytes(const tdi_shadow *shadow);
+/* Bytes of the clone's weights and slots, and of the rows. */
+double tdi_synthetic_steps_bytes(const tdi_synthetic_steps *synthetic);
 
-/* Runs steps on a runtime made for its model; *seconds: of each. */
-td_status tdi_shadow_run(tdi_shadow *shadow, tdi_runtime *runtime, int64_t steps, double *seconds, tdi_error *error);
+/* Runs steps on a runtime made for the clone; *seconds: the mean of a step. */
+td_status tdi_synthetic_steps_run(tdi_synthetic_steps *synthetic, tdi_runtime *runtime, int64_t steps, double *seconds,
+                                  tdi_error *error);
 
 #endif

@@ -68,16 +68,16 @@ static td_status not_finite(void *user, td_training *training)
     return TD_OK;
 }
 
-static td_status train(const td_find_learning_rate_args *args, td_model *shadow, td_rate_test *test)
+static td_status train(const td_find_learning_rate_args *args, td_model *clone, td_rate_test *test)
 {
     td_callback *callbacks[] = {
         td_callback_create(
             &(td_callback_functions){.train_begin = train_begin, .batch_end = batch_end, .not_finite = not_finite},
             test),
         NULL};
-    shadow->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
+    clone->state->optimizer.schedule = (td_schedule){.kind = TD_SCHEDULE_NONE};
     return td_fit_(&(td_fit_args){.at = args->at,
-                                  .model = shadow,
+                                  .model = clone,
                                   .data = td_data_retain(args->data),
                                   .epochs = test->steps,
                                   .batch_size = args->batch_size,
@@ -200,12 +200,12 @@ static td_status create(const td_find_learning_rate_args *args, td_rate_test **m
     return *made ? TD_OK : tdi_no_memory(error);
 }
 
-static td_status train_shadow(const td_find_learning_rate_args *args, td_rate_test *test, tdi_error *error)
+static td_status train_clone(const td_find_learning_rate_args *args, td_rate_test *test, tdi_error *error)
 {
-    td_model shadow;
-    TDI_TRY(tdi_model_shadow(args->model, true, &shadow, error));
-    td_status status = train(args, &shadow, test);
-    tdi_model_release_shadow(&shadow);
+    td_model clone;
+    TDI_TRY(tdi_model_clone(args->model, true, &clone, error));
+    td_status status = train(args, &clone, test);
+    tdi_model_release_clone(&clone);
     return status; /* of a failure td_fit has told the context */
 }
 
@@ -215,7 +215,7 @@ static td_status try_standing_still(const td_find_learning_rate_args *args, int 
     td_rate_test *still = allocate(0, 1, steps);
     if (!still)
         return tdi_no_memory(error);
-    td_status status = train_shadow(args, still, error);
+    td_status status = train_clone(args, still, error);
     if (status == TD_OK && still->not_finite)
         status = tdi_fail(error, TD_NOT_FINITE,
                           "td_find_learning_rate: the loss is no finite number in step %d, with the weights as they "
@@ -229,7 +229,7 @@ static td_status find(const td_find_learning_rate_args *args, td_rate_test **tes
 {
     TDI_TRY(create(args, test, error));
     TDI_TRY(tdi_check_compiled(args->model, true, error));
-    TDI_TRY(train_shadow(args, *test, error));
+    TDI_TRY(train_clone(args, *test, error));
     return (*test)->not_finite ? try_standing_still(args, (*test)->done + 1, error) : TD_OK;
 }
 

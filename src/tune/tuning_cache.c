@@ -1,90 +1,101 @@
-/* tuning_cache.c - the table of choices. */
+/* tuning_cache.c - the table of answers, and which of them hold.
+ *
+ * Why: a promise of the library is that the same configuration on the same machine gives the same bits. Kernels differ
+ * in their last bits, so the same question must get the same answer, in this process and in later ones, although no two
+ * contests time alike.
+ *
+ * Rules:
+ * - A sure answer is final. It is never asked again.
+ * - An unsure answer holds for this process. The next one asks again: a sure answer then takes its place, another
+ * unsure one adds its times to it, and the choice stays. With the TDI_OFTEN_ENOUGH-th the least times of all decide,
+ * and that is final.
+ * - An answer is unsure when too many rounds were disturbed, or when a candidate was faster than the preferred one.
+ * - Where bfloat16 is at stake (`lasting`) more than last bits differ: the first answer is final, sure or not.
+ * - In a backup every answer is final: a resumed run chooses as the run before, and where that was not timed
+ *   (`untimed`) nothing is.
+ *
+ * Limits: the table is searched from front to end; it holds some hundred answers, and is asked when plans are made. */
 #include "tune/tuning_cache.h"
 
 #include <string.h>
 
-tdi_choices *tdi_choices_create(void)
+tdi_tuning_cache *tdi_tuning_cache_create(void)
 {
-    tdi_choices *choices = calloc(1, sizeof *choices);
-    if (!choices)
+    tdi_tuning_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
         return NULL;
-    choices->arena = tdi_arena_create();
-    if (!choices->arena) {
-        free(choices);
+    cache->arena = tdi_arena_create();
+    if (!cache->arena) {
+        free(cache);
         return NULL;
     }
-    return choices;
+    return cache;
 }
 
-void tdi_choices_free(tdi_choices *choices)
+void tdi_tuning_cache_free(tdi_tuning_cache *cache)
 {
-    if (!choices)
+    if (!cache)
         return;
-    tdi_vec_free(&choices->all);
-    tdi_arena_free(choices->arena);
-    free(choices);
+    tdi_vec_free(&cache->all);
+    tdi_arena_free(cache->arena);
+    free(cache);
 }
 
-static tdi_choice *at_key(const tdi_choices *choices, const char *machine, const char *key)
+static tdi_tuned *at_key(const tdi_tuning_cache *cache, const char *machine, const char *key)
 {
-    for (int i = 0; i < choices->all.count; i++) {
-        tdi_choice *choice = choices->all.at[i];
-        if (strcmp(choice->key, key) == 0 && strcmp(choice->machine, machine) == 0)
-            return choice;
+    for (int i = 0; i < cache->all.count; i++) {
+        tdi_tuned *tuned = cache->all.at[i];
+        if (strcmp(tuned->key, key) == 0 && strcmp(tuned->machine, machine) == 0)
+            return tuned;
     }
     return NULL;
 }
 
-static bool is_between(const tdi_choice *choice, int count, const char *const *names)
+tdi_tuned *tdi_tuning_cache_find(const tdi_tuning_cache *cache, const tdi_tuned *question)
 {
-    if (choice->count != count)
-        return false;
-    for (int i = 0; i < count; i++)
-        if (strcmp(choice->candidates[i].name, names[i]) != 0)
-            return false;
-    return true;
+    tdi_tuned *found = at_key(cache, question->machine, question->key);
+    if (!found || found->count != question->count)
+        return NULL;
+    for (int i = 0; i < found->count; i++)
+        if (strcmp(found->candidates[i].name, question->candidates[i].name) != 0)
+            return NULL;
+    return found;
 }
 
-tdi_choice *tdi_choices_find(const tdi_choices *choices, const char *machine, const char *key, int count,
-                             const char *const *names)
+tdi_tuned *tdi_tuning_cache_put(tdi_tuning_cache *cache, const tdi_tuned *tuned)
 {
-    tdi_choice *choice = at_key(choices, machine, key);
-    return choice && is_between(choice, count, names) ? choice : NULL;
-}
-
-tdi_choice *tdi_choices_keep(tdi_choices *choices, const tdi_choice *choice)
-{
-    tdi_choice copy = *choice;
-    copy.machine = tdi_strdup(choices->arena, choice->machine);
-    copy.key = tdi_strdup(choices->arena, choice->key);
+    tdi_tuned copy = *tuned;
+    copy.machine = tdi_strdup(cache->arena, tuned->machine);
+    copy.key = tdi_strdup(cache->arena, tuned->key);
     bool complete = copy.machine && copy.key;
     for (int i = 0; i < copy.count; i++) {
-        copy.candidates[i].name = tdi_strdup(choices->arena, choice->candidates[i].name);
+        copy.candidates[i].name = tdi_strdup(cache->arena, tuned->candidates[i].name);
         complete = complete && copy.candidates[i].name;
     }
     if (!complete)
         return NULL;
-    tdi_choice *kept = at_key(choices, copy.machine, copy.key);
+    tdi_tuned *kept = at_key(cache, copy.machine, copy.key);
     if (!kept) {
-        kept = TDI_NEW(choices->arena, tdi_choice);
-        if (!kept || !tdi_push(&choices->all, kept))
+        kept = TDI_NEW(cache->arena, tdi_tuned);
+        if (!kept || !tdi_push(&cache->all, kept))
             return NULL;
     }
     *kept = copy;
     return kept;
 }
 
-bool tdi_choice_is_last_word(const tdi_choice *choice)
+bool tdi_tuned_is_final(const tdi_tuned *tuned)
 {
-    return !choice->unsure || choice->unsure >= TDI_OFTEN_ENOUGH;
+    return tuned->lasting || !tuned->unsure || tuned->unsure >= TDI_OFTEN_ENOUGH;
 }
 
-bool tdi_choice_stands(const tdi_choices *choices, const tdi_choice *asked, const tdi_choice *found)
+bool tdi_tuning_cache_holds(const tdi_tuning_cache *cache, const tdi_tuned *question, const tdi_tuned *found)
 {
-    return choices->untimed || (found && (found->measured || asked->lasting || tdi_choice_is_last_word(found)));
+    return cache->untimed || (found && (found->measured || question->lasting || tdi_tuned_is_final(found)));
 }
 
-static void add_unsure(tdi_choice *before, const tdi_choice *measured)
+/* The file does not have `preferred` and `worth_it`: they are the question's. */
+static void add_unsure(tdi_tuned *before, const tdi_tuned *measured)
 {
     before->measured = true;
     if (!before->unsure)
@@ -95,50 +106,42 @@ static void add_unsure(tdi_choice *before, const tdi_choice *measured)
     before->preferred = measured->preferred;
     before->worth_it = measured->worth_it;
     if (++before->unsure == TDI_OFTEN_ENOUGH)
-        before->chosen = tdi_fastest(before);
+        before->chosen = tdi_tuned_fastest(before);
 }
 
-/* What slows cores down for some seconds, or parts them, on the host of a virtual machine is not seen from inside. */
-static bool is_unsure(const tdi_choice *measured)
+tdi_tuned *tdi_tuning_cache_record(tdi_tuning_cache *cache, const tdi_tuned *measured)
 {
-    return measured->unsure || (measured->worth_it > 0 && measured->chosen != measured->preferred);
-}
-
-tdi_choice *tdi_choices_settle(tdi_choices *choices, const tdi_choice *measured)
-{
-    const char *names[TDI_MAX_CANDIDATES];
-    for (int i = 0; i < measured->count; i++)
-        names[i] = measured->candidates[i].name;
-    tdi_choice *before = tdi_choices_find(choices, measured->machine, measured->key, measured->count, names);
-    tdi_choice settled = *measured;
-    settled.unsure = is_unsure(measured);
-    choices->changed = true;
-    if (!before || !settled.unsure)
-        return tdi_choices_keep(choices, &settled);
-    add_unsure(before, &settled);
+    tdi_tuned tuned = *measured, *before = tdi_tuning_cache_find(cache, measured);
+    bool against_preferred = tuned.worth_it > 0 && tuned.chosen != tuned.preferred;
+    tuned.measured = true;
+    tuned.unsure = tuned.unsure || against_preferred;
+    cache->changed = true;
+    if (!before || !tuned.unsure)
+        return tdi_tuning_cache_put(cache, &tuned);
+    add_unsure(before, &tuned);
     return before;
 }
 
-void tdi_choices_spend(tdi_choices *choices, td_context *context, double seconds)
-{
-    const double patience = 1;
-    double before = choices->seconds;
-    choices->seconds += seconds;
-    if (before < patience && choices->seconds >= patience)
-        tdi_log(context, TD_LOG_INFO,
-                "finding out which kernels are fastest here takes seconds, of large steps minutes; once, for they are "
-                "remembered");
-}
-
-int tdi_fastest(const tdi_choice *choice)
+int tdi_tuned_fastest(const tdi_tuned *tuned)
 {
     const double more_than_noise = 0.97;
-    const tdi_candidate *all = choice->candidates;
+    const tdi_candidate *all = tuned->candidates;
     int best = 0;
-    for (int i = 1; i < choice->count; i++)
+    for (int i = 1; i < tuned->count; i++)
         if (all[i].us < more_than_noise * all[best].us)
             best = i;
-    if (choice->worth_it > 0 && all[best].us >= choice->worth_it * all[choice->preferred].us)
-        best = choice->preferred;
+    if (tuned->worth_it > 0 && all[best].us >= tuned->worth_it * all[tuned->preferred].us)
+        best = tuned->preferred;
     return best;
+}
+
+void tdi_tuned_print(const tdi_tuned *tuned, FILE *out)
+{
+    fprintf(out, "%s:",
+            !tuned->measured            ? "timed before"
+            : tdi_tuned_is_final(tuned) ? "timed"
+                                        : "timed, and again by the next run");
+    for (int i = 0; i < tuned->count; i++)
+        fprintf(out, "%s %s %.4g us", i ? "," : "", tuned->candidates[i].name, tuned->candidates[i].us);
+    fprintf(out, "\n");
 }

@@ -5,7 +5,7 @@
  *                     {"conv2d 3x3 same, ...": {"take": "winograd conv2d",
  *                                               "us": [["winograd conv2d", 512.5], ["onednn conv2d", 1034.0]]}}}}
  *
- * and "unsure": 2 in a choice that was timed twice, beside other processes or against what is preferred. */
+ * An answer that was unsure twice also has "unsure": 2. */
 #include "tune/tuning_cache_file.h"
 
 #include <errno.h>
@@ -40,14 +40,14 @@ static place find_place(char *folder, char *path)
 
 /* ---- to and from JSON ---- */
 
-static json_t *choice_to_json(const tdi_choice *choice)
+static json_t *tuned_to_json(const tdi_tuned *tuned)
 {
     json_t *times = json_array();
-    for (int i = 0; i < choice->count; i++)
-        json_array_append_new(times, json_pack("[s, f]", choice->candidates[i].name, choice->candidates[i].us));
-    json_t *json = json_pack("{s:s, s:o}", "take", choice->candidates[choice->chosen].name, "us", times);
-    if (choice->unsure)
-        json_object_set_new(json, "unsure", json_integer(choice->unsure));
+    for (int i = 0; i < tuned->count; i++)
+        json_array_append_new(times, json_pack("[s, f]", tuned->candidates[i].name, tuned->candidates[i].us));
+    json_t *json = json_pack("{s:s, s:o}", "take", tuned->candidates[tuned->chosen].name, "us", times);
+    if (tuned->unsure)
+        json_object_set_new(json, "unsure", json_integer(tuned->unsure));
     return json;
 }
 
@@ -65,26 +65,26 @@ static int unsure_of(const json_t *json)
     return times < 0 ? 0 : times > TDI_OFTEN_ENOUGH ? TDI_OFTEN_ENOUGH : (int)times;
 }
 
-static bool choice_of_json(const json_t *json, tdi_choice *choice)
+static bool tuned_of_json(const json_t *json, tdi_tuned *tuned)
 {
     const char *take = json_string_value(json_object_get(json, "take"));
     const json_t *times = json_object_get(json, "us");
     size_t count = json_array_size(times);
-    choice->chosen = -1;
-    choice->unsure = unsure_of(json);
+    tuned->chosen = -1;
+    tuned->unsure = unsure_of(json);
     if (!take || count < 1 || count > TDI_MAX_CANDIDATES)
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (!candidate_of_json(json_array_get(times, i), &choice->candidates[i]))
+        if (!candidate_of_json(json_array_get(times, i), &tuned->candidates[i]))
             return false;
-        if (strcmp(choice->candidates[i].name, take) == 0)
-            choice->chosen = (int)i;
+        if (strcmp(tuned->candidates[i].name, take) == 0)
+            tuned->chosen = (int)i;
     }
-    choice->count = (int)count;
-    return choice->chosen >= 0;
+    tuned->count = (int)count;
+    return tuned->chosen >= 0;
 }
 
-/* The object of choices for a machine, made when it is not there. */
+/* The object that has a machine's answers; it is made when it is not there. */
 static json_t *machine_of(json_t *root, const char *name)
 {
     json_t *machines = json_object_get(root, "machines"), *machine = json_object_get(machines, name);
@@ -93,10 +93,10 @@ static json_t *machine_of(json_t *root, const char *name)
     return machine;
 }
 
-static bool put(json_t *root, const tdi_choice *choice)
+static bool put(json_t *root, const tdi_tuned *tuned)
 {
-    json_t *machine = machine_of(root, choice->machine);
-    return machine && json_object_set_new(machine, choice->key, choice_to_json(choice)) == 0;
+    json_t *machine = machine_of(root, tuned->machine);
+    return machine && json_object_set_new(machine, tuned->key, tuned_to_json(tuned)) == 0;
 }
 
 static json_t *empty_root(void)
@@ -110,14 +110,14 @@ static bool is_root(const json_t *root)
            json_is_object(json_object_get(root, "machines"));
 }
 
-/* A run that is resumed makes the choices that it made, unsure or not. */
-json_t *tdi_choices_export(const tdi_choices *choices)
+/* In a backup every answer is final, unsure or not: a resumed run chooses as the run before. */
+json_t *tdi_tuning_cache_export(const tdi_tuning_cache *cache)
 {
     json_t *root = empty_root();
-    for (int i = 0; root && i < choices->all.count; i++) {
-        tdi_choice choice = *choices->all.at[i];
-        choice.unsure = 0;
-        if (choice.used && !put(root, &choice)) {
+    for (int i = 0; root && i < cache->all.count; i++) {
+        tdi_tuned tuned = *cache->all.at[i];
+        tuned.unsure = 0;
+        if (tuned.used && !put(root, &tuned)) {
             json_decref(root);
             return NULL;
         }
@@ -125,7 +125,7 @@ json_t *tdi_choices_export(const tdi_choices *choices)
     return root;
 }
 
-td_status tdi_choices_import(tdi_choices *choices, const json_t *exported, tdi_error *error)
+td_status tdi_tuning_cache_import(tdi_tuning_cache *cache, const json_t *exported, tdi_error *error)
 {
     const char *machine, *key;
     json_t *of_machine, *json;
@@ -134,10 +134,10 @@ td_status tdi_choices_import(tdi_choices *choices, const json_t *exported, tdi_e
     json_object_foreach(json_object_get(exported, "machines"), machine, of_machine)
         json_object_foreach(of_machine, key, json)
     {
-        tdi_choice choice = {.machine = machine, .key = key};
-        if (!choice_of_json(json, &choice))
+        tdi_tuned tuned = {.machine = machine, .key = key};
+        if (!tuned_of_json(json, &tuned))
             return tdi_fail(error, TD_BAD_FILE, "the choice of \"%s\" cannot be read", key);
-        if (!tdi_choices_keep(choices, &choice))
+        if (!tdi_tuning_cache_put(cache, &tuned))
             return tdi_no_memory(error);
     }
     return TD_OK;
@@ -149,12 +149,12 @@ static bool is_whole(const json_t *root)
 {
     const char *machine, *key;
     json_t *of_machine, *json;
-    tdi_choice choice;
+    tdi_tuned tuned;
     bool whole = is_root(root);
     json_object_foreach(json_object_get(root, "machines"), machine, of_machine)
         json_object_foreach(of_machine, key, json)
     {
-        whole = whole && choice_of_json(json, &choice);
+        whole = whole && tuned_of_json(json, &tuned);
     }
     return whole;
 }
@@ -186,7 +186,7 @@ static bool is_no_file(const char *path)
     return stat(path, &file) == 0 && !S_ISREG(file.st_mode);
 }
 
-static void load(td_context *context, tdi_choices *choices)
+static void load(td_context *context, tdi_tuning_cache *cache)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     json_t *root;
@@ -198,7 +198,7 @@ static void load(td_context *context, tdi_choices *choices)
     }
     found what = read_file(path, &root);
     if (root)
-        tdi_choices_import(choices, root, NULL); /* what memory has no room for is timed again */
+        tdi_tuning_cache_import(cache, root, NULL); /* what memory has no room for is timed again */
     json_decref(root);
     if (what == FOUND_DAMAGED)
         tdi_log(context, TD_LOG_WARNING, "%s is damaged: what it remembered is timed again, and the file written anew",
@@ -210,57 +210,57 @@ static void load(td_context *context, tdi_choices *choices)
                 path);
 }
 
-static void free_choices(void *choices)
+static void free_cache(void *cache)
 {
-    tdi_choices_free(choices);
+    tdi_tuning_cache_free(cache);
 }
 
-static tdi_choices *make(td_context *context)
+static tdi_tuning_cache *make(td_context *context)
 {
-    tdi_choices *choices = tdi_choices_create();
-    if (choices && tdi_context_own(context, choices, free_choices)) {
-        context->choices = choices;
-        return choices;
+    tdi_tuning_cache *cache = tdi_tuning_cache_create();
+    if (cache && tdi_context_own(context, cache, free_cache)) {
+        context->tuning_cache = cache;
+        return cache;
     }
-    tdi_choices_free(choices);
+    tdi_tuning_cache_free(cache);
     return NULL;
 }
 
-tdi_choices *tdi_choices_of(td_context *context)
+tdi_tuning_cache *tdi_tuning_cache_of(td_context *context)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    if (!context->choices && find_place(folder, path) != PLACE_OFF && make(context))
-        load(context, context->choices);
-    return context->choices;
+    if (!context->tuning_cache && find_place(folder, path) != PLACE_OFF && make(context))
+        load(context, context->tuning_cache);
+    return context->tuning_cache;
 }
 
-td_status tdi_choices_restore(td_context *context, const json_t *exported, tdi_error *error)
+td_status tdi_tuning_cache_restore(td_context *context, const json_t *exported, tdi_error *error)
 {
-    tdi_choices *choices = tdi_choices_of(context);
-    if (!choices) {
-        choices = make(context);
-        if (!choices)
+    tdi_tuning_cache *cache = tdi_tuning_cache_of(context);
+    if (!cache) {
+        cache = make(context);
+        if (!cache)
             return tdi_no_memory(error);
-        choices->untimed = true;
+        cache->untimed = true;
     }
-    return tdi_choices_import(choices, exported, error);
+    return tdi_tuning_cache_import(cache, exported, error);
 }
 
 /* What others have measured meanwhile and are sure of is better than what is unsure here; what lasts is the first's. */
-static bool worth_writing(json_t *root, const tdi_choice *choice)
+static bool worth_writing(json_t *root, const tdi_tuned *tuned)
 {
-    const json_t *other = json_object_get(machine_of(root, choice->machine), choice->key);
-    bool better = !choice->lasting && (!choice->unsure || unsure_of(other));
-    return choice->measured && (better || !other);
+    const json_t *other = json_object_get(machine_of(root, tuned->machine), tuned->key);
+    bool better = !tuned->lasting && (!tuned->unsure || unsure_of(other));
+    return tuned->measured && (better || !other);
 }
 
 /* What other processes have written meanwhile, here in `root`, stays. */
-static json_t *merge(json_t *root, const tdi_choices *choices)
+static json_t *merge(json_t *root, const tdi_tuning_cache *cache)
 {
     if (!root)
         root = empty_root();
-    for (int i = 0; root && i < choices->all.count; i++)
-        if (worth_writing(root, choices->all.at[i]) && !put(root, choices->all.at[i])) {
+    for (int i = 0; root && i < cache->all.count; i++)
+        if (worth_writing(root, cache->all.at[i]) && !put(root, cache->all.at[i])) {
             json_decref(root);
             return NULL;
         }
@@ -277,29 +277,29 @@ static td_status write_file(const char *path, const json_t *root, tdi_error *err
     return status;
 }
 
-static void remember(td_context *context, tdi_choices *choices)
+static void remember(td_context *context, tdi_tuning_cache *cache)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     tdi_error error = {0};
     json_t *root;
     if (find_place(folder, path) != PLACE_FILE || is_no_file(path) || read_file(path, &root) == FOUND_OTHER_VERSION)
         return;
-    choices->changed = false;
+    cache->changed = false;
     tdi_make_folders(folder, 0700); /* private, as XDG wants it */
-    root = merge(root, choices);
+    root = merge(root, cache);
     bool written = write_file(path, root, &error) == TD_OK;
-    if (!written && !choices->unwritten)
+    if (!written && !cache->unwritten)
         tdi_log(context, TD_LOG_INFO, "which kernels are fastest here cannot be remembered: %s", error.message);
-    choices->unwritten = !written;
+    cache->unwritten = !written;
     json_decref(root);
 }
 
 /* Called after each job: a small one has no time for more than a look. */
-void tdi_choices_remember(td_context *context)
+void tdi_tuning_cache_save(td_context *context)
 {
-    tdi_choices *choices = context->choices;
-    if (choices && choices->changed)
-        remember(context, choices);
+    tdi_tuning_cache *cache = context->tuning_cache;
+    if (cache && cache->changed)
+        remember(context, cache);
 }
 
 /* Why the file cannot be written, NULL when it can: in its folder, or in the one in which that would be made. */
@@ -322,7 +322,7 @@ static const char *refusal(const char *folder, const char *path)
     return tdi_is_folder(place) ? NULL : strerror(ENOTDIR);
 }
 
-void tdi_choices_describe(FILE *out)
+void tdi_tuning_cache_describe(FILE *out)
 {
     const char *why_not;
     char folder[PATH_MAX], path[PATH_MAX];

@@ -47,12 +47,12 @@ static void compare_facts(const json_t *facts)
     json_decref(here);
 }
 
-static void import_choices(const json_t *json)
+static void import_tuning_cache(const json_t *json)
 {
     tdi_error error = {0};
-    tdi_choices *choices = tdi_choices_create();
-    tdi_choices_import(choices, json, &error);
-    tdi_choices_free(choices);
+    tdi_tuning_cache *choices = tdi_tuning_cache_create();
+    tdi_tuning_cache_import(choices, json, &error);
+    tdi_tuning_cache_free(choices);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -64,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (tdi_state_read(&state, path, &error) == TD_OK) {
         compare_facts(json_object_get(state.root, "facts"));
         resume(&state);
-        if (state.choices)
-            import_choices(state.choices);
+        if (state.tuned)
+            import_tuning_cache(state.tuned);
         tdi_state_release(&state);
     }
     close(fd);

@@ -47,24 +47,23 @@ static int holds(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static const char *const names[] = {"quick", "slow"};
-    static const tdi_choice choice = {.machine = "this",
-                                      .key = "matmul",
-                                      .count = 2,
-                                      .measured = true,
-                                      .used = true,
-                                      .candidates = {{"quick", 1.5}, {"slow", 2.25}}};
+    static const tdi_tuned tuned = {.machine = "this",
+                                    .key = "matmul",
+                                    .count = 2,
+                                    .measured = true,
+                                    .used = true,
+                                    .candidates = {{"quick", 1.5}, {"slow", 2.25}}};
     if (!*path)
         make_folder();
     put(bytes, size);
     for (int again = 0; again < 2; again++) {
         td_context *context = td_context_create(NULL);
-        tdi_choices *choices = tdi_choices_of(context);
-        if (again && !tdi_choices_find(choices, "this", "matmul", 2, names) && !holds(bytes, size))
+        tdi_tuning_cache *cache = tdi_tuning_cache_of(context);
+        if (again && !tdi_tuning_cache_find(cache, &tuned) && !holds(bytes, size))
             abort();
-        tdi_choices_keep(choices, &choice);
-        choices->changed = true;
-        tdi_choices_remember(context);
+        tdi_tuning_cache_put(cache, &tuned);
+        cache->changed = true;
+        tdi_tuning_cache_save(context);
         td_context_free(context);
     }
     return 0;

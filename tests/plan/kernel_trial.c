@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
-#include "cpu/cpu.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
+#include "support/devices.h"
 #include "support/lone_plan.h"
 
 enum { CHANNELS = 96, GUARD = 64, MOST_BUFFERS = 64, WORKERS = 2, NAN_BYTE = 0xff };
@@ -65,7 +65,7 @@ static tdi_graph *convolution(tdi_variable *filter)
     return graph;
 }
 
-/* Workers may then differ in whether they keep the filter as they want it. */
+/* Workers may then differ in whether they have a packed-weight cache. */
 static void any_buffer_may_be_missing(void **state)
 {
     (void)state;
@@ -77,16 +77,15 @@ static void any_buffer_may_be_missing(void **state)
     tdi_error error = {0};
     tdi_schedule schedule = {0};
     tdi_collectives collectives = {0};
-    tdi_device *device;
+    tdi_device *device = test_device_open();
     tdi_team *team;
     assert_int_equal(tdi_schedule_make(graph, &schedule, &collectives, &error), TD_OK);
-    assert_int_equal(tdi_cpu_device.open(0, 1, &device, &error), TD_OK);
     assert_int_equal(tdi_team_create(WORKERS, &team, &error), TD_OK);
     device->allocate = allocate;
     device->release = release;
     td_context *context = td_context_create(NULL);
     for (fails_at = 0, asked = 1; fails_at < asked; fails_at++) {
-        tdi_chooser chooser = {tdi_choices_create(), context, team, WORKERS};
+        tdi_chooser chooser = {tdi_tuning_cache_create(), context, team, WORKERS};
         tdi_plan_spec spec = {.graph = graph,
                               .schedule = &schedule,
                               .device = device,
@@ -100,7 +99,7 @@ static void any_buffer_may_be_missing(void **state)
         td_status status = tdi_plan_create(&spec, &plan, &error);
         assert_true(status == TD_OK || status == TD_NO_MEMORY);
         tdi_plan_free(plan);
-        tdi_choices_free(chooser.choices);
+        tdi_tuning_cache_free(chooser.cache);
         for (int i = 0; i < MOST_BUFFERS; i++)
             assert_null(buffers[i].memory);
     }

@@ -541,15 +541,15 @@ static int begin(void **state)
 static void test_fastest(void **state)
 {
     (void)state;
-    tdi_choice choice = {.count = 3, .candidates = {{"1 lane", 91}, {"4 lanes", 89}, {"8 lanes", 100}}};
-    assert_int_equal(tdi_fastest(&choice), 0);
-    choice.preferred = 2;
-    choice.worth_it = 0.9;
-    assert_int_equal(tdi_fastest(&choice), 2);
-    choice.candidates[0].us = 81;
-    assert_int_equal(tdi_fastest(&choice), 0);
-    choice.candidates[1].us = 50;
-    assert_int_equal(tdi_fastest(&choice), 1);
+    tdi_tuned tuned = {.count = 3, .candidates = {{"1 lane", 91}, {"4 lanes", 89}, {"8 lanes", 100}}};
+    assert_int_equal(tdi_tuned_fastest(&tuned), 0);
+    tuned.preferred = 2;
+    tuned.worth_it = 0.9;
+    assert_int_equal(tdi_tuned_fastest(&tuned), 2);
+    tuned.candidates[0].us = 81;
+    assert_int_equal(tdi_tuned_fastest(&tuned), 0);
+    tuned.candidates[1].us = 50;
+    assert_int_equal(tdi_tuned_fastest(&tuned), 1);
 }
 
 int main(void)

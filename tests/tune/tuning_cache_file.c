@@ -1,5 +1,5 @@
-/* The file of choices: what is kept comes back, other processes' entries stay, and whatever stands at its path, it
- * never fails a run. */
+/* tuning_cache_file.c - choices.json: what is kept comes back, other processes' entries stay, and whatever stands at
+ * its path, it never fails a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,34 +27,45 @@ static td_context *fresh_context(void)
     return context;
 }
 
-static tdi_choices *choices_of(td_context *context)
+static tdi_tuning_cache *cache_of(td_context *context)
 {
-    tdi_choices *choices = tdi_choices_of(context);
-    assert_non_null(choices);
-    return choices;
+    tdi_tuning_cache *cache = tdi_tuning_cache_of(context);
+    assert_non_null(cache);
+    return cache;
 }
 
 static const char *const names[] = {"quick", "slow"};
 
 static void keep(td_context *context, const char *machine, const char *key, int chosen)
 {
-    tdi_choices *choices = choices_of(context);
-    tdi_choice choice = {.machine = machine,
-                         .key = key,
-                         .count = 2,
-                         .chosen = chosen,
-                         .candidates = {{names[0], 1.5}, {names[1], 2.25}},
-                         .measured = true,
-                         .used = true};
-    assert_non_null(tdi_choices_keep(choices, &choice));
-    choices->changed = true;
-    tdi_choices_remember(context);
+    tdi_tuning_cache *cache = cache_of(context);
+    tdi_tuned tuned = {.machine = machine,
+                       .key = key,
+                       .count = 2,
+                       .chosen = chosen,
+                       .candidates = {{names[0], 1.5}, {names[1], 2.25}},
+                       .measured = true,
+                       .used = true};
+    assert_non_null(tdi_tuning_cache_put(cache, &tuned));
+    cache->changed = true;
+    tdi_tuning_cache_save(context);
+}
+
+static tdi_tuned question(const char *machine, const char *key, int count)
+{
+    return (tdi_tuned){.machine = machine, .key = key, .count = count, .candidates = {{names[0], 0}, {names[1], 0}}};
+}
+
+static const tdi_tuned *find_on(td_context *context, const char *machine, const char *key, int count)
+{
+    tdi_tuned asked = question(machine, key, count);
+    return tdi_tuning_cache_find(cache_of(context), &asked);
 }
 
 static int chosen(td_context *context, const char *machine, const char *key)
 {
-    const tdi_choice *choice = tdi_choices_find(choices_of(context), machine, key, 2, names);
-    return choice ? choice->chosen : -1;
+    const tdi_tuned *tuned = find_on(context, machine, key, 2);
+    return tuned ? tuned->chosen : -1;
 }
 
 static void use_folder(const char *name)
@@ -74,7 +85,7 @@ static void test_comes_back(void **state)
     assert_int_equal(chosen(two, "here", "a"), 1);
     assert_int_equal(chosen(two, "here", "b"), 0);
     assert_int_equal(chosen(two, "elsewhere", "a"), -1);
-    assert_null(tdi_choices_find(choices_of(two), "here", "a", 1, names)); /* other candidates: another question */
+    assert_null(find_on(two, "here", "a", 1)); /* other candidates: another question */
     keep(one, "here", "c", 1);
     keep(two, "elsewhere", "a", 0);
     keep(two, "here", "a", 0);
@@ -82,42 +93,42 @@ static void test_comes_back(void **state)
     assert_int_equal(chosen(three, "here", "a"), 0);
     assert_int_equal(chosen(three, "here", "c"), 1);
     assert_int_equal(chosen(three, "elsewhere", "a"), 0);
-    assert_float_equal(tdi_choices_find(choices_of(three), "here", "c", 2, names)->candidates[1].us, 2.25, 0);
+    assert_float_equal(find_on(three, "here", "c", 2)->candidates[1].us, 2.25, 0);
     assert_int_equal(scratch_count(), 1);
     td_context_free(one);
     td_context_free(two);
     td_context_free(three);
 }
 
-static tdi_choice measured(const char *key, int chosen, bool unsure)
+static tdi_tuned measured(const char *key, int chosen, bool unsure)
 {
-    return (tdi_choice){.machine = "here",
-                        .key = key,
-                        .count = 2,
-                        .chosen = chosen,
-                        .candidates = {{names[0], 1.5}, {names[1], 2.25}},
-                        .measured = true,
-                        .unsure = unsure,
-                        .used = true};
+    return (tdi_tuned){.machine = "here",
+                       .key = key,
+                       .count = 2,
+                       .chosen = chosen,
+                       .candidates = {{names[0], 1.5}, {names[1], 2.25}},
+                       .measured = true,
+                       .unsure = unsure,
+                       .used = true};
 }
 
-static const tdi_choice *settle(td_context *context, int chosen, bool unsure)
+static const tdi_tuned *record(td_context *context, int chosen, bool unsure)
 {
-    tdi_choice choice = measured("hurried", chosen, unsure);
-    const tdi_choice *settled = tdi_choices_settle(choices_of(context), &choice);
-    assert_non_null(settled);
-    tdi_choices_remember(context);
-    return settled;
+    tdi_tuned tuned = measured("hurried", chosen, unsure);
+    const tdi_tuned *recorded = tdi_tuning_cache_record(cache_of(context), &tuned);
+    assert_non_null(recorded);
+    tdi_tuning_cache_save(context);
+    return recorded;
 }
 
-static const tdi_choice *find(td_context *context, const char *key)
+static const tdi_tuned *find(td_context *context, const char *key)
 {
-    return tdi_choices_find(choices_of(context), "here", key, 2, names);
+    return find_on(context, "here", key, 2);
 }
 
-static bool stands(td_context *context, const tdi_choice *choice)
+static bool holds(td_context *context, const tdi_tuned *tuned)
 {
-    return tdi_choice_stands(choices_of(context), &(tdi_choice){0}, choice);
+    return tdi_tuning_cache_holds(cache_of(context), &(tdi_tuned){0}, tuned);
 }
 
 /* What was timed beside other processes is timed again by the next process, but holds until one is left alone. */
@@ -126,22 +137,22 @@ static void test_unsure(void **state)
     (void)state;
     use_folder("");
     td_context *one = fresh_context(), *two, *three;
-    assert_true(stands(one, settle(one, 1, true)));
+    assert_true(holds(one, record(one, 1, true)));
     two = fresh_context();
-    assert_false(stands(two, find(two, "hurried")));
-    assert_int_equal(settle(two, 0, true)->chosen, 1);
-    assert_true(stands(two, find(two, "hurried")));
+    assert_false(holds(two, find(two, "hurried")));
+    assert_int_equal(record(two, 0, true)->chosen, 1);
+    assert_true(holds(two, find(two, "hurried")));
     three = fresh_context();
-    assert_int_equal(settle(three, 0, false)->chosen, 0);
-    settle(one, 1, true); /* too late */
+    assert_int_equal(record(three, 0, false)->chosen, 0);
+    record(one, 1, true); /* too late */
     td_context_free(three);
     three = fresh_context();
     assert_int_equal(find(three, "hurried")->chosen, 0);
-    assert_true(stands(three, find(three, "hurried")));
-    json_t *exported = tdi_choices_export(choices_of(one)); /* as a backup does */
-    assert_int_equal(tdi_choices_import(choices_of(three), exported, NULL), TD_OK);
+    assert_true(holds(three, find(three, "hurried")));
+    json_t *exported = tdi_tuning_cache_export(cache_of(one)); /* as a backup does */
+    assert_int_equal(tdi_tuning_cache_import(cache_of(three), exported, NULL), TD_OK);
     assert_int_equal(find(three, "hurried")->chosen, 1);
-    assert_true(stands(three, find(three, "hurried")));
+    assert_true(holds(three, find(three, "hurried")));
     json_decref(exported);
     td_context_free(one);
     td_context_free(two);
@@ -155,17 +166,17 @@ static void test_always_unsure(void **state)
     use_folder("");
     for (int i = 0; i < TDI_OFTEN_ENOUGH; i++) {
         td_context *context = fresh_context();
-        assert_false(stands(context, find(context, "busy")));
-        tdi_choice choice = measured("busy", 1, true);
-        choice.candidates[0].us = i == 1 ? 1.75 : 9;
+        assert_false(holds(context, find(context, "busy")));
+        tdi_tuned tuned = measured("busy", 1, true);
+        tuned.candidates[0].us = i == 1 ? 1.75 : 9;
         bool last = i == TDI_OFTEN_ENOUGH - 1;
-        assert_int_equal(tdi_choices_settle(choices_of(context), &choice)->chosen, last ? 0 : 1);
-        tdi_choices_remember(context);
+        assert_int_equal(tdi_tuning_cache_record(cache_of(context), &tuned)->chosen, last ? 0 : 1);
+        tdi_tuning_cache_save(context);
         td_context_free(context);
     }
     td_context *after = fresh_context();
-    const tdi_choice *found = find(after, "busy");
-    assert_true(stands(after, found));
+    const tdi_tuned *found = find(after, "busy");
+    assert_true(holds(after, found));
     assert_int_equal(found->chosen, 0);
     assert_float_equal(found->candidates[0].us, 1.75, 0);
     td_context_free(after);
@@ -176,21 +187,21 @@ static void test_against_preferred(void **state)
 {
     (void)state;
     use_folder("");
-    tdi_choice choice = measured("lanes", 0, false);
-    choice.preferred = 1;
-    choice.worth_it = 0.9;
+    tdi_tuned tuned = measured("lanes", 0, false);
+    tuned.preferred = 1;
+    tuned.worth_it = 0.9;
     td_context *one = fresh_context(), *two, *three;
-    assert_int_equal(tdi_choices_settle(choices_of(one), &choice)->chosen, 0);
-    tdi_choices_remember(one);
+    assert_int_equal(tdi_tuning_cache_record(cache_of(one), &tuned)->chosen, 0);
+    tdi_tuning_cache_save(one);
     two = fresh_context();
     assert_int_equal(find(two, "lanes")->chosen, 0);
-    assert_false(stands(two, find(two, "lanes")));
-    choice.chosen = 1;
-    assert_int_equal(tdi_choices_settle(choices_of(two), &choice)->chosen, 1);
-    tdi_choices_remember(two);
+    assert_false(holds(two, find(two, "lanes")));
+    tuned.chosen = 1;
+    assert_int_equal(tdi_tuning_cache_record(cache_of(two), &tuned)->chosen, 1);
+    tdi_tuning_cache_save(two);
     three = fresh_context();
     assert_int_equal(find(three, "lanes")->chosen, 1);
-    assert_true(stands(three, find(three, "lanes")));
+    assert_true(holds(three, find(three, "lanes")));
     td_context_free(one);
     td_context_free(two);
     td_context_free(three);
@@ -203,36 +214,36 @@ static void test_lasting(void **state)
     use_folder("");
     td_context *both[2] = {fresh_context(), fresh_context()}, *later;
     for (int i = 0; i < 2; i++) {
-        tdi_choice choice = measured("precision", 1 - i, i == 0);
-        choice.lasting = true;
-        choices_of(both[1]); /* read before the other has written */
-        assert_int_equal(tdi_choices_settle(choices_of(both[i]), &choice)->chosen, 1 - i);
-        tdi_choices_remember(both[i]);
+        tdi_tuned tuned = measured("precision", 1 - i, i == 0);
+        tuned.lasting = true;
+        cache_of(both[1]); /* read before the other has written */
+        assert_int_equal(tdi_tuning_cache_record(cache_of(both[i]), &tuned)->chosen, 1 - i);
+        tdi_tuning_cache_save(both[i]);
     }
     later = fresh_context();
-    const tdi_choice *found = tdi_choices_find(choices_of(later), "here", "precision", 2, names);
+    const tdi_tuned *found = find(later, "precision");
     assert_int_equal(found->chosen, 1);
     assert_true(found->unsure);
-    assert_true(tdi_choice_stands(choices_of(later), &(tdi_choice){.lasting = true}, found));
-    assert_false(stands(later, found));
+    assert_true(tdi_tuning_cache_holds(cache_of(later), &(tdi_tuned){.lasting = true}, found));
+    assert_false(holds(later, found));
     td_context_free(both[0]);
     td_context_free(both[1]);
     td_context_free(later);
 }
 
-/* Where timing is off, choices that a backup brings are all there is. */
+/* Where timing is off, answers that a backup brings are all there is. */
 static void test_restored(void **state)
 {
     (void)state;
     use_folder("");
     td_context *one = fresh_context(), *two;
     keep(one, "here", "mine", 1);
-    json_t *exported = tdi_choices_export(choices_of(one));
+    json_t *exported = tdi_tuning_cache_export(cache_of(one));
     setenv("TANDEM_CACHE", "off", 1);
     two = fresh_context();
-    assert_int_equal(tdi_choices_restore(two, exported, NULL), TD_OK);
+    assert_int_equal(tdi_tuning_cache_restore(two, exported, NULL), TD_OK);
     assert_int_equal(chosen(two, "here", "mine"), 1);
-    assert_true(stands(two, NULL)); /* nothing else is timed */
+    assert_true(holds(two, NULL)); /* nothing else is timed */
     json_decref(exported);
     td_context_free(one);
     td_context_free(two);
@@ -242,7 +253,7 @@ static void expect_rewritten(const char *bytes, size_t size)
 {
     scratch_write("choices.json", bytes, size);
     td_context *context = fresh_context();
-    choices_of(context);
+    cache_of(context);
     assert_int_equal(warnings, 1);
     keep(context, "here", "new", 1);
     td_context_free(context);
@@ -278,7 +289,7 @@ static void test_another_version(void **state)
     use_folder("");
     scratch_write("choices.json", newer, sizeof newer - 1);
     td_context *context = fresh_context();
-    choices_of(context);
+    cache_of(context);
     assert_int_equal(warnings, 1);
     keep(context, "here", "new", 1);
     assert_int_equal(chosen(context, "here", "new"), 1);
@@ -324,7 +335,7 @@ static void expect_words(const char *words)
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    tdi_choices_describe(out);
+    tdi_tuning_cache_describe(out);
     fclose(out);
     assert_non_null(strstr(text, words));
     free(text);
@@ -353,23 +364,6 @@ static void test_nowhere_to_write(void **state)
     unlink(scratch_path("file"));
 }
 
-/* A long wait is explained, once. */
-static void test_long_wait(void **state)
-{
-    (void)state;
-    use_folder("");
-    td_context *context = fresh_context();
-    tdi_choices *choices = choices_of(context);
-    tdi_choices_spend(choices, context, 0.5);
-    tdi_choices_spend(choices, context, 0.25);
-    assert_int_equal(infos, 0);
-    tdi_choices_spend(choices, context, 0.5);
-    assert_int_equal(infos, 1);
-    tdi_choices_spend(choices, context, 100);
-    assert_int_equal(infos, 1);
-    td_context_free(context);
-}
-
 /* Looking makes nothing. */
 static void test_described(void **state)
 {
@@ -385,8 +379,8 @@ static void test_off(void **state)
     for (int i = 0; i < 2; i++) {
         setenv("TANDEM_CACHE", i ? "OFF" : "off", 1);
         td_context *context = fresh_context();
-        assert_null(tdi_choices_of(context));
-        tdi_choices_remember(context);
+        assert_null(tdi_tuning_cache_of(context));
+        tdi_tuning_cache_save(context);
         td_context_free(context);
         expect_words("chosen by rules");
     }
@@ -431,24 +425,24 @@ static void test_folders(void **state)
     rmdir(scratch_path("xdg"));
 }
 
-/* A backup's choices go before the file's. */
+/* A backup's answers go before the file's. */
 static void test_export_and_import(void **state)
 {
     (void)state;
     use_folder("");
     td_context *context = fresh_context();
     keep(context, "here", "mine", 1);
-    json_t *exported = tdi_choices_export(choices_of(context));
+    json_t *exported = tdi_tuning_cache_export(cache_of(context));
     assert_non_null(exported);
     keep(context, "here", "mine", 0);
     td_context_free(context);
     context = fresh_context();
     assert_int_equal(chosen(context, "here", "mine"), 0);
-    assert_int_equal(tdi_choices_import(choices_of(context), exported, NULL), TD_OK);
+    assert_int_equal(tdi_tuning_cache_import(cache_of(context), exported, NULL), TD_OK);
     assert_int_equal(chosen(context, "here", "mine"), 1);
     tdi_error error = {0};
     json_t *wrong = json_pack("{s:i}", "tandem choices", 7);
-    assert_int_equal(tdi_choices_import(choices_of(context), wrong, &error), TD_BAD_FILE);
+    assert_int_equal(tdi_tuning_cache_import(cache_of(context), wrong, &error), TD_BAD_FILE);
     json_decref(wrong);
     json_decref(exported);
     td_context_free(context);
@@ -467,7 +461,6 @@ int main(void)
                                        cmocka_unit_test(test_wrong_entries),
                                        cmocka_unit_test(test_nowhere_to_write),
                                        cmocka_unit_test(test_export_and_import),
-                                       cmocka_unit_test(test_long_wait),
                                        cmocka_unit_test(test_described),
                                        cmocka_unit_test(test_off),
                                        cmocka_unit_test(test_no_file),

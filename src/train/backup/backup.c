@@ -25,8 +25,8 @@ typedef struct backup {
     td_state found; /* until the callbacks have had what is theirs */
     bool failing;   /* and said so */
     int64_t sequence;
-    char *choices; /* as text, of so many */
-    int n_choices;
+    char *tuned; /* the exported tuning cache as text, of n_tuned answers */
+    int n_tuned;
 } backup;
 
 /* ---- what a run is ---- */
@@ -88,10 +88,10 @@ static void visit_last(td_state *state, td_epoch *last)
 /* What stateful layers keep from batch to batch. */
 static void visit_states(td_state *state, td_model *model)
 {
-    for (int i = 0; i < model->layers.count; i++)
-        for (int s = 0; s < model->layers.at[i]->states.count; s++) {
-            const tdi_variable *variable = model->layers.at[i]->states.at[s];
-            tdi_state_enter(state, "states", model->layers.at[i]->name);
+    for (int i = 0; i < model->architecture->layers.count; i++)
+        for (int s = 0; s < model->architecture->layers.at[i]->states.count; s++) {
+            const tdi_variable *variable = model->architecture->layers.at[i]->states.at[s];
+            tdi_state_enter(state, "states", model->architecture->layers.at[i]->name);
             tdi_state_array_of(state, variable->name, TD_FLOAT32, &variable->shape,
                                tdi_model_write_value(model, variable));
         }
@@ -99,22 +99,22 @@ static void visit_states(td_state *state, td_model *model)
 
 static void visit_model(td_state *state, td_model *model)
 {
-    double rate = (double)model->optimizer.learning_rate;
+    double rate = (double)model->state->optimizer.learning_rate;
     tdi_state_enter(state, "model", NULL);
-    td_state_count(state, "iteration", &model->iteration);
+    td_state_count(state, "iteration", &model->state->iteration);
     td_state_number(state, "learning rate", &rate);
     if (state->restoring && (!(rate >= 0) || !isfinite((float)rate)))
         tdi_fail(&state->error, TD_BAD_FILE, "its learning rate is %g, which cannot be", rate);
     else
-        model->optimizer.learning_rate = (float)rate;
+        model->state->optimizer.learning_rate = (float)rate;
     tdi_state_enter(state, "weights", NULL);
     tdi_state_variables(state, "", model, false, tdi_model_write_values(model));
     for (int slot = 0; slot < TDI_MAX_SLOTS; slot++) {
         char name[16];
         snprintf(name, sizeof name, "%d", slot);
         tdi_state_enter(state, "slots", name);
-        if (model->slots[slot])
-            tdi_state_variables(state, "", model, true, model->slots[slot]);
+        if (tdi_model_slots(model, slot))
+            tdi_state_variables(state, "", model, true, tdi_model_write_slots(model, slot));
     }
     visit_states(state, model);
 }
@@ -140,7 +140,7 @@ void tdi_backup_visit_callbacks(td_state *state, td_training *training)
 
 /* ---- saving ---- */
 
-static void save_way(td_state *state, const td_model *model)
+static void save_configuration(td_state *state, const td_model *model)
 {
     int parts;
     bool float32;
@@ -166,22 +166,23 @@ static void save_sums(td_state *state, td_training *training)
     free(sums);
 }
 
-/* They grow only when a plan is made. None yet are something else than none at all: the clock will be asked. */
-static void save_choices(backup *self, td_state *state, const td_model *model)
+/* Exports again only when a plan or configuration has used another answer. An empty cache is saved too: it says that
+ * the run may time. */
+static void save_tuning_cache(backup *self, td_state *state, const td_model *model)
 {
-    const tdi_choices *choices = model->by_rules ? NULL : tdi_choices_of(model->context);
+    const tdi_tuning_cache *cache = model->compiled.by_rules ? NULL : tdi_tuning_cache_of(model->context);
     int used = 0;
-    for (int i = 0; choices && i < choices->all.count; i++)
-        used += choices->all.at[i]->used;
-    if (choices && (!self->choices || used != self->n_choices)) {
-        json_t *json = tdi_choices_export(choices);
-        free(self->choices);
-        self->choices = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
-        self->n_choices = used;
+    for (int i = 0; cache && i < cache->all.count; i++)
+        used += cache->all.at[i]->used;
+    if (cache && (!self->tuned || used != self->n_tuned)) {
+        json_t *json = tdi_tuning_cache_export(cache);
+        free(self->tuned);
+        self->tuned = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) : NULL;
+        self->n_tuned = used;
         json_decref(json);
     }
-    state->choices_text = self->choices ? strdup(self->choices) : NULL;
-    if (choices && !state->choices_text)
+    state->tuned_text = self->tuned ? strdup(self->tuned) : NULL;
+    if (cache && !state->tuned_text)
         tdi_no_memory(&state->error);
 }
 
@@ -229,11 +230,11 @@ static void save(backup *self, td_training *training)
     if (m.has_last)
         visit_last(state, &training->last);
     visit_model(state, training->model);
-    save_way(state, training->model);
+    save_configuration(state, training->model);
     if (m.steps)
         save_sums(state, training);
     tdi_backup_visit_callbacks(state, training);
-    save_choices(self, state, training->model);
+    save_tuning_cache(self, state, training->model);
     outcome = state->error;
     if (outcome.status == TD_OK) {
         tdi_backup_writer_outcome(self->writer, &outcome);
@@ -369,7 +370,7 @@ static td_status find(backup *self, td_context *context, int *good, tdi_error *e
 static td_status check_rate(backup *self, const json_t *facts, const td_model *model, tdi_error *error)
 {
     double begun = json_number_value(json_object_get(facts, "learning rate")), reached = begun;
-    double rate = (double)model->optimizer.learning_rate;
+    double rate = (double)model->state->optimizer.learning_rate;
     char then[TDI_FACTS_TEXT], now[TDI_FACTS_TEXT];
     tdi_state_enter(&self->found, "model", NULL);
     td_state_number(&self->found, "learning rate", &reached);
@@ -409,15 +410,15 @@ static td_status restore_sums(td_state *state, td_training *training, tdi_error 
 }
 
 /* Plans are made anew, so that they take the kernels that the backup's took, with a cache or without. */
-static td_status restore_choices(const td_state *state, td_model *model, tdi_error *error)
+static td_status restore_tuning_cache(const td_state *state, td_model *model, tdi_error *error)
 {
     tdi_model_drop_runtime(model);
-    model->by_rules = !state->choices;
-    return state->choices ? tdi_choices_restore(model->context, state->choices, error) : TD_OK;
+    model->compiled.by_rules = !state->tuned;
+    return state->tuned ? tdi_tuning_cache_restore(model->context, state->tuned, error) : TD_OK;
 }
 
 /* Which way steps go may have been settled by others than this run's, before it. */
-static td_status restore_way(td_state *state, td_model *model, int64_t batch, tdi_error *error)
+static td_status restore_configuration(td_state *state, td_model *model, int64_t batch, tdi_error *error)
 {
     tdi_runtime *runtime;
     int parts = 0;
@@ -451,9 +452,9 @@ td_status tdi_backup_restore(td_state *state, td_training *training, const tdi_r
     state->looking = false;
     TDI_TRY(outcome_of(state, error));
     TDI_TRY(check_moment(&m, run, error));
-    TDI_TRY(restore_choices(state, training->model, error));
+    TDI_TRY(restore_tuning_cache(state, training->model, error));
     visit_model(state, training->model);
-    TDI_TRY(restore_way(state, training->model, run->batch, error));
+    TDI_TRY(restore_configuration(state, training->model, run->batch, error));
     if (m.steps)
         TDI_TRY(restore_sums(state, training, error));
     training->seed = (uint64_t)m.seed;
@@ -514,7 +515,8 @@ td_status tdi_backup_begin(td_training *training, const tdi_run *run, tdi_error 
         return tdi_fail(error, TD_INVALID_ARGUMENT, "a td_fit has one BackupAndRestore; %d were given", count);
     TDI_TRY(open_folder(self, error));
     TDI_TRY(tdi_run_facts(training->model, run, &self->facts, error));
-    json_object_set_new(self->facts, "learning rate", json_real((double)training->model->optimizer.learning_rate));
+    json_object_set_new(self->facts, "learning rate",
+                        json_real((double)training->model->state->optimizer.learning_rate));
     TDI_TRY(find(self, training->model->context, &good, error));
     if (good >= 0)
         TDI_TRY(resume(self, training, run, error));
@@ -575,7 +577,7 @@ static void backup_release(void *user)
     json_decref(self->facts);
     if (self->lock >= 0)
         close(self->lock);
-    free(self->choices);
+    free(self->tuned);
     free(self->folder);
     free(self);
 }

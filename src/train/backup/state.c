@@ -35,8 +35,8 @@ void tdi_state_release(td_state *state)
     tdi_text_free(&state->prefix);
     tdi_text_free(&state->name);
     json_decref(state->root);
-    json_decref(state->choices);
-    free(state->choices_text);
+    json_decref(state->tuned);
+    free(state->tuned_text);
     *state = (td_state){0};
 }
 
@@ -45,8 +45,8 @@ void tdi_state_begin(td_state *state)
     json_decref(state->root);
     state->root = json_pack("{s:i}", VERSION_KEY, VERSION);
     state->part = state->root;
-    free(state->choices_text);
-    state->choices_text = NULL;
+    free(state->tuned_text);
+    state->tuned_text = NULL;
     state->used = 0;
     state->error = (tdi_error){0};
     if (!state->root)
@@ -286,8 +286,8 @@ void td_state_floats(td_state *state, const char *name, float *values, size_t co
 void tdi_state_variables(td_state *state, const char *name, const td_model *model, bool trained, float *values)
 {
     tdi_text path = {0};
-    for (int i = 0; i < model->weights.count; i++) {
-        const tdi_variable *variable = &model->weights.at[i]->variable;
+    for (int i = 0; i < model->architecture->weights.count; i++) {
+        const tdi_variable *variable = &model->architecture->weights.at[i]->variable;
         if (trained && !variable->trainable)
             continue;
         path.length = 0;
@@ -307,9 +307,9 @@ static td_status write_entries(const td_state *state, const char *path, const ch
 {
     int count = 0;
     entries[count++] = (tdi_zip_entry){.name = STATE_ENTRY, .bytes = json, .size = strlen(json)};
-    if (state->choices_text)
+    if (state->tuned_text)
         entries[count++] =
-            (tdi_zip_entry){.name = CHOICE_ENTRY, .bytes = state->choices_text, .size = strlen(state->choices_text)};
+            (tdi_zip_entry){.name = CHOICE_ENTRY, .bytes = state->tuned_text, .size = strlen(state->tuned_text)};
     for (int i = 0; i < state->used; i++)
         entries[count++] = (tdi_zip_entry){
             .name = state->arrays.at[i].name, .bytes = state->arrays.at[i].npy, .size = state->arrays.at[i].size};
@@ -374,7 +374,7 @@ static td_status read_entries(td_state *state, tdi_zip *zip, const char *path, t
     TDI_TRY(read_json(zip, path, STATE_ENTRY, &state->root, error));
     TDI_TRY(check_version(state->root, path, error));
     if (tdi_zip_has(zip, CHOICE_ENTRY))
-        TDI_TRY(read_json(zip, path, CHOICE_ENTRY, &state->choices, error));
+        TDI_TRY(read_json(zip, path, CHOICE_ENTRY, &state->tuned, error));
     for (int64_t i = 0; i < tdi_zip_count(zip); i++) {
         const char *entry = tdi_zip_name(zip, i);
         if (entry && tdi_ends_in(entry, ".npy"))

@@ -4,7 +4,7 @@
  * file is an .npz, that is a zip archive:
  *
  *     state.json      the numbers, by part: "run", "model", "callbacks", and what run it is: "facts"
- *     choices.json    what the clock chose (dist/choice_file.h); absent where nothing is timed
+ *     choices.json    the tuning cache (tune/tuning_cache_file.h); absent where nothing is timed
  *     <name>.npy      the arrays: "weights/dense/kernel.npy", "callbacks/EarlyStopping/best/dense/kernel.npy"
  *
  * Numbers that JSON has no word for are the strings "nan", "inf" and "-inf". */
@@ -33,9 +33,9 @@ struct td_state {
     bool restoring;
     bool looking; /* restoring: is everything there? Nothing is changed yet */
     json_t *root;
-    json_t *part;       /* borrowed: what the numbers belong to */
-    json_t *choices;    /* restoring; NULL: none */
-    char *choices_text; /* saving; malloc'd; NULL: none */
+    json_t *part;     /* borrowed: what the numbers belong to */
+    json_t *tuned;    /* restoring; NULL: none */
+    char *tuned_text; /* saving; malloc'd; NULL: none */
     tdi_vec(tdi_state_array) arrays;
     int used; /* saving: of arrays; those behind are kept for their memory */
     tdi_text prefix, name;
