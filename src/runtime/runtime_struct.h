@@ -152,16 +152,16 @@ void tdi_say_float32(td_model *model, const char *why);
 /* Makes everything that a job of this mode needs for batches of `rows`; plans[parts] receives the shards' plans. */
 td_status tdi_runtime_prepare(tdi_runtime *runtime, tdi_mode mode, int64_t rows, tdi_plan **plans, tdi_error *error);
 
-/* Asks the clock, or what it said before, which of several ways is the best for steps like those of `plan`. `asked`
- * names the candidates, and in `key` what is asked. *chosen NULL: nothing was found out. */
-td_status tdi_choose_way(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                         const tdi_configuration *ways, tdi_tuned *asked, tdi_tuned **chosen, tdi_error *error);
-/* How many lanes are best to share the ops of such a plan; *choice NULL: all, without a doubt. */
-td_status tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
-                             const tdi_tuned **choice, tdi_error *error);
-/* Should the runtime go another way than it does? */
-td_status tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
-                           tdi_configuration *way, bool *other, tdi_error *error);
+/* Answers in which of several configurations a step such as `plan` is one of is the fastest. `question` has the
+ * candidates' names and, as its key, what is asked. *answer NULL: nothing is known. */
+void tdi_step_trial(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                    const tdi_configuration *configurations, tdi_tuned *question, const tdi_tuned **answer);
+/* How many threads of a worker had best share the ops of such a step; *answer NULL: all, and nothing was asked. */
+void tdi_choose_sharing(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan, int *lanes,
+                        const tdi_tuned **answer);
+/* Is another configuration than the runtime's the one to take? */
+bool tdi_choose_other(tdi_runtime *runtime, tdi_mode mode, int64_t rows, const tdi_plan *plan,
+                      tdi_configuration *configuration);
 
 /* Of all workers. */
 static inline int tdi_runtime_threads(const tdi_runtime *runtime)

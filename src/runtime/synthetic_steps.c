@@ -18,8 +18,8 @@ static td_status make_inputs(tdi_synthetic_steps *synthetic, tdi_error *error)
     for (int slot = 0; slot < tdi_input_slots(&synthetic->clone, synthetic->mode); slot++) {
         int64_t count = synthetic->rows * elements_per_row(synthetic, slot);
         size_t bytes = (size_t)count * sizeof(float);
-        clone->inputs[slot] = tdi_buffer_create(bytes);
-        if (!clone->inputs[slot])
+        synthetic->inputs[slot] = tdi_buffer_create(bytes);
+        if (!synthetic->inputs[slot])
             return tdi_memory_short(error, "a batch of synthetic rows", bytes, "try a smaller batch");
         for (int64_t i = 0; i < count; i++)
             synthetic->inputs[slot][i] = (float)(i % 17) * 0.0625f;
